@@ -1,0 +1,1 @@
+"""Ground-truth formats, average precision and benchmark runs."""

@@ -1,0 +1,1 @@
+"""Arrays only: nearest-neighbour search, vocabulary, postings segments and tf-idf scoring."""

@@ -1,0 +1,1 @@
+"""Images in, ranked and geometrically verified images out."""
