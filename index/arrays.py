@@ -1,0 +1,230 @@
+"""Arrays and JSON on disk: fingerprints, crash-safe writing, and reading that never unpickles."""
+
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from index.errors import CairnError
+
+# Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
+HASH_BLOCK_BYTES = 1 << 24
+
+
+def fingerprint(arrays: Mapping[str, np.ndarray], options: Mapping[str, object]) -> str:
+    """SHA-256 of named arrays and options.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Any dtype but object. Names, dtypes, shapes and contents are hashed in the order of the sorted names; the
+        memory layout of an array (C or Fortran order, strides) makes no difference.
+    options : mapping of str to object
+        Hashed as canonical JSON: sorted keys, no spaces.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Raises
+    ------
+    ValueError
+        For an array of Python objects, which have no bytes to hash.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        if array.dtype.hasobject:
+            raise ValueError(f"array {name!r} holds Python objects and cannot be fingerprinted")
+        header = json.dumps([name, array.dtype.descr if array.dtype.names else array.dtype.str, list(array.shape)])
+        # The length first, so that no header can be mistaken for contents.
+        digest.update(len(header).to_bytes(8, "little") + header.encode())
+        _hash_contents(digest.update, array)
+    digest.update(b"options")
+    digest.update(_canonical_json(options).encode())
+    return digest.hexdigest()
+
+
+def _hash_contents(update: Callable[[Any], None], array: np.ndarray) -> None:
+    """Feed the C-order bytes of an array to `update`, a block of rows at a time."""
+    if array.size == 0:
+        return
+    if array.ndim == 0:
+        update(array.tobytes())
+        return
+    rows = max(1, HASH_BLOCK_BYTES // max(1, array.nbytes // array.shape[0]))
+    for start in range(0, array.shape[0], rows):
+        update(np.ascontiguousarray(array[start : start + rows]).tobytes())
+
+
+def _plain(value: object) -> object:
+    """What `json` cannot write by itself, as something it can."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def _canonical_json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain)
+
+
+def save_array(path: Path, array: np.ndarray) -> None:
+    """Write an array as .npy, so that the file is there whole or not at all, whatever happens meanwhile.
+
+    Parameters
+    ----------
+    path : Path
+        Replaced where it exists. Its folder must exist.
+    array : ndarray
+        Any dtype but object.
+
+    Raises
+    ------
+    ValueError
+        For an array of Python objects.
+    """
+    _write_safely(Path(path), lambda file: np.save(file, np.asanyarray(array), allow_pickle=False))
+
+
+def save_json(path: Path, obj: object) -> None:
+    """Write JSON (UTF-8, indented), so that the file is there whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        Replaced where it exists. Its folder must exist.
+    obj : object
+        Anything `json` writes, and dataclasses, paths, NumPy scalars and small arrays. NaN and infinities, which JSON
+        has no word for, raise ValueError.
+    """
+    text = json.dumps(obj, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
+    _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
+
+
+def load_array(path: Path, mmap: bool = False) -> np.ndarray:
+    """Read a .npy file.
+
+    Parameters
+    ----------
+    path : Path
+    mmap : bool
+        Map the file read-only instead of reading it into memory.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    CairnError
+        The file is missing, unreadable, damaged, or holds pickled objects.
+    """
+    path = Path(path)
+    try:
+        # np.lib.format rather than np.load, which would open a zip archive too.
+        with path.open("rb") as file:
+            if not mmap:
+                return np.lib.format.read_array(file, allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")
+    except FileNotFoundError:
+        raise CairnError(f"{path} is missing: it was never written, or has been moved or deleted.") from None
+    except OSError as error:
+        raise CairnError(
+            f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
+        ) from error
+    except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
+        if "object" in str(error).lower():
+            raise CairnError(
+                f"{path} holds pickled objects, which are never loaded: write it again as numbers."
+            ) from error
+        raise CairnError(f"{path} is damaged and cannot be read as an array: restore it or make it again.") from error
+
+
+def load_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    CairnError
+        The file is missing, unreadable or not JSON.
+    """
+    path = Path(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CairnError(f"{path} is missing: it was never written, or has been moved or deleted.") from None
+    except OSError as error:
+        raise CairnError(
+            f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CairnError(f"{path} is damaged and cannot be read as JSON: restore it or make it again.") from error
+
+
+def publish_folder(temporary: Path, final: Path) -> None:
+    """Give a finished folder its name, so that the name never stands for an unfinished one.
+
+    All files below `temporary` are flushed to the disk, then it is renamed, then the rename itself is flushed.
+
+    Parameters
+    ----------
+    temporary, final : Path
+        Two names on one file system. `final` must not exist, or be an empty folder.
+
+    Raises
+    ------
+    CairnError
+        `final` exists and is not empty: what has been published is never overwritten.
+    """
+    temporary, final = Path(temporary), Path(final)
+    for folder, _, names in os.walk(temporary, topdown=False):
+        for name in names:
+            _fsync_path(Path(folder) / name)
+        _fsync_path(Path(folder))
+    try:
+        temporary.rename(final)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise CairnError(f"{final} already exists: remove it first, or choose another name.") from error
+        raise
+    _fsync_path(final.parent)
+
+
+def _write_safely(path: Path, write: Callable[[BinaryIO], Any]) -> None:
+    # Named by hand rather than by tempfile, whose files only their owner may read.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _fsync_path(path.parent)
+
+
+def _fsync_path(path: Path) -> None:
+    """Flush a file or folder to the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders, and needs no such flush
+        return
+    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
