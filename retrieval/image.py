@@ -1,0 +1,362 @@
+"""The one reader of photos: upright, bounded in size, grey or colour, whatever the file."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import stat
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from index.errors import CairnError
+
+# ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
+Image.MAX_IMAGE_PIXELS = None
+
+PHOTO_SUFFIXES = frozenset(
+    ".jpg .jpeg .jpe .jfif .png .tif .tiff .webp .heic .heif .hif .avif .bmp .gif .ppm .pgm".split()
+)
+# Pillow reads far more, some through other programs (PostScript): only what photos come in is tried.
+Image.init()
+_FORMATS = tuple(name for name in ("JPEG", "PNG", "TIFF", "WEBP", "GIF", "BMP", "PPM", "AVIF") if name in Image.OPEN)
+_HEIC_BRANDS = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"))
+_ORIENTATION_TAG = 0x0112
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """How photos are read."""
+
+    max_side: int = 1024  # longer side of the working image, pixels; a smaller photo is never enlarged; 0 = no limit
+    max_pixels: int = 150_000_000  # a file with more pixels is refused before it is decoded
+
+    def __post_init__(self) -> None:
+        if self.max_side < 0:
+            raise CairnError(f"The longest side must be a number of pixels, or 0 for no limit, not {self.max_side}.")
+        if self.max_pixels < 1:
+            raise CairnError(f"The limit on a photo's pixels must be at least 1, not {self.max_pixels}.")
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A photo's working image, and its place in the upright original.
+
+    Points are (x, y) in pixels with the centre of the top-left pixel at (0, 0), in both images.
+
+    Attributes
+    ----------
+    grey : ndarray of float32, shape (H, W)
+        Rec. 601 luma of the working image, 0..255.
+    width, height : int
+        Size of the upright original, pixels.
+    """
+
+    grey: np.ndarray
+    width: int
+    height: int
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Pixels of the original to one pixel of the working image, along x and along y."""
+        return self.width / self.grey.shape[1], self.height / self.grey.shape[0]
+
+    def to_original(self, points: np.ndarray) -> np.ndarray:
+        """Take points (N, 2) of the working image to the upright original, as float32 (float64 stays float64)."""
+        points, scale = self._points(points)
+        return (points + points.dtype.type(0.5)) * scale - points.dtype.type(0.5)
+
+    def to_working(self, points: np.ndarray) -> np.ndarray:
+        """Take points (N, 2) of the upright original to the working image, as float32 (float64 stays float64)."""
+        points, scale = self._points(points)
+        return (points + points.dtype.type(0.5)) / scale - points.dtype.type(0.5)
+
+    def _points(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        points = np.asarray(points)
+        if points.dtype != np.float64:
+            points = points.astype(np.float32)
+        return points, np.array(self.scale, points.dtype)
+
+
+def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
+    """Read a photo as an upright grey working image.
+
+    The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white, the
+    first frame of several is taken, and more than 8 bits are scaled to 0..255 without rounding. A photo larger than
+    ``max_side`` is reduced with an anti-aliasing filter; the same file gives the same pixels, always.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ImageOptions, optional
+        Limits on the working image and on the file.
+
+    Returns
+    -------
+    Photo
+
+    Raises
+    ------
+    CairnError
+        The file cannot be used. The message is the reason alone, such as "the file is truncated", without the path.
+    """
+    grey, width, height = _read(Path(path), options or ImageOptions(), colour=False)
+    return Photo(grey, width, height)
+
+
+def read_colour(path: Path, options: ImageOptions | None = None) -> np.ndarray:
+    """Read a photo as an upright colour image (H, W, 3), RGB uint8, of the size `read_photo` gives; for pictures.
+
+    Raises
+    ------
+    CairnError
+        As `read_photo`.
+    """
+    return _read(Path(path), options or ImageOptions(), colour=True)[0]
+
+
+def list_photos(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
+    """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
+
+    A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
+    folders are skipped, links are followed once. A file named explicitly is taken whatever its extension, and its
+    root is its folder. A file that is reached twice is listed once. Entries that cannot be read, such as a broken link
+    or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+
+    Raises
+    ------
+    CairnError
+        A path does not exist.
+    """
+    listed: list[tuple[Path, Path]] = []
+    known: set[str] = set()
+    for given in map(Path, paths):
+        try:
+            is_folder = stat.S_ISDIR(given.stat().st_mode)
+        except FileNotFoundError:
+            raise CairnError(f"There is no file or folder {str(given)!r}; check the name.") from None
+        except (OSError, ValueError) as error:
+            raise CairnError(f"{str(given)!r} cannot be read: {_system_reason(error)}.") from None
+        found = []
+        for path in _walk(given) if is_folder else (given,):
+            real = os.path.realpath(path)
+            if real not in known:
+                known.add(real)
+                found.append((given if is_folder else given.parent, path))
+        listed += sorted(found)
+    return listed
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
+    folders, links = [root], [root][:0]
+    seen: set[str] = set()
+    while folders or links:
+        folder = folders.pop() if folders else links.pop(0)
+        if folder.is_symlink() and not folder.is_dir():
+            yield folder
+            continue
+        real = os.path.realpath(folder)
+        if folder.is_dir():
+            if real in seen:
+                continue
+            seen.add(real)
+        elif folder.is_file():
+            yield folder
+            continue
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            yield folder  # reading it fails with the reason, which is how the user learns of it
+            continue
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = folder / entry.name
+            is_photo = path.suffix.lower() in PHOTO_SUFFIXES
+            if entry.is_symlink():
+                if is_photo or path.is_dir():
+                    links.append(path)
+            elif entry.is_dir():
+                folders.append(path)
+            elif is_photo:
+                yield path
+
+
+def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:
+    """Decode, reduce and turn upright; every failure becomes a `CairnError` with the reason."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"PIL\.")  # damaged metadata does not matter here
+            if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+                raise CairnError("it is not a regular file")
+            with path.open("rb") as file:
+                return _decode(file, options, colour)
+    except CairnError:
+        raise
+    except Exception as error:  # a decoder may raise anything on a damaged file: OSError, SyntaxError, struct.error...
+        raise CairnError(_reason(error)) from error
+
+
+def _decode(file: IO[bytes], options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:
+    image = _open(file, options)
+    size = image.size
+    box: tuple[float, float, float, float] | None = None
+    if image.format in ("JPEG", "MPO"):
+        # The decoder scales by 1/2, 1/4 or 1/8 in the DCT domain, and gives the stored luma without colour conversion.
+        drafted = image.draft("RGB" if colour else "L", _working_size(size, options))
+        box = drafted[1] if drafted else None
+    image.load()
+    if box is None:
+        size = image.size
+        box = (0, 0, *size)
+    upright = _orientation(image)
+    working = _reduce(_plain(image), box, _working_size(size, options), colour)
+    working = np.ascontiguousarray(_turn(working, upright))
+    return (working, *(size if upright < 5 else size[::-1]))
+
+
+def _open(file: IO[bytes], options: ImageOptions) -> Image.Image:
+    """Read the header alone, and refuse what is too large."""
+    head = file.read(16)
+    file.seek(0)
+    if not head:
+        raise CairnError("the file is empty")
+    formats = _FORMATS
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIC_BRANDS:
+        _register_heic()
+        formats = ("HEIF",)
+    image = Image.open(file, formats=formats)
+    # A TIFF's buffer has the stored size, which its tags may set apart from the size after orientation.
+    for width, height in {image.size, getattr(image, "_tile_size", image.size)}:
+        if width < 1 or height < 1:
+            raise CairnError("the photo has no pixels")
+        if width * height > options.max_pixels:
+            raise CairnError(
+                f"the photo is {width}x{height} pixels, which is more than the limit of {options.max_pixels} pixels"
+            )
+    return image
+
+
+def _register_heic() -> None:
+    try:
+        importlib.import_module("pillow_heif").register_heif_opener()
+    except ImportError:
+        raise CairnError("HEIC needs the optional extra: pip install cairn-search[heic]") from None
+
+
+def _working_size(size: tuple[int, int], options: ImageOptions) -> tuple[int, int]:
+    longer = max(size)
+    if options.max_side == 0 or longer <= options.max_side:
+        return size
+    width, height = (max(1, round(side * options.max_side / longer)) for side in size)
+    return width, height
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """Bring any mode to L, RGB, RGBA or (for more than 8 bits) F in 0..255."""
+    mode = image.mode
+    if mode.startswith("I;16"):
+        inverted = image.format == "TIFF" and getattr(image, "tag_v2", {}).get(262) == 0  # white is zero
+        image = image.convert("F")
+        return image.point(lambda value: value * (-1 / 257) + 255 if inverted else value * (1 / 257) + 0)
+    if mode in ("I", "F"):
+        return Image.fromarray(_to_bytes_range(np.asarray(image, np.float32), whole=mode == "I"))
+    if image.has_transparency_data:
+        return image.convert("RGBA")
+    if mode == "1":
+        return image.convert("L")
+    if mode == "LAB":
+        return image.getchannel(0)
+    return image if mode in ("L", "RGB") else image.convert("RGB")
+
+
+def _to_bytes_range(values: np.ndarray, whole: bool) -> np.ndarray:
+    """Scale whole or fractional numbers of unknown range to 0..255: 8 bit, 16 bit or 0..1; else lowest to highest."""
+    values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and not whole and high <= 1:
+        return values * np.float32(255)
+    if low >= 0 and high <= 255:
+        return values
+    if low >= 0 and whole and high <= 65535:
+        return values / np.float32(257)
+    # Halved first, for the range of float32 itself does not fit a float32.
+    return ((values / 2 - low / 2) * (255 / max(high / 2 - low / 2, 1e-30))).astype(np.float32)
+
+
+def _reduce(
+    image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], colour: bool
+) -> np.ndarray:
+    """Resample the `box` of an image to `size`, anti-aliased: float32 luma (H, W), or uint8 RGB (H, W, 3)."""
+    # Whole-number averaging down to twice the size first bounds the time and memory of what follows.
+    factors = tuple(max(1, side // (2 * wanted)) for side, wanted in zip(image.size, size, strict=True))
+    if max(factors) > 1:
+        image = image.reduce(factors)
+        box = (0, 0, box[2] / factors[0], box[3] / factors[1])
+    if image.mode == "RGBA":
+        white = Image.new("RGB", image.size, (255, 255, 255))
+        white.paste(image, mask=image.getchannel("A"))
+        image = white
+    if not colour or image.mode == "F":
+        image = image.convert("F")  # from RGB: (299 R + 587 G + 114 B) / 1000, not rounded
+    if image.size != size or box != (0, 0, *size):
+        image = image.resize(size, Image.Resampling.HAMMING, box)
+    if image.mode == "F":
+        grey = np.clip(np.asarray(image, np.float32), 0, 255)
+        return np.repeat(np.rint(grey).astype(np.uint8)[:, :, None], 3, axis=2) if colour else grey
+    return np.asarray(image.convert("RGB"), np.uint8)
+
+
+def _orientation(image: Image.Image) -> int:
+    """Return the EXIF orientation 1..8 that is still to be applied; damaged EXIF counts as none."""
+    try:
+        value = image.getexif().get(_ORIENTATION_TAG, 1)
+    except Exception:  # metadata is no reason to lose a photo
+        return 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def _turn(image: np.ndarray, orientation: int) -> np.ndarray:
+    """Turn a stored image (H, W, ...) upright (EXIF 2.3, tag 0x0112)."""
+    if orientation >= 5:
+        image = image.swapaxes(0, 1)
+    if orientation in (2, 3, 6, 7):
+        image = image[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        image = image[::-1]
+    return image
+
+
+def _system_reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    known = {
+        errno.ENOENT: "the file does not exist",
+        errno.EACCES: "permission to read it is denied",
+        errno.EISDIR: "it is a folder, not a photo",
+        errno.ELOOP: "its link leads back to itself",
+        errno.ENAMETOOLONG: "its name is too long",
+    }
+    return known.get(number, os.strerror(number).lower()) if number is not None else "its name is not valid"
+
+
+def _reason(error: Exception) -> str:
+    """Say in one plain sentence, without the path, why a file could not be read."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return _system_reason(error)
+    if isinstance(error, UnidentifiedImageError):
+        return "it is not a photo in a format that can be read, or its header is damaged"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory to decode it"
+    text = str(error).lower()
+    if isinstance(error, EOFError) or "truncated" in text or "unexpected end" in text:
+        return "the file is truncated"
+    detail = " ".join(str(error).split())[:120]
+    return f"the file is damaged ({detail})" if detail.isprintable() and detail else "the file is damaged"
