@@ -1,0 +1,299 @@
+"""The inverted index: tf-idf scores of all images of a collection for a query's words."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from index.errors import CairnError
+from index.segment import ImageFeatures, Segment
+
+# Postings gathered at a time: bounds the memory at a few tens of MB, and keeps the buffers in the processor's cache.
+BLOCK_POSTINGS = 1 << 18
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How words are weighted."""
+
+    # Term frequency from the count n of a word in an image: "linear" n, or "sqrt" √n, which discounts bursts of one
+    # repeated structure (Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009, section 3.2).
+    tf: str = "linear"
+
+    def __post_init__(self) -> None:
+        if self.tf not in ("linear", "sqrt"):
+            raise CairnError(f"There is no term frequency {self.tf!r}: choose linear or sqrt.")
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Images and their scores: all by ascending number from `InvertedIndex.score`, best first from `rank`.
+
+    Attributes
+    ----------
+    image_numbers : ndarray, shape (n,), uint32
+    scores : ndarray, shape (n,), float32
+    """
+
+    image_numbers: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.image_numbers)
+
+
+def rank(scores: Scores, top: int | None = None) -> Scores:
+    """Order by descending score, equal scores by ascending image number.
+
+    Parameters
+    ----------
+    scores : Scores
+        In any order.
+    top : int, optional
+        Keep only so many (fewer where there are fewer images).
+
+    Raises
+    ------
+    ValueError
+        `top` is negative.
+    """
+    numbers, values = scores.image_numbers, scores.scores
+    if top is not None and top < 0:
+        raise ValueError(f"top is {top}: it must be at least 0")
+    if top is not None and 0 < top < len(values):
+        # All that reach the score of the last place, so that a tie there too is broken by number.
+        last = np.partition(values, len(values) - top)[len(values) - top]
+        reaching = np.flatnonzero(values >= last)
+        numbers, values = numbers[reaching], values[reaching]
+    order = np.lexsort((numbers, -values))[:top]
+    return Scores(numbers[order], values[order])
+
+
+class InvertedIndex:
+    """Cosine similarity of tf-idf vectors over the images of any number of segments.
+
+    The weight of word w in image d is ``tf(n_dw) idf(w)`` with ``idf(w) = ln(N / df(w))`` (0 where df is 0), N the
+    images in the index and df(w) those of them that have w; the vector of an image is divided by its Euclidean norm.
+    (Dividing tf by the number of features first, as is usual, makes no difference after that.) An image without
+    features is one of the N, and scores 0. How the images are divided into segments makes no difference to a score,
+    not in its last bit: the sums run over the words in ascending order whatever the segments.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Of one vocabulary and one descriptor. None at all is an empty index.
+    words : int
+        Size of the vocabulary.
+    removed : collection of int, optional
+        Image numbers to leave out, of N and df too. Those that are in no segment are ignored.
+    options : ScoringOptions, optional
+    norms : ndarray, shape (N,), float64, optional
+        `norms` of an index of the same segments, words, removed images and options, which saves a pass over all
+        postings.
+
+    Attributes
+    ----------
+    image_numbers : ndarray, shape (N,), uint32
+        Ascending.
+    document_frequency : ndarray, shape (words,), int64
+    idf : ndarray, shape (words,), float64
+    norms : ndarray, shape (N,), float64
+        Euclidean norms of the vectors ``tf(n) idf``, 0 for an image without features.
+    words, options
+        As given.
+
+    Raises
+    ------
+    CairnError
+        The segments differ in vocabulary or descriptor, have words beyond the vocabulary, or share an image.
+    ValueError
+        `norms` has another shape.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        words: int,
+        removed: Collection[int] = frozenset(),
+        *,
+        options: ScoringOptions | None = None,
+        norms: np.ndarray | None = None,
+    ) -> None:
+        self.segments = tuple(segments)
+        self.words = words
+        self.options = options or ScoringOptions()
+        self._refuse_mixed()
+
+        all_numbers = [segment.image_numbers for segment in self.segments]
+        numbers = np.concatenate([np.empty(0, dtype=np.uint32), *all_numbers])
+        self._removed = np.isin(numbers, np.fromiter(removed, dtype=np.int64, count=len(removed)))
+        # Images keep the order of the segments inside; `_by_number` is where the ascending ones are found there.
+        order = np.argsort(numbers, kind="stable")
+        self._by_number = order[~self._removed[order]]
+        self.image_numbers = numbers[self._by_number]
+        if (self.image_numbers[1:] == self.image_numbers[:-1]).any():
+            raise CairnError("Two segments hold the same image: run cairn check, or index the photos again.")
+        self._starts = np.concatenate([[0], np.cumsum([segment.images for segment in self.segments])]).astype(np.int64)
+
+        self.document_frequency = self._document_frequency()
+        known = self.document_frequency > 0
+        self.idf = np.zeros(words)
+        self.idf[known] = np.log(len(self.image_numbers) / self.document_frequency[known])
+        if norms is not None and norms.shape != self.image_numbers.shape:
+            raise ValueError(f"norms of shape {norms.shape} for {len(self.image_numbers)} images")
+        self.norms = self._norms() if norms is None else np.asarray(norms, dtype=np.float64)
+
+    def score(self, query_words: np.ndarray, query_weights: np.ndarray | None = None) -> Scores:
+        """Cosine of the query's tf-idf vector and every image's.
+
+        Parameters
+        ----------
+        query_words : ndarray, shape (m,), integer
+            With repeats: a word's weights are added up.
+        query_weights : ndarray, shape (m,), float, optional
+            At least 0. One each where omitted; soft assignment and learnt similarity give others. Only their
+            proportions matter.
+
+        Returns
+        -------
+        Scores
+            All images by ascending number, scores from 0 to 1. All are 0 where the query says nothing: it has no words,
+            or none that is in some images and not in others (in a collection of one image, every query).
+
+        Raises
+        ------
+        ValueError
+            The arrays do not fit together, or a word is not in the vocabulary.
+        """
+        words, weights = self._query_vector(query_words, query_weights)
+        sums = np.zeros(int(self._starts[-1]))
+        for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
+            total = sums[start:stop]
+            for images, counts, posting_weights in _gather(segment, words, weights):
+                np.add.at(total, images, self._tf(counts) * posting_weights)
+        dots = sums[self._by_number]
+        scores = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
+        # In 32 bits the cosine of a vector with itself is 1 and not a hair more.
+        return Scores(self.image_numbers, scores.astype(np.float32))
+
+    def features(self, image_number: int) -> ImageFeatures:
+        """The features of an image, as views of its segment.
+
+        Raises
+        ------
+        KeyError
+            No such image, or it was removed.
+        """
+        at = int(np.searchsorted(self.image_numbers, image_number))
+        if at == len(self.image_numbers) or self.image_numbers[at] != image_number:
+            raise KeyError(image_number)
+        place = int(self._by_number[at])
+        k = int(np.searchsorted(self._starts, place, side="right")) - 1
+        return self.segments[k].image(place - int(self._starts[k]))
+
+    @cached_property
+    def imbalance(self) -> float:
+        """Imbalance factor of the vocabulary on these images: 1 where every word has as many features as any other.
+
+        ``K Σ p_i²``, p_i the share of word i in the features and K the vocabulary's size: how many times more postings
+        a query meets than with equal words (Jégou, Douze, Schmid: Improving bag-of-features for large scale image
+        search, IJCV 2010, section 2). 0 for an index without features.
+        """
+        features = np.zeros(self.words)
+        for segment in self.segments:
+            if len(segment.posting_words):
+                starts = segment.posting_offsets[:-1].astype(np.intp)
+                features[segment.posting_words] += np.add.reduceat(segment.posting_counts, starts, dtype=np.int64)
+        for words in self._removed_words():
+            np.subtract.at(features, words, 1.0)
+        total = features.sum()
+        return float(self.words * np.square(features / total).sum()) if total > 0 else 0.0
+
+    def _refuse_mixed(self) -> None:
+        for thing in ("vocabulary", "descriptor"):
+            if len({getattr(segment, f"{thing}_fingerprint") for segment in self.segments}) > 1:
+                raise CairnError(f"The segments were made with more than one {thing}: index the photos again with one.")
+
+    def _document_frequency(self) -> np.ndarray:
+        frequency = np.zeros(self.words, dtype=np.int64)
+        for segment in self.segments:
+            frequency += segment.document_frequency(self.words)
+        for words in self._removed_words():
+            frequency[np.unique(words)] -= 1
+        return frequency
+
+    def _removed_words(self) -> Iterator[np.ndarray]:
+        """The words of each image that was removed but is still in its segment."""
+        for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
+            for i in np.flatnonzero(self._removed[start:stop]):
+                yield segment.image(int(i)).words
+
+    def _norms(self) -> np.ndarray:
+        squares = np.zeros(int(self._starts[-1]))
+        idf_squared = np.square(self.idf)
+        for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
+            total = squares[start:stop]
+            for rows, words_of in _blocks(segment):
+                weights = np.square(self._tf(segment.posting_counts[rows])) * idf_squared[words_of]
+                np.add.at(total, segment.posting_images[rows], weights)
+        return np.sqrt(squares[self._by_number])
+
+    def _tf(self, counts: np.ndarray) -> np.ndarray:
+        return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
+
+    def _query_vector(self, words: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct query words, ascending, and ``q idf`` of each, where q is the unit tf-idf vector of the query."""
+        words = np.asarray(words) if len(words) else np.empty(0, dtype=np.int32)
+        if words.ndim != 1 or words.dtype.kind not in "iu":
+            raise ValueError(f"query words must be a row of integers, not {words.dtype} of shape {words.shape}")
+        if len(words) and (words.min() < 0 or words.max() >= self.words):
+            raise ValueError(f"a query word is not one of the vocabulary's {self.words}")
+        distinct, which = np.unique(words, return_inverse=True)
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float64)
+            if weights.shape != words.shape or not np.isfinite(weights).all() or (weights < 0).any():
+                raise ValueError("query weights must be finite, at least 0, and as many as the query words")
+        idf = self.idf[distinct]
+        vector = self._tf(np.bincount(which, weights=weights, minlength=len(distinct))) * idf
+        norm = float(np.linalg.norm(vector))
+        # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
+        useful = vector > 0
+        return distinct[useful], (vector[useful] / norm * idf[useful] if norm > 0 else np.empty(0))
+
+
+def _blocks(segment: Segment) -> Iterator[tuple[slice, np.ndarray]]:
+    """All postings in order, a block at a time: which, and the word of each."""
+    offsets = segment.posting_offsets.astype(np.int64)
+    for start in range(0, int(offsets[-1]), BLOCK_POSTINGS):
+        stop = min(start + BLOCK_POSTINGS, int(offsets[-1]))
+        first = int(np.searchsorted(offsets, start, side="right")) - 1
+        last = int(np.searchsorted(offsets, stop, side="left"))
+        bounds = np.clip(offsets[first : last + 1], start, stop)
+        yield slice(start, stop), np.repeat(segment.posting_words[first:last], bounds[1:] - bounds[:-1])
+
+
+def _gather(
+    segment: Segment, words: np.ndarray, weights: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Postings of some distinct ascending words, a block at a time: image position, count, and the word's weight."""
+    if len(segment.posting_words) == 0:
+        return
+    at = np.minimum(np.searchsorted(segment.posting_words, words), len(segment.posting_words) - 1)
+    found = segment.posting_words[at] == words
+    at, weights = at[found], weights[found]
+    starts = segment.posting_offsets[at].astype(np.int64)
+    lengths = segment.posting_offsets[at + 1].astype(np.int64) - starts
+    ends = np.cumsum(lengths)
+    # In the concatenation of the lists, the entry j of list k is the posting starts[k] + j - (ends[k] - lengths[k]).
+    shifts = starts - (ends - lengths)
+    first = 0
+    while first < len(ends):
+        # Whole lists, as many as fit a block: at least one, which is no longer than the segment has images.
+        begin = int(ends[first] - lengths[first])
+        last = max(first + 1, int(np.searchsorted(ends, begin + BLOCK_POSTINGS, side="right")))
+        lists = slice(first, last)
+        rows = np.repeat(shifts[lists], lengths[lists])
+        rows += np.arange(begin, int(ends[last - 1]))
+        yield segment.posting_images[rows], segment.posting_counts[rows], np.repeat(weights[lists], lengths[lists])
+        first = last

@@ -1,0 +1,384 @@
+"""An immutable, memory-mapped segment: the features of some images, and postings from words to those images."""
+
+import hashlib
+import itertools
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from index.arrays import fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.errors import CairnError
+
+FORMAT = 1
+META = "meta.json"
+# A segment is written in a sibling folder whose name ends so; one that is found later was left by a killed process.
+TEMPORARY_SUFFIX = ".writing"
+# What counts as postings, images and words in `Segment.bytes`; any other file is a column under its own name.
+PARTS = {
+    "image_numbers": "images",
+    "offsets": "images",
+    "words": "words",
+    "posting_words": "postings",
+    "posting_offsets": "postings",
+    "posting_images": "postings",
+    "posting_counts": "postings",
+}
+COLUMN_PREFIX = "column_"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFeatures:
+    """The features of one image, as read-only views of the segment's files, ordered by word.
+
+    Attributes
+    ----------
+    words : ndarray, shape (n,), uint8 | uint16 | uint32
+    columns : dict of str to ndarray, shape (n, ...)
+        Row i of each belongs to `words[i]`.
+    """
+
+    words: np.ndarray
+    columns: dict[str, np.ndarray]
+
+
+def write_segment(
+    folder: Path,
+    *,
+    image_numbers: np.ndarray,
+    words: Sequence[np.ndarray],
+    columns: Mapping[str, Sequence[np.ndarray]],
+    vocabulary_fingerprint: str,
+    descriptor_fingerprint: str,
+) -> "Segment":
+    """Write a segment, so that `folder` is there whole or not at all, and open it.
+
+    Parameters
+    ----------
+    folder : Path
+        Must not exist; its parent must.
+    image_numbers : ndarray, shape (n,), uint32
+        At least one, ascending, no two alike.
+    words : sequence of n ndarrays, shape (n_i,), int32
+        The visual words of each image's features; an image may have none.
+    columns : mapping of str to sequence of n ndarrays, shape (n_i, ...)
+        What else is kept of each feature (position, shape, descriptor). A column has one dtype and one shape a
+        feature throughout. They are stored as given: the caller chooses the width.
+    vocabulary_fingerprint, descriptor_fingerprint : str
+        What the words were made with; `Segment.open` can insist on them.
+
+    Returns
+    -------
+    Segment
+        In each image the features are ordered by word, and those of one word as they were given.
+
+    Raises
+    ------
+    ValueError
+        The arguments do not fit together.
+    CairnError
+        `folder` exists.
+    """
+    folder = Path(folder)
+    numbers, words = _checked_images(image_numbers, words)
+    if folder.exists():
+        raise CairnError(f"{folder} already exists: remove it first, or choose another name.")
+    orders = [np.argsort(image_words, kind="stable") for image_words in words]
+    lengths = np.array([len(image_words) for image_words in words], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    sorted_words = np.concatenate([image_words[order] for image_words, order in zip(words, orders, strict=True)])
+    sorted_words = sorted_words.astype(_narrowest(sorted_words))
+
+    temporary = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+    temporary.mkdir()
+    try:
+        arrays: Iterator[tuple[str, np.ndarray]] = itertools.chain(
+            [
+                ("image_numbers", numbers),
+                ("offsets", offsets.astype(np.uint64)),
+                ("words", sorted_words),
+            ],
+            _postings(sorted_words, lengths),
+            # One column at a time: a column of descriptors is most of the segment.
+            ((COLUMN_PREFIX + name, _column(name, rows, orders, offsets)) for name, rows in columns.items()),
+        )
+        files = {}
+        for name, array in arrays:
+            path = temporary / f"{name}.npy"
+            save_array(path, array)
+            files[name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _sha256(path)}
+        meta = {
+            "format": FORMAT,
+            "vocabulary": vocabulary_fingerprint,
+            "descriptor": descriptor_fingerprint,
+            "files": files,
+        }
+        save_json(temporary / META, {**meta, "sha256": fingerprint({}, meta)})
+        publish_folder(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return Segment.open(folder)
+
+
+def verify_segment(folder: Path) -> list[str]:
+    """Hash every file of a segment again.
+
+    Returns
+    -------
+    list of str
+        Names of the files that are missing or not what was written; empty for a sound segment. It needs no segment
+        that opens.
+    """
+    folder = Path(folder)
+    try:
+        files = _load_meta(folder)["files"]
+    except CairnError:
+        return [META]
+    damaged = []
+    for name, entry in files.items():
+        path = folder / f"{name}.npy"
+        try:
+            sound = _sha256(path) == entry["sha256"]
+        except OSError:
+            sound = False
+        if not sound:
+            damaged.append(path.name)
+    return damaged
+
+
+class Segment:
+    """An opened segment: arrays mapped from its files, never changed. Made by `write_segment` or `Segment.open`.
+
+    Attributes
+    ----------
+    folder : Path
+    image_numbers : ndarray, shape (n,), uint32
+        Ascending.
+    offsets : ndarray, shape (n + 1,), uint64
+        Image i has the features offsets[i] to offsets[i + 1].
+    words : ndarray, shape (features,), uint8 | uint16 | uint32
+        Ascending within an image.
+    columns : dict of str to ndarray, shape (features, ...)
+    posting_words : ndarray, shape (w,), unsigned
+        The distinct words, ascending.
+    posting_offsets : ndarray, shape (w + 1,), unsigned
+        Word posting_words[k] has the postings posting_offsets[k] to posting_offsets[k + 1]; at least one.
+    posting_images : ndarray, shape (postings,), unsigned
+        Positions in `image_numbers`, ascending for each word.
+    posting_counts : ndarray, shape (postings,), unsigned
+        How many features of that image have the word.
+    vocabulary_fingerprint, descriptor_fingerprint : str
+    bytes : dict of str to int
+        Of the files, by part: images, words, postings, and each column by its name.
+    """
+
+    def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        self.folder = folder
+        self.vocabulary_fingerprint: str = meta["vocabulary"]
+        self.descriptor_fingerprint: str = meta["descriptor"]
+        self.image_numbers = arrays["image_numbers"]
+        self.offsets = arrays["offsets"]
+        self.words = arrays["words"]
+        self.posting_words = arrays["posting_words"]
+        self.posting_offsets = arrays["posting_offsets"]
+        self.posting_images = arrays["posting_images"]
+        self.posting_counts = arrays["posting_counts"]
+        self.columns = {
+            name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
+        }
+        self.bytes: dict[str, int] = {}
+        for name in arrays:
+            part = PARTS.get(name, name.removeprefix(COLUMN_PREFIX))
+            self.bytes[part] = self.bytes.get(part, 0) + (folder / f"{name}.npy").stat().st_size
+
+    @classmethod
+    def open(
+        cls, folder: Path, *, vocabulary_fingerprint: str | None = None, descriptor_fingerprint: str | None = None
+    ) -> Self:
+        """Map a segment.
+
+        Parameters
+        ----------
+        folder : Path
+        vocabulary_fingerprint, descriptor_fingerprint : str, optional
+            What it must have been made with.
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged as far as that shows without reading it all (see `verify`), of a later format, or
+            was made with another vocabulary or descriptor.
+        """
+        folder = Path(folder)
+        meta = _load_meta(folder)
+        expected = {"vocabulary": vocabulary_fingerprint, "descriptor": descriptor_fingerprint}
+        for thing, wanted in expected.items():
+            if wanted is not None and meta[thing] != wanted:
+                raise CairnError(
+                    f"{folder} was made with another {thing} ({meta[thing][:12]}, not {wanted[:12]}): "
+                    "index the photos again with the one in use."
+                )
+        arrays = {}
+        for name, entry in meta["files"].items():
+            # As a plain array: views of np.memmap cost several times more to make.
+            array = load_array(folder / f"{name}.npy", mmap=True).view(np.ndarray)
+            if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
+                raise _damaged(folder / f"{name}.npy")
+            arrays[name] = array
+        for ends, of in (("offsets", "words"), ("posting_offsets", "posting_images")):
+            if (
+                arrays[ends][0] != 0
+                or arrays[ends][-1] != len(arrays[of])
+                or (arrays[ends][1:] < arrays[ends][:-1]).any()
+            ):
+                raise _damaged(folder / f"{ends}.npy")
+        return cls(folder, meta, arrays)
+
+    @property
+    def images(self) -> int:
+        """Number of images."""
+        return len(self.image_numbers)
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return len(self.words)
+
+    @property
+    def bytes_per_feature(self) -> float:
+        """Bytes of all array files, a feature; 0.0 where there is no feature."""
+        return sum(self.bytes.values()) / self.features if self.features else 0.0
+
+    def image(self, i: int) -> ImageFeatures:
+        """The features of the image at position `i` (not its number), without copying them.
+
+        Raises
+        ------
+        IndexError
+            `i` is not in [0, images).
+        """
+        if not 0 <= i < self.images:
+            raise IndexError(f"image {i} of {self.images}")
+        rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+        return ImageFeatures(self.words[rows], {name: column[rows] for name, column in self.columns.items()})
+
+    def document_frequency(self, words: int) -> np.ndarray:
+        """In how many images of the segment each word of the vocabulary is.
+
+        Parameters
+        ----------
+        words : int
+            Size of the vocabulary.
+
+        Returns
+        -------
+        ndarray, shape (words,), int64
+
+        Raises
+        ------
+        CairnError
+            The segment has words that a vocabulary of that size has not.
+        """
+        if len(self.posting_words) and int(self.posting_words[-1]) >= words:
+            raise CairnError(f"{self.folder} has words beyond the {words} of the vocabulary: index the photos again.")
+        frequency = np.zeros(words, dtype=np.int64)
+        frequency[self.posting_words] = np.diff(self.posting_offsets.astype(np.int64))
+        return frequency
+
+    def verify(self) -> list[str]:
+        """Names of the files that are no longer what was written; see `verify_segment`."""
+        return verify_segment(self.folder)
+
+
+def _checked_images(image_numbers: np.ndarray, words: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    numbers = np.asarray(image_numbers)
+    if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu":
+        raise ValueError("image_numbers must be a row of at least one integer")
+    if numbers[0] < 0 or numbers[-1] > np.iinfo(np.uint32).max or (numbers[1:] <= numbers[:-1]).any():
+        raise ValueError("image_numbers must be ascending, distinct, and fit in 32 bits")
+    if len(words) != len(numbers):
+        raise ValueError(f"{len(words)} arrays of words for {len(numbers)} images")
+    # An empty list becomes a float array, which is no mistake where there are no features.
+    rows = [np.asarray(row) if len(row) else np.empty(0, dtype=np.int32) for row in words]
+    for row in rows:
+        if row.ndim != 1 or row.dtype.kind not in "iu":
+            raise ValueError(f"words must be rows of integers, not {row.dtype} of shape {row.shape}")
+        if len(row) and (row.min() < 0 or row.max() > np.iinfo(np.uint32).max):
+            raise ValueError("words must be at least 0 and fit in 32 bits")
+    return numbers.astype(np.uint32), [row.astype(np.uint32, copy=False) for row in rows]
+
+
+def _narrowest(values: np.ndarray) -> np.dtype:
+    """The smallest unsigned type that holds the values, none of which is negative."""
+    return np.min_scalar_type(int(values.max()) if len(values) else 0)
+
+
+def _postings(words: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Postings of features that are grouped by image (`lengths` of each) and ordered by word within it."""
+    images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    # A posting is a run of equal (image, word).
+    first = np.ones(len(words), dtype=bool)
+    first[1:] = (words[1:] != words[:-1]) | (images[1:] != images[:-1])
+    starts = np.flatnonzero(first)
+    counts = np.diff(starts, append=len(words))
+    order = np.argsort(words[starts], kind="stable")  # stable, so images stay ascending for each word
+    distinct, frequency = np.unique(words[starts], return_counts=True)
+    offsets = np.concatenate([[0], np.cumsum(frequency)])
+    yield "posting_words", distinct.astype(words.dtype)
+    yield "posting_offsets", offsets.astype(_narrowest(offsets))
+    yield "posting_images", images[starts][order].astype(np.min_scalar_type(len(lengths) - 1))
+    yield "posting_counts", counts[order].astype(_narrowest(counts))
+
+
+def _column(name: str, rows: Sequence[np.ndarray], orders: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
+    """One column of all images, each image's rows in its order."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in PARTS.values():
+        raise ValueError(f"{name!r} cannot be the name of a column")
+    if len(rows) != len(orders):
+        raise ValueError(f"column {name!r} has {len(rows)} arrays for {len(orders)} images")
+    arrays = [np.asarray(row) for row in rows]
+    # An image without features need not know the column's type: the first image that has some decides.
+    like = next((array for array in arrays if len(array)), arrays[0])
+    if like.dtype.hasobject:
+        raise ValueError(f"column {name!r} holds Python objects")
+    column = np.empty((int(offsets[-1]), *like.shape[1:]), dtype=like.dtype)
+    for array, order, start in zip(arrays, orders, offsets[:-1], strict=True):
+        if len(array) != len(order):
+            raise ValueError(f"column {name!r} has {len(array)} rows for {len(order)} features of an image")
+        if len(array) and (array.dtype != like.dtype or array.shape[1:] != like.shape[1:]):
+            raise ValueError(
+                f"column {name!r} has {array.dtype} {array.shape[1:]} beside {like.dtype} {like.shape[1:]}"
+            )
+        if len(array):
+            column[start : start + len(order)] = array[order]
+    return column
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(path: Path) -> CairnError:
+    return CairnError(f"{path} is damaged: restore the segment from a copy, or index its photos again.")
+
+
+def _load_meta(folder: Path) -> dict[str, Any]:
+    """meta.json, which says by its own hash whether it is as written."""
+    if not folder.is_dir():
+        raise CairnError(f"The segment {folder} is missing: restore it from a copy, or index its photos again.")
+    meta = load_json(folder / META)
+    if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
+        raise _damaged(folder / META)
+    if meta["format"] > FORMAT:
+        raise CairnError(f"{folder} was written by a later version of Cairn (format {meta['format']}): update Cairn.")
+    claimed = meta.pop("sha256", None)
+    if claimed != fingerprint({}, meta) or not PARTS.keys() <= meta["files"].keys():
+        raise _damaged(folder / META)
+    return meta

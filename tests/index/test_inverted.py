@@ -1,0 +1,203 @@
+"""tf-idf scores against values worked out by hand and against a dense computation."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import index.inverted
+from index.errors import CairnError
+from index.inverted import InvertedIndex, Scores, ScoringOptions, rank
+from index.segment import Segment, write_segment
+
+
+def segment_of(folder: Path, numbers: list[int], words: list[list[int]], vocabulary: str = "v") -> Segment:
+    return write_segment(
+        folder,
+        image_numbers=np.array(numbers, dtype=np.uint32),
+        words=[np.array(row, dtype=np.int32) for row in words],
+        columns={},
+        vocabulary_fingerprint=vocabulary,
+        descriptor_fingerprint="d",
+    )
+
+
+def dense_scores(
+    images: list[list[int]], query: list[int], weights: list[float], vocabulary: int, tf: str
+) -> np.ndarray:
+    """The definition, written down with full matrices: L1-normalised tf, idf, L2 norm, cosine."""
+    counts = np.array([[row.count(word) for word in range(vocabulary)] for row in images], dtype=float)
+    counts = counts.reshape(-1, vocabulary)
+    asked = np.array([sum(w for q, w in zip(query, weights, strict=True) if q == word) for word in range(vocabulary)])
+    df = (counts > 0).sum(axis=0)
+    idf = np.array([np.log(len(images) / n) if n else 0.0 for n in df])
+    vectors = []
+    for row in [*counts, asked]:
+        frequency = row / row.sum() if row.sum() else row
+        vector = (np.sqrt(frequency) if tf == "sqrt" else frequency) * idf
+        vectors.append(vector / np.linalg.norm(vector) if np.linalg.norm(vector) else vector)
+    return np.array(vectors)[:-1] @ vectors[-1]
+
+
+def test_three_documents_by_hand(tmp_path: Path) -> None:
+    # Words 0 to 4 are in 3, 2, 1, 1 and 0 of the 3 images; L = ln 3, l = ln 3/2.
+    index_ = InvertedIndex([segment_of(tmp_path / "s", [10, 20, 30], [[0, 1, 1, 2], [0, 1], [0, 0, 3]])], words=5)
+    L, l = 1.0986122886681098, 0.4054651081081644  # noqa: E741
+    assert index_.idf == pytest.approx([0, l, L, L, 0])
+    assert index_.norms == pytest.approx([np.hypot(2 * l, L), l, L])
+    # The query (1, 2): (l, L)/√(l²+L²) · (2l, L)/√(4l²+L²), and with image 20 it shares word 1: l/√(l²+L²).
+    scores = index_.score(np.array([2, 1]))
+    assert scores.image_numbers.tolist() == [10, 20, 30]
+    assert scores.scores == pytest.approx([0.960416, 0.346242, 0.0], abs=1e-6)
+    ranking = rank(scores)
+    assert ranking.image_numbers.tolist() == [10, 20, 30]
+    # √n: image 10 is (√2 l, L)/√(2l²+L²).
+    rooted = InvertedIndex(index_.segments, words=5, options=ScoringOptions(tf="sqrt"))
+    assert rooted.score(np.array([2, 1])).scores == pytest.approx(
+        [(2**0.5 * l * l + L * L) / (np.hypot(l, L) * np.hypot(2**0.5 * l, L)), 0.346242, 0.0], abs=1e-6
+    )
+
+
+collections = st.lists(st.lists(st.integers(0, 7), max_size=12), min_size=1, max_size=8)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), images=collections, tf=st.sampled_from(["linear", "sqrt"]), block=st.integers(1, 40))
+def test_scores_are_the_dense_ones_whatever_the_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, images: list[list[int]], tf: str, block: int
+) -> None:
+    vocabulary = 9
+    numbers = data.draw(
+        st.lists(st.integers(0, 10**6), min_size=len(images), max_size=len(images), unique=True).map(sorted)
+    )
+    home = data.draw(st.lists(st.integers(0, 2), min_size=len(images), max_size=len(images)))
+    removed = data.draw(st.sets(st.sampled_from(numbers)))
+    query = data.draw(st.lists(st.integers(0, vocabulary - 1), max_size=10))
+    weights = data.draw(st.none() | st.lists(st.floats(0.01, 9), min_size=len(query), max_size=len(query)))
+
+    folder = tmp_path_factory.mktemp("segments")
+    segments = []
+    for k in set(home):
+        mine = [i for i in range(len(images)) if home[i] == k]
+        segments.append(segment_of(folder / str(k), [numbers[i] for i in mine], [images[i] for i in mine]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index.inverted, "BLOCK_POSTINGS", block)
+        index_ = InvertedIndex(segments, vocabulary, removed, options=ScoringOptions(tf=tf))
+        got = index_.score(np.array(query), None if weights is None else np.array(weights))
+
+    kept = [i for i in range(len(images)) if numbers[i] not in removed]
+    assert got.image_numbers.tolist() == [numbers[i] for i in kept]
+    expected = dense_scores([images[i] for i in kept], query, weights or [1.0] * len(query), vocabulary, tf)
+    assert got.scores == pytest.approx(expected, abs=1e-6)
+    # One segment and one block: not a bit differs, so that ties stay ties.
+    whole = segment_of(folder / "whole", numbers, images)
+    alone = InvertedIndex([whole], vocabulary, removed, options=ScoringOptions(tf=tf))
+    assert (
+        alone.score(np.array(query), weights if weights is None else np.array(weights)).scores.tobytes()
+        == got.scores.tobytes()
+    )
+    assert alone.norms.tobytes() == index_.norms.tobytes()
+    for i in kept:
+        assert index_.features(numbers[i]).words.tolist() == sorted(images[i])
+    for number in removed:
+        with pytest.raises(KeyError):
+            index_.features(number)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    values=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=30),
+    top=st.none() | st.integers(0, 35),
+    data=st.data(),
+)
+def test_ranking_is_by_score_then_number(values: list[float], top: int | None, data: st.DataObject) -> None:
+    numbers = data.draw(st.permutations(range(100, 100 + len(values))))
+    expected = sorted(zip((-v for v in values), numbers, strict=True))[:top]
+    ranking = rank(Scores(np.array(numbers, np.uint32), np.array(values, np.float32)), top)
+    assert list(zip((-ranking.scores).tolist(), ranking.image_numbers.tolist(), strict=True)) == expected
+
+
+def test_an_image_finds_itself_first_with_score_one(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    images = [rng.integers(0, 300, 200).tolist() for _ in range(40)]
+    images[7] = images[3]
+    index_ = InvertedIndex([segment_of(tmp_path / "s", list(range(40)), images)], words=300)
+    for number in range(40):
+        ranking = rank(index_.score(np.array(images[number])), top=2)
+        assert ranking.scores[0] == 1
+        assert ranking.image_numbers[0] == (3 if number == 7 else number)
+    assert rank(index_.score(np.array(images[7])), top=2).image_numbers.tolist() == [3, 7]
+
+
+def test_nothing_to_say_is_zeros(tmp_path: Path) -> None:
+    two = InvertedIndex([segment_of(tmp_path / "two", [4, 9], [[0, 1], []])], words=3)
+    for query in ([], [2]):  # no words; a word no image has
+        scores = two.score(np.array(query))
+        assert scores.scores.tolist() == [0, 0]
+        assert rank(scores).image_numbers.tolist() == [4, 9]
+    assert two.score(np.array([0])).scores == pytest.approx([2**-0.5, 0])
+    assert two.score(np.array([0]), np.array([0.0])).scores.tolist() == [0, 0]
+    one = InvertedIndex([segment_of(tmp_path / "one", [4], [[0, 1]])], words=3)
+    assert one.score(np.array([0, 1])).scores.tolist() == [0]
+    none = InvertedIndex([], words=3)
+    assert len(none.score(np.array([0, 1]))) == 0 and len(rank(none.score(np.array([])), top=5)) == 0
+    assert none.imbalance == 0
+    gone = InvertedIndex(two.segments, words=3, removed={4, 9, 77})
+    assert len(gone.score(np.array([0]))) == 0
+
+
+def test_only_the_proportions_of_weights_matter(tmp_path: Path) -> None:
+    index_ = InvertedIndex([segment_of(tmp_path / "s", [0, 1, 2], [[0, 1], [1, 2, 2], [0, 2]])], words=3)
+    counted = index_.score(np.array([0, 2, 2]))
+    weighted = index_.score(np.array([2, 0]), np.array([0.5, 0.25]))
+    assert weighted.scores == pytest.approx(counted.scores, abs=1e-7)
+
+
+def test_norms_can_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segment = segment_of(tmp_path / "s", [0, 1, 2], [[0, 1], [1, 2, 2], [0, 2]])
+    norms = InvertedIndex([segment], words=3).norms
+    monkeypatch.setattr(InvertedIndex, "_norms", lambda self: pytest.fail("the postings were read"))
+    given_ = InvertedIndex([segment], words=3, norms=norms)
+    assert given_.score(np.array([1])).scores[1] > 0
+    with pytest.raises(ValueError, match="norms"):
+        InvertedIndex([segment], words=3, norms=norms[:2])
+
+
+def test_imbalance(tmp_path: Path) -> None:
+    even = segment_of(tmp_path / "even", [0, 1], [[0, 1], [2, 3]])
+    # Shares 4/7, 1/7, 1/7, 1/7 of 4 words: 4 · 19/49.
+    burst = segment_of(tmp_path / "burst", [2], [[0, 0, 0]])
+    assert InvertedIndex([even], words=4).imbalance == pytest.approx(1)
+    assert InvertedIndex([even, burst], words=4).imbalance == pytest.approx(4 * 19 / 49)
+    assert InvertedIndex([even, burst], words=4, removed={2}).imbalance == pytest.approx(1)
+    assert InvertedIndex([even, burst], words=4, removed={0, 1}).imbalance == pytest.approx(4)
+
+
+def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
+    segment = segment_of(tmp_path / "a", [0, 1], [[0, 1], [2]])
+    with pytest.raises(CairnError, match="more than one vocabulary"):
+        InvertedIndex([segment, segment_of(tmp_path / "b", [2], [[0]], vocabulary="other")], words=3)
+    with pytest.raises(CairnError, match="beyond the 2"):
+        InvertedIndex([segment], words=2)
+    with pytest.raises(CairnError, match="same image"):
+        InvertedIndex([segment, segment_of(tmp_path / "c", [1], [[0]])], words=3)
+    with pytest.raises(CairnError, match="term frequency"):
+        ScoringOptions(tf="log")
+    index_ = InvertedIndex([segment], words=3)
+    for words, weights in [([3], None), ([-1], None), ([0], [1.0, 2.0]), ([0], [np.nan]), ([0], [-1.0]), ([0.5], None)]:
+        with pytest.raises(ValueError):
+            index_.score(np.array(words), None if weights is None else np.array(weights))
+
+
+def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segment = segment_of(tmp_path / "s", [0, 1, 2, 3], [[0, 5], [0, 1, 5], [0, 5, 5], [0]])
+    expected = np.repeat([0, 1, 5], [4, 1, 3]).tolist()
+    for block in range(1, 10):
+        monkeypatch.setattr(index.inverted, "BLOCK_POSTINGS", block)
+        blocks = list(index.inverted._blocks(segment))
+        assert np.concatenate([words for _, words in blocks]).tolist() == expected
+        assert blocks[0][0].start == 0 and blocks[-1][0].stop == len(expected)
+        assert all(a.stop == b.start for (a, _), (b, _) in pairwise(blocks))

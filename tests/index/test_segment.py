@@ -1,0 +1,189 @@
+"""Segments: what is written is read back by word and by image, and damage is noticed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.errors import CairnError
+from index.segment import Segment, verify_segment, write_segment
+
+VOCABULARY, DESCRIPTOR = "a" * 64, "b" * 64
+
+
+def write(
+    folder: Path, words: list[list[int]], numbers: list[int] | None = None, **columns: list[np.ndarray]
+) -> Segment:
+    return write_segment(
+        folder,
+        image_numbers=np.array(numbers if numbers is not None else range(len(words)), dtype=np.uint32),
+        words=[np.array(row, dtype=np.int32) for row in words],
+        columns=columns,
+        vocabulary_fingerprint=VOCABULARY,
+        descriptor_fingerprint=DESCRIPTOR,
+    )
+
+
+def test_hand_made_segment(tmp_path: Path) -> None:
+    positions = [
+        np.array([[1, 2], [3, 4], [5, 6]], np.uint16),
+        np.empty((0, 2), np.uint16),
+        np.array([[7, 8]], np.uint16),
+    ]
+    segment = write(tmp_path / "000001", [[9, 4, 9], [], [4]], numbers=[3, 8, 70_000], position=positions)
+
+    assert (segment.images, segment.features) == (3, 4)
+    assert segment.image_numbers.tolist() == [3, 8, 70_000]
+    assert segment.posting_words.tolist() == [4, 9]
+    assert segment.posting_offsets.tolist() == [0, 2, 3]
+    assert segment.posting_images.tolist() == [0, 2, 0]
+    assert segment.posting_counts.tolist() == [1, 1, 2]
+    assert segment.document_frequency(11).tolist() == [0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0]
+    first = segment.image(0)
+    assert first.words.tolist() == [4, 9, 9]
+    # Features of one word stay in the order they were given in.
+    assert first.columns["position"].tolist() == [[3, 4], [1, 2], [5, 6]]
+    assert segment.image(1).columns["position"].shape == (0, 2)
+    assert segment.image(2).columns["position"].tolist() == [[7, 8]]
+    assert not first.words.flags.writeable and not first.columns["position"].flags.owndata
+    with pytest.raises(IndexError):
+        segment.image(3)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 2**31 - 1), max_size=9), min_size=1, max_size=6),
+    gap=st.integers(1, 10**8),
+)
+def test_both_parts_hold_every_feature(
+    tmp_path_factory: pytest.TempPathFactory, images: list[list[int]], gap: int
+) -> None:
+    numbers = [1 + gap * i for i in range(len(images))]
+    tags = [np.arange(len(row), dtype=np.float32)[:, None] + 100 * i for i, row in enumerate(images)]
+    folder = tmp_path_factory.mktemp("segment") / "s"
+    write(folder, images, numbers, tag=tags)
+    segment = Segment.open(folder)
+
+    assert segment.image_numbers.tolist() == numbers
+    for i, row in enumerate(images):
+        got = segment.image(i)
+        expected = sorted((word, 100 * i + k) for k, word in enumerate(row))
+        assert list(zip(got.words.tolist(), got.columns["tag"][:, 0].tolist(), strict=True)) == expected
+    postings = {
+        (int(word), int(segment.posting_images[p])): int(segment.posting_counts[p])
+        for k, word in enumerate(segment.posting_words)
+        for p in range(int(segment.posting_offsets[k]), int(segment.posting_offsets[k + 1]))
+    }
+    assert postings == {(w, i): row.count(w) for i, row in enumerate(images) for w in row}
+    assert list(postings) == sorted(postings)
+    assert segment.verify() == []
+
+
+def test_widths_follow_the_values(tmp_path: Path) -> None:
+    small = write(tmp_path / "small", [[65_535] * 300, [0]])
+    assert (small.words.dtype, small.posting_images.dtype, small.posting_counts.dtype) == (
+        np.uint16,
+        np.uint8,
+        np.uint16,
+    )
+    assert small.posting_counts.tolist() == [1, 300]
+    assert write(tmp_path / "large", [[65_536]]).words.dtype == np.uint32
+
+
+def test_bytes_by_part_are_those_of_the_files_and_few(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = [rng.integers(0, 20_000, 2_000).tolist() for _ in range(50)]
+    positions = [rng.integers(0, 2**16, (2_000, 2)).astype(np.uint16) for _ in words]
+    shapes = [rng.random((2_000, 3)).astype(np.float16) for _ in words]
+    segment = write(tmp_path / "s", words, position=positions, shape=shapes)
+    assert segment.bytes.keys() == {"images", "words", "postings", "position", "shape"}
+    assert sum(segment.bytes.values()) == sum(path.stat().st_size for path in (tmp_path / "s").glob("*.npy"))
+    assert 14 < segment.bytes_per_feature <= 20
+
+
+def test_other_fingerprints_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "s", [[1]])
+    Segment.open(tmp_path / "s", vocabulary_fingerprint=VOCABULARY, descriptor_fingerprint=DESCRIPTOR)
+    with pytest.raises(CairnError, match="another vocabulary"):
+        Segment.open(tmp_path / "s", vocabulary_fingerprint="c" * 64)
+    with pytest.raises(CairnError, match="another descriptor"):
+        Segment.open(tmp_path / "s", descriptor_fingerprint="c" * 64)
+
+
+def test_any_flipped_byte_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    segment = write(folder, [[1, 2, 2], [2]], tag=[np.zeros(3, np.uint8), np.zeros(1, np.uint8)])
+    for path in sorted(folder.iterdir()):
+        sound = path.read_bytes()
+        for at in {len(sound) // 2, len(sound) - 2}:
+            path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+            assert segment.verify() == [path.name]
+        path.write_bytes(sound)
+    (folder / "words.npy").unlink()
+    assert verify_segment(folder) == ["words.npy"]
+    with pytest.raises(CairnError, match="missing"):
+        Segment.open(folder)
+
+
+@pytest.mark.parametrize("name", ["words.npy", "offsets.npy", "posting_images.npy", "column_tag.npy", "meta.json"])
+def test_a_truncated_file_is_refused_at_opening(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "s"
+    write(folder, [[1, 2, 2], [2]], tag=[np.zeros(3, np.uint8), np.zeros(1, np.uint8)])
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(CairnError):
+        Segment.open(folder)
+
+
+def test_arrays_that_do_not_match_are_refused_at_opening(tmp_path: Path) -> None:
+    write(tmp_path / "s", [[1, 2, 2], [2]])
+    np.save(tmp_path / "s" / "words.npy", np.zeros(5, np.uint8))
+    with pytest.raises(CairnError, match=r"words\.npy is damaged"):
+        Segment.open(tmp_path / "s")
+
+
+def test_a_missing_segment_and_a_later_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CairnError, match="missing"):
+        Segment.open(tmp_path / "s")
+    write(tmp_path / "s", [[1]])
+    meta = tmp_path / "s" / "meta.json"
+    meta.write_text(meta.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(CairnError, match="later version"):
+        Segment.open(tmp_path / "s")
+
+
+def test_a_failed_write_leaves_nothing_and_never_overwrites(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="2 rows for 1 features"):
+        write(tmp_path / "s", [[1]], tag=[np.zeros(2)])
+    assert list(tmp_path.iterdir()) == []
+    write(tmp_path / "s", [[1]])
+    with pytest.raises(CairnError, match="exists"):
+        write(tmp_path / "s", [[2]])
+    assert Segment.open(tmp_path / "s").words.tolist() == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [([], []), ([2, 1], [[0], [0]]), ([1, 1], [[0], [0]]), ([1], [[-1]]), ([1], [[0], [0]])],
+    ids=["no images", "descending", "repeated", "negative word", "lengths differ"],
+)
+def test_arguments_that_do_not_fit_are_refused(tmp_path: Path, numbers: list[int], words: list[list[int]]) -> None:
+    with pytest.raises(ValueError):
+        write(tmp_path / "s", words, numbers)
+
+
+def test_columns_of_mixed_types_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="float16"):
+        write(tmp_path / "s", [[1], [1]], tag=[np.zeros(1, np.float16), np.zeros(1, np.float32)])
+    with pytest.raises(ValueError, match="name of a column"):
+        write(tmp_path / "s", [[1]], **{"../x": [np.zeros(1)]})
+
+
+def test_images_without_any_feature(tmp_path: Path) -> None:
+    segment = write(tmp_path / "s", [[], []], tag=[np.empty((0, 2), np.uint16)] * 2)
+    assert (segment.images, segment.features, segment.bytes_per_feature) == (2, 0, 0.0)
+    assert segment.document_frequency(3).tolist() == [0, 0, 0]
+    assert segment.image(1).columns["tag"].shape == (0, 2)
