@@ -1,0 +1,145 @@
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from eval.metrics import average_precision, mean_average_precision, ranked, rectangular_average_precision
+
+
+def published_loop(ranking: Sequence[str], positives: set[str], junk: set[str]) -> float:
+    """The loop of the benchmark's own program, one image after the other."""
+    old_recall, old_precision, area = 0.0, 1.0, 0.0
+    found = rank = 0
+    for name in ranking:
+        if name in junk:
+            continue
+        if name in positives:
+            found += 1
+        recall = found / len(positives)
+        precision = found / (rank + 1.0)
+        area += (recall - old_recall) * ((old_precision + precision) / 2.0)
+        old_recall, old_precision = recall, precision
+        rank += 1
+    return area
+
+
+# Worked by hand; letters a to d are positives, j is junk, everything else is wrong.
+@pytest.mark.parametrize(
+    ("ranking", "positives", "trapezoid", "rectangle"),
+    [
+        ("abx", "ab", 1.0, 1.0),  # perfect
+        ("xa", "a", (0 + 1 / 2) / 2, 1 / 2),
+        ("axb", "ab", 1 / 2 + (1 / 2 + 2 / 3) / 4, 5 / 6),
+        ("xyza", "a", 1 / 8, 1 / 4),  # worst possible place
+        ("xyzab", "ab", (1 / 8 + (1 / 4 + 2 / 5) / 2) / 2, (1 / 4 + 2 / 5) / 2),
+        ("xyz", "a", 0.0, 0.0),  # not found
+        ("", "a", 0.0, 0.0),
+        ("ja", "a", 1.0, 1.0),  # junk takes no rank
+        ("xja", "a", 1 / 4, 1 / 2),
+        ("ajbx", "ab", 1.0, 1.0),
+        ("axb", "abcd", 1 / 4 + (1 / 2 + 2 / 3) / 8, (1 + 2 / 3) / 4),  # c and d are missing from the ranking
+        ("axj", "ab", 1 / 2, 1 / 2),
+    ],
+)
+def test_cases_worked_by_hand(ranking: str, positives: str, trapezoid: float, rectangle: float) -> None:
+    assert average_precision(ranking, positives, "j") == pytest.approx(trapezoid, abs=1e-12)
+    assert rectangular_average_precision(ranking, positives, "j") == pytest.approx(rectangle, abs=1e-12)
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> tuple[list[str], set[str], set[str]]:
+    """A ranking of some of 40 images in any order, with any labels."""
+    names = [f"i{number}" for number in range(40)]
+    ranking = draw(st.permutations(names))[: draw(st.integers(0, 40))]
+    labels = draw(st.lists(st.sampled_from("pjn"), min_size=40, max_size=40))
+    positives = {name for name, label in zip(names, labels, strict=True) if label == "p"}
+    assume(positives)
+    return ranking, positives, {name for name, label in zip(names, labels, strict=True) if label == "j"}
+
+
+@given(rankings())
+def test_equals_the_published_program(case: tuple[list[str], set[str], set[str]]) -> None:
+    value = average_precision(*case)
+    assert value == pytest.approx(published_loop(*case), abs=1e-12)
+    assert 0 <= value <= 1
+    # A hit never lowers the precision, so the trapezoid never lies above the rectangle.
+    assert value <= rectangular_average_precision(*case) + 1e-12
+
+
+@given(rankings(), st.data())
+def test_junk_anywhere_changes_nothing(case: tuple[list[str], set[str], set[str]], data: st.DataObject) -> None:
+    ranking, positives, junk = case
+    longer = list(ranking)
+    longer.insert(data.draw(st.integers(0, len(ranking))), "more junk")
+    assert average_precision(longer, positives, junk | {"more junk"}) == average_precision(ranking, positives, junk)
+
+
+@given(rankings(), st.data())
+def test_moving_a_positive_up_never_lowers(case: tuple[list[str], set[str], set[str]], data: st.DataObject) -> None:
+    ranking, positives, junk = case
+    places = [place for place, name in enumerate(ranking) if name in positives]
+    assume(places)
+    place = data.draw(st.sampled_from(places))
+    better = list(ranking)
+    better.insert(data.draw(st.integers(0, place)), better.pop(place))
+    assert average_precision(better, positives, junk) >= average_precision(ranking, positives, junk) - 1e-12
+
+
+@given(rankings())
+def test_one_more_positive_that_is_never_found_scales_it(case: tuple[list[str], set[str], set[str]]) -> None:
+    ranking, positives, junk = case
+    expected = average_precision(*case) * len(positives) / (len(positives) + 1)
+    assert average_precision(ranking, positives | {"lost"}, junk) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "positives", "junk", "message"),
+    [("ab", "", "", "without positives"), ("aba", "a", "", "twice"), ("ab", "ab", "b", "'b' is both")],
+)
+def test_what_has_no_defined_value_is_refused(ranking: str, positives: str, junk: str, message: str) -> None:
+    for compute in (average_precision, rectangular_average_precision):
+        with pytest.raises(ValueError, match=message):
+            compute(ranking, positives, junk)
+
+
+def test_ties_go_by_image_number() -> None:
+    scores = np.array([0.5, 0.9, 0.5, 0.0, -0.0, np.inf], np.float32)
+    np.testing.assert_array_equal(ranked(scores), [5, 1, 0, 2, 3, 4])
+    np.testing.assert_array_equal(ranked(scores, np.array([9, 8, 7, 6, 5, 4])), [4, 8, 7, 9, 5, 6])
+    np.testing.assert_array_equal(ranked(np.array([1, 3, 3], np.uint32)), [1, 2, 0])
+    assert ranked(np.zeros(0)).shape == (0,)
+
+
+@given(st.lists(st.integers(0, 3), max_size=30), st.randoms(use_true_random=False))
+def test_the_order_of_scoring_does_not_matter(scores: list[int], random: object) -> None:
+    numbers = np.arange(len(scores))
+    shuffled = numbers.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    values = np.array(scores, np.float32)
+    order = ranked(values)
+    np.testing.assert_array_equal(order, sorted(numbers, key=lambda number: (-scores[number], number)))
+    np.testing.assert_array_equal(ranked(values[shuffled], shuffled), order)
+
+
+@pytest.mark.parametrize(
+    ("scores", "numbers", "message"),
+    [
+        ([1, math.nan], None, "NaN"),
+        ([1, 2], [3, 3], "twice"),
+        ([1, 2], [3], "one length"),
+        ([[1]], [[1]], "one length"),
+    ],
+)
+def test_scores_without_an_order_are_refused(scores: list, numbers: list | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ranked(np.array(scores), None if numbers is None else np.array(numbers))
+
+
+def test_mean() -> None:
+    assert mean_average_precision([1.0, 0.5, 0.0]) == pytest.approx(0.5)
+    for values in ([], [math.nan], [1.5], [-0.1]):
+        with pytest.raises(ValueError, match="average precision"):
+            mean_average_precision(values)
