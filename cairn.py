@@ -1,0 +1,34 @@
+"""The `cairn` command: mounts what each package offers.
+
+A command's module, and all it needs, is imported when the command runs: `cairn --help` answers at once.
+"""
+
+import typer
+
+from eval.commands import demo, evaluate
+from retrieval.commands import index, info, query
+
+app = typer.Typer(
+    name="cairn",
+    help="Find the photos that show the same object or landmark, geometrically verified.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(index)
+app.command()(query)
+app.command()(info)
+app.add_typer(evaluate, name="evaluate")
+app.command()(demo)
+
+
+def main() -> None:
+    """Run the command line; what a user can cause ends with one sentence and exit code 2."""
+    from retrieval.console import run
+
+    run(app)
+
+
+if __name__ == "__main__":
+    main()

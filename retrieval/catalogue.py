@@ -1,0 +1,488 @@
+"""The catalogue: which photos a collection has, where their features are, and which photos failed and why.
+
+The segments hold the features and the catalogue holds everything else, in any database that SQLAlchemy speaks to. A
+segment belongs to the collection from the moment its row is committed: a process that is killed before leaves a folder
+that `Catalogue.orphans` finds, and nothing else.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.names import check_storable, printable, unique_name
+from retrieval.schema import FAILED, FORMAT, INDEXED, REMOVED, Base, ImageRow, SegmentRow, Setting, path_hash_of
+
+__all__ = ["Catalogue", "Failure", "ImageRow", "Known", "SegmentRow", "check_storable", "printable", "unique_name"]
+
+FILE = "catalogue.sqlite"
+# Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
+CHUNK = 5000
+# How long SQLite waits for another process that is writing, in milliseconds.
+BUSY_TIMEOUT_MS = 60_000
+
+FORMAT_KEY, NEXT_NUMBER_KEY = "cairn.format", "cairn.next_number"
+
+T = TypeVar("T")
+
+
+class Known(NamedTuple):
+    """What tells whether a photo is unchanged since it was indexed, or failed."""
+
+    number: int
+    state: str
+    size: int | None
+    mtime_ns: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A photo that could not be indexed."""
+
+    path: str
+    reason: str  # one sentence
+    size: int | None = None
+    mtime_ns: int | None = None
+    sha256: str | None = None
+
+
+class Catalogue:
+    """The rows of one collection. Every method is one transaction; all raise CairnError where the database fails.
+
+    Use `Catalogue.open`. It may be shared by threads, and by processes that each open it.
+
+    Parameters
+    ----------
+    address : str or sqlalchemy.URL
+        Any SQLAlchemy address. It is not touched before the first method is called.
+
+    Raises
+    ------
+    CairnError
+        The address is not one, or its driver is not installed.
+    """
+
+    def __init__(self, address: str | sa.URL) -> None:
+        try:
+            self.address = sa.make_url(address)
+            self._engine = sa.create_engine(self.address)
+        except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
+            raise CairnError(
+                f"{_printable_address(address)} is no catalogue address that works here ({error}): "
+                "check it, and install its driver (for PostgreSQL: pip install 'cairn-search[postgresql]')."
+            ) from error
+        if self.address.get_backend_name() == "sqlite":
+            sa.event.listen(self._engine, "connect", _set_up_sqlite)
+            sa.event.listen(self._engine, "begin", _begin_sqlite)
+
+    @classmethod
+    def open(cls, where: Path | str, create: bool = False) -> Self:
+        """Open a catalogue.
+
+        Parameters
+        ----------
+        where : Path or str
+            The collection's folder, whose catalogue is the SQLite file `catalogue.sqlite`; or an SQLAlchemy address.
+        create : bool
+            Make it, and the folder, where there is none.
+
+        Raises
+        ------
+        CairnError
+            There is none, it cannot be reached, is damaged, is another program's, or of a later version.
+        """
+        if isinstance(where, str) and "://" in where:
+            catalogue = cls(where)
+        else:
+            catalogue = cls(sa.URL.create("sqlite", database=str(Path(where) / FILE)))
+        try:
+            catalogue._open(create)
+        except BaseException:
+            catalogue.close()
+            raise
+        return catalogue
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Writing
+
+    def reserve_numbers(self, count: int) -> int:
+        """Take `count` image numbers that nobody has had or will have.
+
+        Returns
+        -------
+        int
+            The first; the others follow it. Those that are not used then are lost, which does no harm.
+        """
+        with self._transaction(write=True) as session:
+            return _reserve(session, count)
+
+    def commit_segment(self, segment: SegmentRow, images: Sequence[ImageRow]) -> list[str]:
+        """Make a published segment and its images part of the collection: all of it or nothing.
+
+        An earlier image of the same path becomes a tombstone and an earlier failure of it is forgotten.
+
+        Parameters
+        ----------
+        segment : SegmentRow
+            Without `id`.
+        images : sequence of ImageRow
+            With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is a wish.
+
+        Returns
+        -------
+        list of str
+            The name of each image: the wish or the file's name, or what `unique_name` makes of the path.
+
+        Raises
+        ------
+        CairnError
+            A path or name cannot be stored (see `check_storable`).
+        ValueError
+            A number was never reserved.
+        """
+        for image in images:
+            check_storable(image.path)
+            check_storable(image.name or "")
+        with self._transaction(write=True) as session:
+            next_number = int(_counter(session).value)
+            if any(not 0 <= image.number < next_number for image in images):
+                raise ValueError(f"an image number was never reserved: the next free one is {next_number}")
+            values = _values(segment)
+            del values["id"]
+            (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
+            for paths in _chunks([image.path for image in images]):
+                older = _rows_of_paths(session, paths)
+                _bury(session, [number for number, state in older if state == INDEXED])
+                _delete(session, [number for number, state in older if state == FAILED])
+            names = _names(session, images)
+            rows = [
+                {**_values(image), "name": name, "segment_id": segment_id, "state": INDEXED, "reason": None}
+                for image, name in zip(images, names, strict=True)
+            ]
+            if rows:
+                session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
+        return names
+
+    def record_failures(self, failures: Sequence[Failure]) -> None:
+        r"""Keep why photos could not be indexed, in place of what was recorded for the same paths before.
+
+        An indexed image of the same path stays as it is. Bytes of a path that are not text are kept as ``\xff``.
+        """
+        if not failures:
+            return
+        newest = {printable(failure.path): failure for failure in failures}
+        with self._transaction(write=True) as session:
+            for paths in _chunks(list(newest)):
+                _delete(session, [number for number, state in _rows_of_paths(session, paths) if state == FAILED])
+            first = _reserve(session, len(newest))
+            rows = [
+                ImageRow(
+                    number=first + i,
+                    path=path,
+                    state=FAILED,
+                    reason=printable(failure.reason),
+                    size=failure.size,
+                    mtime_ns=failure.mtime_ns,
+                    sha256=failure.sha256,
+                )
+                for i, (path, failure) in enumerate(newest.items())
+            ]
+            session.execute(sa.insert(ImageRow), [_values(row) for row in rows])
+
+    def forget_failures(self, paths: Sequence[str]) -> None:
+        """Forget the failures of these paths, for instance of photos that are no longer there."""
+        with self._transaction(write=True) as session:
+            for chunk in _chunks([printable(path) for path in paths]):
+                _delete(session, [number for number, state in _rows_of_paths(session, chunk) if state == FAILED])
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Turn indexed images into tombstones; their names become free, their numbers do not."""
+        with self._transaction(write=True) as session:
+            _bury(session, numbers)
+
+    def set_setting(self, key: str, value: str) -> None:
+        """Keep a text under a key."""
+        with self._transaction(write=True) as session:
+            session.merge(Setting(key=key, value=value))
+
+    # Reading
+
+    def setting(self, key: str) -> str | None:
+        """The text kept under a key, or None."""
+        with self._transaction() as session:
+            return _setting(session, key)
+
+    def known(self) -> dict[str, Known]:
+        """What is known of each path that is indexed or failed: the later of the two where it is both."""
+        columns = (ImageRow.path, ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
+        with self._transaction() as session:
+            rows = session.execute(sa.select(*columns).where(ImageRow.state != REMOVED).order_by(ImageRow.number))
+            return {row.path: Known(row.number, row.state, row.size, row.mtime_ns, row.sha256) for row in rows}
+
+    def failures(self) -> list[Failure]:
+        """Photos that failed, in the order in which that was recorded."""
+        columns = (ImageRow.path, ImageRow.reason, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
+        with self._transaction() as session:
+            rows = session.execute(sa.select(*columns).where(ImageRow.state == FAILED).order_by(ImageRow.number))
+            return [Failure(row.path, row.reason, row.size, row.mtime_ns, row.sha256) for row in rows]
+
+    def images(self, numbers: Sequence[int] | None = None) -> list[ImageRow]:
+        """All indexed images by ascending number, or those of the numbers, in their order.
+
+        Raises
+        ------
+        KeyError
+            One of the numbers is not that of an indexed image.
+        """
+        with self._transaction() as session:
+            query = sa.select(ImageRow).where(ImageRow.state == INDEXED)
+            if numbers is None:
+                return list(session.scalars(query.order_by(ImageRow.number)))
+            found: dict[int, ImageRow] = {}
+            for chunk in _chunks([int(number) for number in numbers]):
+                found.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
+        return [found[int(number)] for number in numbers]
+
+    def names(self, numbers: Sequence[int]) -> list[str]:
+        """The names of indexed images, in the order of the numbers; KeyError where one is not indexed."""
+        return self._column(ImageRow.name, numbers)
+
+    def paths(self, numbers: Sequence[int]) -> list[str]:
+        """The paths of indexed images, in the order of the numbers; KeyError where one is not indexed."""
+        return self._column(ImageRow.path, numbers)
+
+    def image_by_name(self, name: str) -> ImageRow | None:
+        """The indexed image of that name, or None."""
+        if printable(name) != name:
+            return None  # no such name is ever stored, and no database takes it
+        with self._transaction() as session:
+            return session.scalars(sa.select(ImageRow).where(ImageRow.name == name)).one_or_none()
+
+    def image_by_path(self, path: Path | str) -> ImageRow | None:
+        """The indexed image of that path, written as it was stored, or None."""
+        path = str(path)
+        if printable(path) != path:
+            return None
+        wanted = (ImageRow.path_hash == path_hash_of(path), ImageRow.path == path, ImageRow.state == INDEXED)
+        with self._transaction() as session:
+            return session.scalars(sa.select(ImageRow).where(*wanted)).one_or_none()
+
+    def segments(self) -> list[SegmentRow]:
+        """All segments, in the order in which they were committed."""
+        with self._transaction() as session:
+            return list(session.scalars(sa.select(SegmentRow).order_by(SegmentRow.id)))
+
+    def removed(self) -> frozenset[int]:
+        """Numbers of the tombstones: images that are in a segment but not in the collection."""
+        with self._transaction() as session:
+            return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
+
+    def counts(self) -> dict[str, int]:
+        """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
+        count = sa.select(ImageRow.state, sa.func.count(), sa.func.sum(ImageRow.features)).group_by(ImageRow.state)
+        with self._transaction() as session:
+            by_state = {state: (int(images), int(features)) for state, images, features in session.execute(count)}
+        images = {state: by_state.get(state, (0, 0))[0] for state in (INDEXED, FAILED, REMOVED)}
+        return {**images, "features": by_state.get(INDEXED, (0, 0))[1]}
+
+    def orphans(self, segments_dir: Path) -> list[Path]:
+        """Folders of segments that were never committed: what a killed process leaves, or one at work still writes."""
+        folders = {segment.folder for segment in self.segments()}
+        return [path for path in _folders(segments_dir) if path.name not in folders]
+
+    def next_folder(self, segments_dir: Path) -> str:
+        """A name for the next segment's folder, above every number that a segment or an orphan has."""
+        taken = {segment.folder for segment in self.segments()} | {path.name for path in _folders(segments_dir)}
+        numbers = [int(match[0]) for name in taken if (match := re.match(r"\d+", name))]
+        return f"{max(numbers, default=0) + 1:06d}"
+
+    def _column(self, column: Any, numbers: Sequence[int]) -> list[str]:
+        query = sa.select(ImageRow.number, column).where(ImageRow.state == INDEXED)
+        found: dict[int, str] = {}
+        with self._transaction() as session:
+            for chunk in _chunks([int(number) for number in numbers]):
+                found.update(
+                    (number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk)))
+                )
+        return [found[int(number)] for number in numbers]
+
+    def _open(self, create: bool) -> None:
+        if self.address.get_backend_name() == "sqlite" and self.address.database not in (None, "", ":memory:"):
+            # SQLite would make an empty file where there is none.
+            file = Path(self.address.database)
+            try:
+                if create:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                elif not file.is_file():
+                    raise CairnError(f"{file.parent} is not a collection: make one with cairn index.")
+            except OSError as error:
+                raise CairnError(
+                    f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
+                ) from error
+        with self._transaction(write=create) as session:
+            tables = set(sa.inspect(session.connection()).get_table_names())
+            ours = set(Base.metadata.tables)
+            if not tables & ours:
+                if not create:
+                    raise CairnError(f"{self} holds no collection: make one with cairn index.")
+                Base.metadata.create_all(session.connection())
+                session.add(Setting(key=FORMAT_KEY, value=str(FORMAT)))
+                session.add(Setting(key=NEXT_NUMBER_KEY, value="0"))
+                return
+            found = _setting(session, FORMAT_KEY) if ours <= tables else None
+        if found is None or not found.isdecimal():
+            raise CairnError(f"{self} holds the tables of another program: choose another place for the collection.")
+        if int(found) > FORMAT:
+            raise CairnError(f"{self} was written by a later version of Cairn (format {found}): update Cairn.")
+
+    @contextmanager
+    def _transaction(self, write: bool = False) -> Iterator[Session]:
+        # `cairn_write` reaches `_begin_sqlite`; other databases know nothing of it.
+        engine = self._engine.execution_options(cairn_write=write)
+        try:
+            with Session(engine, expire_on_commit=False) as session, session.begin():
+                yield session
+        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+            cause = " ".join(str(getattr(error, "orig", None) or error).split())
+            raise CairnError(
+                f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written."
+            ) from error
+
+    def __str__(self) -> str:
+        return _printable_address(self.address)
+
+
+class _TakenNames:
+    """Names that images have; those given at first are looked up at once, others when they are asked for."""
+
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self._session = session
+        self._looked_up: set[str] = set()
+        self._taken: set[str] = set()
+        for chunk in _chunks(list(dict.fromkeys(names))):
+            self._look_up(chunk)
+
+    def add(self, name: str) -> None:
+        self._taken.add(name)
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and name not in self._taken and name not in self._looked_up:
+            self._look_up([name])
+        return name in self._taken
+
+    def _look_up(self, names: list[str]) -> None:
+        self._looked_up.update(names)
+        self._taken.update(self._session.scalars(sa.select(ImageRow.name).where(ImageRow.name.in_(names))))
+
+
+def _names(session: Session, images: Sequence[ImageRow]) -> list[str]:
+    names: list[str] = []
+    wishes = [image.name or Path(image.path).name for image in images]
+    taken = _TakenNames(session, wishes)
+    for image, wish in zip(images, wishes, strict=True):
+        name = unique_name(image.path, taken) if wish in taken else wish
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _reserve(session: Session, count: int) -> int:
+    if count < 0:
+        raise ValueError(f"{count} numbers cannot be reserved")
+    counter = _counter(session)
+    first = int(counter.value)
+    counter.value = str(first + count)
+    session.flush()
+    return first
+
+
+def _counter(session: Session) -> Setting:
+    """The next free number. Its row is locked, so that of two writers one waits, and names are not given twice."""
+    return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
+
+
+def _setting(session: Session, key: str) -> str | None:
+    return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
+
+
+def _rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str]]:
+    """Number and state of the images of these paths that are not removed."""
+    hashes = [path_hash_of(path) for path in paths]
+    query = sa.select(ImageRow.number, ImageRow.state, ImageRow.path).where(
+        ImageRow.path_hash.in_(hashes), ImageRow.state != REMOVED
+    )
+    wanted = set(paths)
+    return [(number, state) for number, state, path in session.execute(query) if path in wanted]
+
+
+def _bury(session: Session, numbers: Iterable[int]) -> None:
+    for chunk in _chunks([int(number) for number in numbers]):
+        session.execute(
+            sa.update(ImageRow)
+            .where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+            .values(state=REMOVED, name=None)
+            .execution_options(synchronize_session=False)
+        )
+
+
+def _delete(session: Session, numbers: Sequence[int]) -> None:
+    for chunk in _chunks(numbers):
+        session.execute(
+            sa.delete(ImageRow).where(ImageRow.number.in_(chunk)).execution_options(synchronize_session=False)
+        )
+
+
+def _values(row: Base) -> dict[str, Any]:
+    return {column.key: getattr(row, column.key) for column in row.__table__.columns}
+
+
+def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
+    return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
+
+
+def _folders(parent: Path) -> list[Path]:
+    parent = Path(parent)
+    return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+
+
+def _printable_address(address: str | sa.URL) -> str:
+    """An address as it may be shown: the file of an SQLite one, else without its password."""
+    if isinstance(address, str):
+        return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", address)
+    if address.get_backend_name() == "sqlite" and address.database:
+        return address.database
+    return address.render_as_string(hide_password=True)
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
+    connection.isolation_level = None
+    # The time-out first: to change the journal mode needs a lock as well.
+    for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A writer takes its lock at once: to upgrade a reader's lock fails, without waiting, when another has written.
+    writing = connection.get_execution_options().get("cairn_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

@@ -1,0 +1,225 @@
+"""Commands: index, query, info."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
+
+Workers = Annotated[int, typer.Option(help="Processes; 0: one a core. The result does not depend on it.", min=0)]
+Detector = Annotated[str, typer.Option(help="dog-affine or hessian-affine.")]
+MeasurementScale = Annotated[
+    float | None, typer.Option(help="Measurement region over detected region [default: 12.5 for dog-affine, √3 else].")
+]
+Upright = Annotated[
+    bool, typer.Option("--upright/--rotated", help="Keep 'down' down, or turn patches to their dominant orientation.")
+]
+MaxSide = Annotated[int, typer.Option(help="Longer side at which photos are read, pixels; 0: as they are.", min=0)]
+CatalogueAddress = Annotated[
+    str | None, typer.Option(help="SQLAlchemy address of the catalogue [default: SQLite in the collection].")
+]
+Words = Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)]
+Descriptor = Annotated[str, typer.Option(help="Descriptor: sift or rootsift.")]
+Search = Annotated[str, typer.Option(help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.")]
+EngineName = Annotated[
+    str, typer.Option(help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).")
+]
+Expand = Annotated[str, typer.Option(help="Query expansion: none or average.")]
+Turns = Annotated[
+    int, typer.Option(help="Turns at which a query is tried, so that turned photos are found; 1: upright only.", min=1)
+]
+
+
+def index(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
+    photos: Annotated[list[Path], typer.Argument(help="Photos, and folders of photos.")],
+    descriptor: Descriptor = "rootsift",
+    words: Words = 0,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="Take the vocabulary of another collection instead of making one.")
+    ] = None,
+    max_side: MaxSide = 1024,
+    workers: Workers = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    detector: Detector = "dog-affine",
+    measurement_scale: MeasurementScale = None,
+    upright: Upright = True,
+    search: Search = "faiss",
+    keep_descriptors: Annotated[
+        bool, typer.Option("--keep-descriptors", help="Keep descriptors, for the engine raw.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="End with code 1 if any photo failed.")] = False,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Make a collection from photos, or add photos to it.
+
+    Photos that are in it and unchanged are skipped; damaged ones are listed with the reason; an interrupted run is
+    picked up by running the same command again. Options that shape the collection (descriptor, words, max-side,
+    detector) count when it is made.
+    """
+    from retrieval.collection import Collection
+    from retrieval.features import FeatureOptions
+    from retrieval.image import ImageOptions
+    from retrieval.indexing import index_photos
+    from retrieval.options import CollectionOptions
+    from retrieval.regions import RegionOptions
+
+    options = CollectionOptions(
+        descriptor=descriptor,
+        words=words,
+        search=search,
+        seed=seed,
+        keep_descriptors=keep_descriptors,
+        image=ImageOptions(max_side=max_side),
+        features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
+    )
+    opened = Collection.create(collection, options, catalogue=catalogue)
+    titles = {"look": "Looking", "extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing"}
+    with progress_bars(quiet or json, titles) as tell:
+        report = index_photos(opened, photos, vocabulary=vocabulary, workers=workers or cores(), progress=tell)
+    facts = describe_collection(opened)
+    summary = {
+        "collection": str(collection),
+        "added": report.added,
+        "unchanged": report.unchanged,
+        "failed": report.failed,
+        "images": facts["images"],
+        "features": facts["features"],
+        "words": facts["words"],
+        "bytes_per_feature": facts["bytes_per_feature"],
+        "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
+    }
+    if json:
+        print_json(summary)
+    else:
+        say(
+            f"{collection}: {report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed; "
+            f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
+            f"in {report.seconds['total']:.1f} s."
+        )
+        print_failures(report.failed)
+    if report.failed and (strict or not facts["images"]):
+        raise typer.Exit(FAILED)
+
+
+def info(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Tell what a collection holds, and what each feature costs."""
+    from retrieval.collection import Collection
+
+    facts = describe_collection(Collection.open(collection, catalogue=catalogue))
+    if json:
+        print_json(facts)
+        return
+    say(f"{collection}: {facts['images']} photos, {facts['features']} features, {facts['segments']} segments")
+    descriptor, vocabulary = facts["descriptor"], facts["vocabulary"]
+    say(f"descriptor   {descriptor['name']}, {descriptor['dim']} dimensions, {descriptor['fingerprint'][:12]}")
+    if vocabulary:
+        say(
+            f"vocabulary   {vocabulary['words']} words from {vocabulary['trained_on']}, "
+            f"recall@1 {vocabulary['recall_at_1']:.3f}, {vocabulary['fingerprint'][:12]}"
+        )
+    for part, size in facts["bytes"].items():
+        say(f"{part:<12} {size / 1e6:10.2f} MB")
+    say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
+    print_failures(facts["failed"])
+
+
+def query(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")],
+    box: Annotated[
+        tuple[float, float, float, float] | None,
+        typer.Option(help="X0 Y0 X1 Y1: search for what is in this box, pixels of the upright photo."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Number of results.", min=1)] = 20,
+    engine: EngineName = "tf-idf-sp",
+    expand: Expand = "none",
+    turns: Turns = 8,
+    match_all: Annotated[
+        bool, typer.Option("--all/--any", help="With several photos: results must match all of them, or any.")
+    ] = False,
+    picture: Annotated[Path | None, typer.Option(help="Write a picture of the best matches (.jpg or .png).")] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
+    from retrieval.answers import answer_query
+
+    result = answer_query(
+        collection,
+        photos,
+        box=box,
+        top=top,
+        engine=engine,
+        expand=expand,
+        turns=turns,
+        match_all=match_all,
+        picture=picture,
+        catalogue=catalogue,
+    )
+    if json:
+        print_json(result)
+        return
+    if not result["results"]:
+        say("Nothing found.")
+    for entry in result["results"]:
+        inliers = f"{entry['inliers']:5d} inliers" if entry["inliers"] else "  not verified"
+        say(f"{entry['rank']:4d}  {entry['score']:.4f}  {inliers}  {printable_name(entry['name'])}")
+    if picture is not None:
+        say(f"Picture: {picture}")
+
+
+def cores() -> int:
+    """Number of cores this process may use."""
+    import os
+
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def describe_collection(collection: Any) -> dict[str, Any]:
+    """Give the facts that `cairn info` reports."""
+    counts = collection.catalogue.counts()
+    extractor = collection.extractor
+    vocabulary = collection.vocabulary if collection.has_vocabulary else None
+    size: dict[str, int] = {}
+    for segment in collection.segments if vocabulary else []:
+        for part, count in segment.bytes.items():
+            size[part] = size.get(part, 0) + count
+    features = sum(segment.features for segment in collection.segments) if vocabulary else 0
+    return {
+        "images": counts["indexed"],
+        "features": counts["features"],
+        "words": vocabulary.words if vocabulary else 0,
+        "segments": len(collection.catalogue.segments()),
+        "bytes": size,
+        "bytes_per_feature": round(sum(size.values()) / features, 2) if features else 0.0,
+        "descriptor": {
+            "name": extractor.descriptor.name,
+            "dim": extractor.descriptor.dim,
+            "fingerprint": extractor.fingerprint,
+        },
+        "vocabulary": {
+            "words": vocabulary.words,
+            "recall_at_1": vocabulary.recall_at_1,
+            "fingerprint": vocabulary.fingerprint,
+            "trained_on": vocabulary.trained_on,
+            "imbalance": round(collection.index.imbalance, 3),
+        }
+        if vocabulary
+        else None,
+        "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
+    }
+
+
+def print_failures(failed: list[dict[str, str]]) -> None:
+    """List photos that could not be used."""
+    for entry in failed:
+        say(f"failed: {printable_name(entry['path'])}: {entry['reason']}")

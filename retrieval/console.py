@@ -1,0 +1,87 @@
+"""What all commands share: how they begin, report, and fail."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from index.errors import CairnError
+
+DONE, FAILED, WRONG = 0, 1, 2
+"""Exit codes: done; done but something asked for failed; the request was wrong."""
+
+
+def run(app: Callable[..., Any]) -> None:
+    """Run a command line, and turn a `CairnError` into one sentence and exit code 2."""
+    try:
+        app()
+    except CairnError as error:
+        message = " ".join(str(error).split())
+        print(f"cairn: {message}", file=sys.stderr)
+        sys.exit(WRONG)
+    except KeyboardInterrupt:
+        print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object on standard output."""
+    print(json.dumps(value, ensure_ascii=True))
+
+
+def say(text: str) -> None:
+    """Print a line for people on standard output, with nothing in it taken for markup."""
+    from rich.console import Console
+
+    Console(soft_wrap=True, highlight=False, markup=False).print(printable_name(text))
+
+
+def printable_name(name: str) -> str:
+    """Give a name with control characters escaped, so that it stays on its line and in its colours."""
+    return "".join(
+        character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
+    )
+
+
+@contextmanager
+def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar a step on standard error, on a terminal only.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.
+    titles : dict of str to str
+        What each step is called.
+
+    Yields
+    ------
+    callable
+        To be called with a step, how much of it is done, and how much there is.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda step, done, of: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        tasks: dict[str, Any] = {}
+
+        def tell(step: str, done: int, of: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(titles.get(step, step), total=of)
+            progress.update(tasks[step], completed=done, total=of)
+
+        yield tell
+
+
+Quiet = typer.Option(False, "--quiet", "-q", help="Show no progress.")
+Json = typer.Option(False, "--json", help="Print one JSON object on standard output.")

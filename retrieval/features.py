@@ -1,0 +1,106 @@
+"""Features of a photo: regions, frames and descriptors, in coordinates of the upright original."""
+
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from retrieval.descriptors import Descriptor
+from retrieval.geometry import upright_frames
+from retrieval.gradients import dominant_orientation
+from retrieval.image import Photo
+from retrieval.patches import extract_patches
+from retrieval.regions import RegionOptions, Regions, detect_regions, find_detector
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """How a photo becomes features."""
+
+    regions: RegionOptions = field(default_factory=RegionOptions)  # detector and its thresholds
+    measurement_scale: float | None = None  # measurement region over detected region; None: the detector's own
+    upright: bool = True  # keep "down" down; False: turn each patch to its dominant orientation
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of one photo."""
+
+    ellipses: np.ndarray  # (N, 5) float32 detected regions, pixels of the upright original
+    angles: np.ndarray  # (N,) float32, rotation of the patch from its upright frame, radians
+    descriptors: np.ndarray  # (N, D) float16: the precision in which they are kept, so that keeping changes nothing
+
+    def __len__(self) -> int:
+        return len(self.ellipses)
+
+    def where(self, mask: np.ndarray) -> "Features":
+        """Keep some of the features."""
+        return Features(self.ellipses[mask], self.angles[mask], self.descriptors[mask])
+
+
+class Extractor:
+    """Turns photos into features.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+        Describes the patches.
+    options : FeatureOptions
+        Regions and patches.
+
+    Attributes
+    ----------
+    measurement_scale : float
+        Size of the measurement region over that of the detected one.
+    fingerprint : str
+        Of descriptor and options: features compare only with features of the same.
+    """
+
+    def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:
+        self.descriptor = descriptor
+        self.options = options
+        detector = find_detector(options.regions.detector)
+        self.measurement_scale = options.measurement_scale or detector.measurement_scale
+        if self.measurement_scale <= 0:
+            raise CairnError(f"The measurement scale must be positive, not {self.measurement_scale}.")
+        self.fingerprint = fingerprint({}, {"descriptor": descriptor.fingerprint, "features": asdict(options)})
+
+    def detect(self, photo: Photo) -> Regions:
+        """Detect regions in the working image's pixels."""
+        return detect_regions(photo.grey, self.options.regions)
+
+    def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
+        """Describe regions of a photo whose content is turned clockwise by an angle in radians."""
+        centres = regions.ellipses[:, :2].astype(np.float64)
+        frames = upright_frames(regions.ellipses, turn) * self.measurement_scale
+        size = self.descriptor.patch_size
+        angles = np.zeros(len(regions), np.float32)
+        patches = extract_patches(regions.space, centres, frames, size)
+        if not self.options.upright:
+            angles = dominant_orientation(patches)
+            frames = frames @ rotations(angles)
+            patches = extract_patches(regions.space, centres, frames, size)
+        rows = self.descriptor.describe(patches).astype(np.float16)
+        return Features(to_original(regions.ellipses, photo), angles, rows)
+
+    def extract(self, photo: Photo) -> Features:
+        """Detect and describe."""
+        return self.describe(photo, self.detect(photo))
+
+
+def rotations(angles: np.ndarray) -> np.ndarray:
+    """Rotation matrices (N, 2, 2) that turn the x axis by angles towards y."""
+    cosine, sine = np.cos(angles), np.sin(angles)
+    return np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], -2)
+
+
+def to_original(ellipses: np.ndarray, photo: Photo) -> np.ndarray:
+    """Move ellipses from the working image's pixels to the upright original's."""
+    across, down = photo.scale
+    rows = np.empty_like(ellipses)
+    rows[:, :2] = photo.to_original(ellipses[:, :2])
+    rows[:, 2] = ellipses[:, 2] / (across * across)
+    rows[:, 3] = ellipses[:, 3] / (across * down)
+    rows[:, 4] = ellipses[:, 4] / (down * down)
+    return rows

@@ -1,0 +1,67 @@
+"""Ellipses, frames and maps of the plane: arrays in, arrays out."""
+
+import numpy as np
+
+
+def ellipses_of_shapes(centres: np.ndarray, shapes: np.ndarray) -> np.ndarray:
+    """Write regions, given as maps from the unit circle, as ellipse rows.
+
+    Parameters
+    ----------
+    centres : ndarray, shape (N, 2)
+        Points (x, y), pixels.
+    shapes : ndarray, shape (N, 2, 2)
+        Maps from the unit circle to the region around its centre.
+
+    Returns
+    -------
+    ndarray, shape (N, 5), float32
+        Rows x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1.
+    """
+    p, q = shapes[:, 0, 0], shapes[:, 0, 1]
+    r, s = shapes[:, 1, 0], shapes[:, 1, 1]
+    # Covariance of the region, then its inverse.
+    xx, xy, yy = p * p + q * q, p * r + q * s, r * r + s * s
+    determinant = xx * yy - xy * xy
+    rows = np.stack([centres[:, 0], centres[:, 1], yy / determinant, -xy / determinant, xx / determinant], axis=1)
+    return rows.astype(np.float32)
+
+
+def upright_frames(ellipses: np.ndarray, turn: float = 0.0) -> np.ndarray:
+    """Give the frames of regions under the assumption that "down" is known.
+
+    Parameters
+    ----------
+    ellipses : ndarray, shape (N, 5)
+        Regions.
+    turn : float
+        Direction of "down": the angle, in radians, by which the image's content is turned clockwise. 0: it is upright.
+
+    Returns
+    -------
+    ndarray, shape (N, 2, 2), float64
+        Maps from the unit circle to the region that keep "down": lower triangular with a positive diagonal for turn 0.
+
+    Notes
+    -----
+    An ellipse fixes its frame up to a rotation; the lower-triangular one is the Cholesky factor of its covariance
+    (Perdoch, Chum & Matas, CVPR 2009).
+    """
+    a, b, c = (ellipses[:, column].astype(np.float64) for column in (2, 3, 4))
+    determinant = a * c - b * b
+    xx, xy, yy = c / determinant, -b / determinant, a / determinant
+    cosine, sine = np.cos(turn), np.sin(turn)
+    if turn:
+        # Covariance in axes that are turned back: Rᵀ Σ R.
+        turned_xx = cosine * cosine * xx + 2 * cosine * sine * xy + sine * sine * yy
+        turned_xy = cosine * sine * (yy - xx) + (cosine * cosine - sine * sine) * xy
+        yy = sine * sine * xx - 2 * cosine * sine * xy + cosine * cosine * yy
+        xx, xy = turned_xx, turned_xy
+    first = np.sqrt(xx)
+    frames = np.zeros((len(ellipses), 2, 2))
+    frames[:, 0, 0] = first
+    frames[:, 1, 0] = xy / first
+    frames[:, 1, 1] = np.sqrt(np.maximum(yy - (xy / first) ** 2, 1e-12))
+    if turn:
+        frames = np.array([[cosine, -sine], [sine, cosine]]) @ frames
+    return frames

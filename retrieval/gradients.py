@@ -1,0 +1,79 @@
+"""Gradients of patches, soft-assigned to orientation channels."""
+
+import cv2
+import numpy as np
+
+
+def orientation_channels(patches: np.ndarray, orientations: int = 8) -> np.ndarray:
+    """Split the gradient of patches into orientation channels.
+
+    Each pixel's magnitude is shared between its two nearest orientations, linearly (Lowe, IJCV 2004, section 6.1;
+    Simonyan14 section 3).
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), float32
+        Grey values.
+    orientations : int
+        Number of channels; channel k is centred at the angle 2πk / orientations, from x towards y.
+
+    Returns
+    -------
+    ndarray, shape (orientations, N, (S-2)²), float32
+        Central differences need a neighbour on each side, so that the outermost pixels are left out.
+    """
+    across = patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]
+    down = patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]
+    number = len(patches)
+    across, down = across.reshape(number, -1), down.reshape(number, -1)
+    magnitude, angle = cv2.cartToPolar(across, down)
+    angle *= orientations / (2 * np.pi)
+    channels = np.empty((orientations, *magnitude.shape), np.float32)
+    # The share of channel k is a triangle of half-width one bin around k, on the circle.
+    for channel in range(1, orientations):
+        share = channels[channel]
+        np.subtract(angle, channel, out=share)
+        np.abs(share, out=share)
+        np.subtract(1, share, out=share)
+        np.maximum(share, 0, out=share)
+        share *= magnitude
+    # What the others leave of the magnitude belongs to channel 0, which sits on both ends of the range.
+    np.subtract(magnitude, channels[1:].sum(axis=0), out=channels[0])
+    np.maximum(channels[0], 0, out=channels[0])
+    return channels
+
+
+def dominant_orientation(patches: np.ndarray, bins: int = 36) -> np.ndarray:
+    """Estimate the dominant gradient orientation of patches.
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), float32
+        Grey values.
+    bins : int
+        Bins of the orientation histogram.
+
+    Returns
+    -------
+    ndarray, shape (N,), float32
+        Angles in radians, -π to π, from x towards y: the peak of the smoothed histogram, weighted by magnitude and a
+        Gaussian around the centre, refined by a parabola (Lowe, IJCV 2004, section 5).
+    """
+    if not len(patches):
+        return np.zeros(0, np.float32)
+    inner = patches.shape[1] - 2
+    axis = np.linspace(-1, 1, inner)
+    weight = np.exp(-0.5 * (np.add.outer(axis**2, axis**2)) / 0.4**2).astype(np.float32).reshape(-1)
+    histogram = np.empty((len(patches), bins), np.float32)
+    for start in range(0, len(patches), 128):
+        channels = orientation_channels(patches[start : start + 128], bins)
+        histogram[start : start + 128] = (channels @ weight).T
+    for _ in range(3):
+        histogram = (np.roll(histogram, 1, 1) + histogram + np.roll(histogram, -1, 1)) / 3
+    rows = np.arange(len(histogram))
+    peak = histogram.argmax(axis=1)
+    left, top, right = (histogram[rows, (peak + shift) % bins] for shift in (-1, 0, 1))
+    curvature = left - 2 * top + right
+    shift = np.where(curvature < 0, 0.5 * (left - right) / np.where(curvature < 0, curvature, 1), 0)
+    angle = 2 * np.pi * (peak + shift) / bins
+    return ((angle + np.pi) % (2 * np.pi) - np.pi).astype(np.float32)

@@ -1,0 +1,272 @@
+"""Indexing: from files of photos to committed segments, so that an interrupted run is picked up where it stopped."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from index.kmeans import FileSource
+from index.segment import write_segment
+from index.vocabulary import Vocabulary, VocabularyOptions
+from retrieval.catalogue import Failure, ImageRow, SegmentRow, check_storable
+from retrieval.collection import SEGMENTS, STAGING, VOCABULARY, Collection
+from retrieval.encoding import encode_geometry
+from retrieval.image import list_photos
+from retrieval.staging import Staged, Staging, stage_all
+
+MOST_WORDS = 500_000
+FEATURES_A_WORD = 30
+
+Progress = Callable[[str, int, int], None]
+"""Called with the step's name, how much of it is done, and how much there is."""
+
+
+@dataclass
+class IndexReport:
+    """What a run of indexing did."""
+
+    added: int = 0
+    unchanged: int = 0
+    failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
+    )
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the time of a block to a step."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] += time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class _File:
+    """A photo's file as it was found."""
+
+    path: Path
+    name: str
+    size: int
+    mtime_ns: int
+    key: str  # SHA-256 of its content
+
+    def failure(self, reason: str) -> Failure:
+        return Failure(str(self.path), reason, self.size, self.mtime_ns, self.key)
+
+
+def index_photos(
+    collection: Collection,
+    paths: Sequence[Path],
+    *,
+    vocabulary: Path | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Add photos to a collection.
+
+    Parameters
+    ----------
+    collection : Collection
+        Where to. Its vocabulary is made from these photos if it has none.
+    paths : sequence of Path
+        Photos and folders of photos.
+    vocabulary : Path, optional
+        A collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how far each step is.
+
+    Returns
+    -------
+    IndexReport
+        Photos that could not be read are in it, with the reason; none of them stops the run.
+
+    Raises
+    ------
+    CairnError
+        A path does not exist, the vocabulary does not fit, or no photo has any feature to make one from.
+    """
+    report = IndexReport()
+    tell = progress or (lambda step, done, of: None)
+    with report.timed("total"):
+        if vocabulary is not None:
+            _adopt_vocabulary(collection, vocabulary)
+        with report.timed("extract"):
+            files = _find_new(collection, paths, report, tell)
+        staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+        if files and not collection.has_vocabulary:
+            with report.timed("vocabulary"):
+                _make_vocabulary(collection, staging, files, report, workers, tell)
+        batch = collection.options.batch
+        for start in range(0, len(files), batch):
+            _add_segment(collection, staging, files[start : start + batch], report, workers, tell, start, len(files))
+        staging.remove()
+    for name in ("segments", "index"):
+        collection.__dict__.pop(name, None)
+    return report
+
+
+def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport, tell: Progress) -> list[_File]:
+    """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
+    known = collection.catalogue.known()
+    files, failures, seen = [], [], set()
+    found = list_photos(paths)
+    for number, (root, path) in enumerate(found):
+        tell("look", number + 1, len(found))
+        path = path.absolute()
+        if path in seen:
+            continue
+        seen.add(path)
+        before = known.get(str(path))
+        try:
+            check_storable(str(path))
+            status = path.stat()
+            same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+            if same and before is not None and before.state == "indexed":
+                report.unchanged += 1
+                continue
+            with path.open("rb") as stream:
+                key = hashlib.file_digest(stream, "sha256").hexdigest()
+        except (CairnError, OSError) as error:
+            reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
+            failures.append(Failure(str(path), reason))
+            continue
+        if before is not None and before.state == "indexed" and before.sha256 == key:
+            report.unchanged += 1
+            continue
+        name = path.relative_to(root.absolute()).as_posix() if path != root.absolute() else path.name
+        files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
+    _record(collection, failures, report)
+    return files
+
+
+def _record(collection: Collection, failures: list[Failure], report: IndexReport) -> None:
+    collection.catalogue.record_failures(failures)
+    report.failed += [{"path": failure.path, "reason": failure.reason} for failure in failures]
+
+
+def _adopt_vocabulary(collection: Collection, source: Path) -> None:
+    """Copy the vocabulary of another collection."""
+    folder = source / VOCABULARY if (source / VOCABULARY).is_dir() else source
+    vocabulary = Vocabulary.load(folder)
+    collection.check_descriptor(vocabulary)
+    if collection.has_vocabulary:
+        if collection.vocabulary.fingerprint != vocabulary.fingerprint:
+            raise CairnError(f"{collection.folder} has another vocabulary already: index into a new collection.")
+        return
+    vocabulary.save(collection.folder / VOCABULARY)
+
+
+def _make_vocabulary(
+    collection: Collection, staging: Staging, files: list[_File], report: IndexReport, workers: int, tell: Progress
+) -> None:
+    """Make the vocabulary from a random sample of the photos, streamed from disk."""
+    options = collection.options
+    rng = np.random.default_rng(options.seed)
+    chosen = np.sort(rng.permutation(len(files))[: options.sample])
+    sample = [files[number] for number in chosen]
+    staged = []
+    start = time.perf_counter()
+    for done, one in enumerate(stage_all(staging, [(file.path, file.key) for file in sample], workers)):
+        staged.append(one)
+        tell("extract", done + 1, len(sample))
+    spent = time.perf_counter() - start
+    report.seconds["extract"] += spent
+    report.seconds["vocabulary"] -= spent
+
+    described = [file for file, one in zip(sample, staged, strict=True) if one.features]
+    features = sum(one.features for one in staged)
+    if not features:
+        failures = [file.failure(one.reason) for file, one in zip(sample, staged, strict=True) if one.reason]
+        _record(collection, failures, report)
+        raise CairnError("None of the photos has any features to make a vocabulary from: add photos that show something.")
+    expected = features * len(files) / len(sample)
+    words = options.words or int(np.clip(expected / FEATURES_A_WORD, 1, MOST_WORDS))
+    source = FileSource([staging.descriptors(key) for key in dict.fromkeys(file.key for file in described)])
+    vocabulary = Vocabulary.train(
+        source,
+        VocabularyOptions(words=words, iterations=options.iterations, backend=options.search, seed=options.seed),
+        descriptor=collection.extractor.fingerprint,
+        trained_on=f"{len(described)} photos of {collection.folder.name}",
+        progress=lambda done, of: tell("vocabulary", done, of),
+    )
+    vocabulary.save(collection.folder / VOCABULARY)
+
+
+def _add_segment(
+    collection: Collection,
+    staging: Staging,
+    files: list[_File],
+    report: IndexReport,
+    workers: int,
+    tell: Progress,
+    before: int,
+    total: int,
+) -> None:
+    """Extract, assign and commit one batch of photos."""
+    staged: list[Staged] = []
+    with report.timed("extract"):
+        for one in stage_all(staging, [(file.path, file.key) for file in files], workers):
+            staged.append(one)
+            tell("index", before + len(staged), total)
+    _record(collection, [f.failure(s.reason) for f, s in zip(files, staged, strict=True) if s.reason], report)
+    good = [(file, one) for file, one in zip(files, staged, strict=True) if not one.reason]
+    if not good:
+        return
+    words, columns = [], []
+    with report.timed("assign"):
+        for file, one in good:
+            features = staging.read(file.key)
+            words.append(collection.vocabulary.assign(features.descriptors.astype(np.float32)))
+            column = encode_geometry(
+                features, max(one.width, one.height), upright=collection.options.features.upright
+            )
+            if collection.options.keep_descriptors:
+                column["descriptor"] = features.descriptors
+            columns.append(column)
+    with report.timed("write"):
+        first = collection.catalogue.reserve_numbers(len(good))
+        folder = collection.catalogue.next_folder(collection.folder / SEGMENTS)
+        segment = write_segment(
+            collection.folder / SEGMENTS / folder,
+            image_numbers=np.arange(first, first + len(good), dtype=np.uint32),
+            words=words,
+            columns={name: [column[name] for column in columns] for name in columns[0]},
+            vocabulary_fingerprint=collection.vocabulary.fingerprint,
+            descriptor_fingerprint=collection.extractor.fingerprint,
+        )
+        collection.catalogue.commit_segment(
+            SegmentRow(
+                folder=folder,
+                images=segment.images,
+                features=segment.features,
+                bytes=sum(segment.bytes.values()),
+                vocabulary_fingerprint=segment.vocabulary_fingerprint,
+                descriptor_fingerprint=segment.descriptor_fingerprint,
+            ),
+            [
+                ImageRow(
+                    number=first + position,
+                    path=str(file.path),
+                    name=file.name,
+                    sha256=file.key,
+                    size=file.size,
+                    mtime_ns=file.mtime_ns,
+                    width=one.width,
+                    height=one.height,
+                    features=one.features,
+                    position=position,
+                )
+                for position, (file, one) in enumerate(good)
+            ],
+        )
+        staging.discard(file.key for file, _ in good)
+        report.added += len(good)

@@ -1,0 +1,81 @@
+"""Patches: the measurement regions of an image, rectified and sampled without aliasing."""
+
+import cv2
+import numpy as np
+
+from retrieval.scalespace import ScaleSpace
+
+_ROWS = 16_384  # cv2.remap takes at most 32,767 rows at a time
+
+
+def sample_frames(
+    level: tuple[np.ndarray, float, float], centres: np.ndarray, frames: np.ndarray, grid: np.ndarray
+) -> np.ndarray:
+    """Sample an image through affine frames, all in one call.
+
+    Parameters
+    ----------
+    level : tuple of ndarray (H, W) float32, float, float
+        Pixels of a level, its step and its offset (see `scalespace.Octave`).
+    centres : ndarray, shape (N, 2)
+        Points (x, y), pixels of the image.
+    frames : ndarray, shape (N, 2, 2)
+        Maps from the grid's coordinates to pixels of the image, around the centres.
+    grid : ndarray, shape (2, S, S), float32
+        Sampling points in the frame.
+
+    Returns
+    -------
+    ndarray, shape (N, S, S), float32
+        Linearly interpolated; beyond the border the image is continued by its border pixels.
+    """
+    pixels, step, offset = level
+    size = grid.shape[-1]
+    scaled = np.concatenate([frames / step, ((centres - offset) / step)[:, :, None]], axis=2).astype(np.float32)
+    points = np.concatenate([grid.reshape(2, -1), np.ones((1, size * size), np.float32)])
+    number = len(centres)
+    patches = np.empty((number, size, size), np.float32)
+    most = max(1, _ROWS // size)
+    for start in range(0, number, most):
+        part = scaled[start : start + most]
+        across = (part[:, 0] @ points).reshape(-1, size)
+        down = (part[:, 1] @ points).reshape(-1, size)
+        sampled = cv2.remap(pixels, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        patches[start : start + most] = sampled.reshape(-1, size, size)
+    return patches
+
+
+def patch_grid(size: int) -> np.ndarray:
+    """Grid (2, S, S) float32 that spans -1 to 1 from the first sample to the last."""
+    axis = np.linspace(-1, 1, size, dtype=np.float32)
+    return np.stack(np.meshgrid(axis, axis))
+
+
+def extract_patches(space: ScaleSpace, centres: np.ndarray, frames: np.ndarray, size: int) -> np.ndarray:
+    """Cut the measurement regions out of an image, each from the level whose smoothing suits its scale.
+
+    Parameters
+    ----------
+    space : ScaleSpace
+        The image's scale space.
+    centres : ndarray, shape (N, 2)
+        Points (x, y), pixels of the image.
+    frames : ndarray, shape (N, 2, 2)
+        Maps from the unit square [-1, 1]² to the measurement regions.
+    size : int
+        Samples along a side.
+
+    Returns
+    -------
+    ndarray, shape (N, S, S), float32
+        Grey values.
+    """
+    spacing = np.sqrt(np.abs(np.linalg.det(frames))) * 2 / (size - 1)
+    # Half a sample of smoothing is what sampling at this spacing asks for: as much as a camera's image has.
+    levels = space.finest(0.62 * spacing)
+    grid = patch_grid(size)
+    patches = np.empty((len(centres), size, size), np.float32)
+    for level in np.unique(levels):
+        members = np.nonzero(levels == level)[0]
+        patches[members] = sample_frames(space.level(int(level)), centres[members], frames[members], grid)
+    return patches

@@ -1,0 +1,108 @@
+"""A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.collection import Collection
+from retrieval.encoding import frames_of
+from retrieval.image import read_photo
+from retrieval.verification import Frames
+
+Box = tuple[float, float, float, float]
+"""x0, y0, x1, y1 in pixels of the upright original."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The query's features under the assumption that its content is turned by some angle."""
+
+    turn: float  # radians, clockwise
+    words: np.ndarray  # (N,) int32
+    frames: Frames
+    descriptors: np.ndarray  # (N, D) float16
+
+
+@dataclass(frozen=True)
+class Query:
+    """A photo or a box in one, ready to be searched for."""
+
+    path: Path
+    width: int  # pixels of the upright original
+    height: int
+    box: Box | None
+    ellipses: np.ndarray  # (N, 5) float32, pixels of the upright original
+    views: list[View]  # the first is upright
+
+    @property
+    def side(self) -> int:
+        """Longer side of the photo, pixels."""
+        return max(self.width, self.height)
+
+
+def read_query(collection: Collection, path: Path, box: Box | None = None, turns: int = 1) -> Query:
+    """Extract the features of a query.
+
+    Parameters
+    ----------
+    collection : Collection
+        Whose descriptor, regions and vocabulary are used.
+    path : Path
+        The photo.
+    box : tuple of four floats, optional
+        Only features whose centre lies in this box are used; corners in any order.
+    turns : int
+        Number of equally spaced turns at which the query is tried; 1 is upright only.
+
+    Raises
+    ------
+    CairnError
+        The photo cannot be read, or the box lies outside it.
+    """
+    options = collection.options
+    try:
+        photo = read_photo(path, options.image)
+    except CairnError as error:
+        raise CairnError(f"The query {path.name!r} cannot be used: {error}.") from error
+    regions = collection.extractor.detect(photo)
+    clipped = clip_box(box, photo.width, photo.height) if box is not None else None
+    views = []
+    ellipses = np.zeros((0, 5), np.float32)
+    for turn in 2 * np.pi * np.arange(turns if options.features.upright else 1) / turns:
+        features = collection.extractor.describe(photo, regions, float(turn))
+        if clipped is not None:
+            features = features.where(inside_box(features.ellipses[:, :2], clipped))
+        if turn == 0:
+            ellipses = features.ellipses
+        words = collection.vocabulary.assign(features.descriptors.astype(np.float32))
+        frames = frames_of(features, max(photo.width, photo.height), float(turn))
+        views.append(View(float(turn), words, frames, features.descriptors))
+    return Query(path, photo.width, photo.height, clipped, ellipses, views)
+
+
+def inside_box(points: np.ndarray, box: Box) -> np.ndarray:
+    """Say which points (N, 2) lie in a box, its border included."""
+    x0, y0, x1, y1 = box
+    return (points[:, 0] >= x0) & (points[:, 0] <= x1) & (points[:, 1] >= y0) & (points[:, 1] <= y1)
+
+
+def clip_box(box: Box, width: int, height: int) -> Box:
+    """Order a box's corners and clip it to the photo.
+
+    Raises
+    ------
+    CairnError
+        A corner is not a number, or nothing of the box lies in the photo.
+    """
+    if not np.isfinite(box).all():
+        raise CairnError("The corners of the box must be numbers.")
+    x0, x1 = sorted((box[0], box[2]))
+    y0, y1 = sorted((box[1], box[3]))
+    left, top, right, bottom = max(x0, 0.0), max(y0, 0.0), min(x1, width - 1.0), min(y1, height - 1.0)
+    if left > right or top > bottom:
+        raise CairnError(
+            f"The box {x0:g} {y0:g} {x1:g} {y1:g} lies outside the photo, which is {width} by {height} pixels."
+        )
+    return left, top, right, bottom

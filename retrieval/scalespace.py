@@ -1,0 +1,250 @@
+"""Gaussian scale space in octaves, and the extrema of a response in it.
+
+The levels serve three steps: detection looks for extrema, affine adaptation and patch sampling read the level whose
+smoothing fits the region's scale, so that nothing is smoothed twice and nothing aliases.
+"""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+NOMINAL_BLUR = 0.5
+"""Smoothing (standard deviation, pixels) that a camera's image is taken to have already (Lowe, IJCV 2004)."""
+
+_LARGEST_DOUBLED = 16_000
+_SMALLEST_SIDE = 16
+
+
+@dataclass(frozen=True)
+class ScaleSpaceOptions:
+    """How a scale space is sampled."""
+
+    double: bool = True  # begin with the image enlarged twice (octave -1)
+    levels: int = 3  # levels an octave, S
+    sigma: float = 1.6  # smoothing of the first level of an octave, in pixels of that octave
+
+
+@dataclass(frozen=True)
+class Octave:
+    """The levels of one octave.
+
+    A pixel (u, v) of a level is the point (u * step + offset, v * step + offset) of the image.
+    """
+
+    levels: list[np.ndarray]  # S + 3 arrays (H, W) float32
+    sigmas: np.ndarray  # (S + 3,) smoothing of each level, in pixels of the image
+    step: float  # pixels of the image between two samples
+    offset: float  # image coordinate of the first sample
+
+
+@dataclass(frozen=True)
+class ScaleSpace:
+    """A grey image and its octaves of smoothed copies."""
+
+    image: np.ndarray  # (H, W) float32, the image itself
+    octaves: list[Octave]
+    options: ScaleSpaceOptions
+
+    def finest(self, sigmas: np.ndarray) -> np.ndarray:
+        """Choose for each wanted smoothing the most smoothed level that does not exceed it.
+
+        Parameters
+        ----------
+        sigmas : ndarray, shape (N,)
+            Wanted smoothing, in pixels of the image.
+
+        Returns
+        -------
+        ndarray, shape (N,), int64
+            Numbers to be given to `level`; -1 is the image itself.
+        """
+        per_octave = self.options.levels
+        first = self.options.sigma * (0.5 if self.options.double else 1.0)
+        with np.errstate(divide="ignore"):
+            steps = np.floor(per_octave * np.log2(np.maximum(sigmas, 1e-9) / first) + 1e-6)
+        return np.clip(steps, -1, per_octave * len(self.octaves) - 1).astype(np.int64)
+
+    def level(self, number: int) -> tuple[np.ndarray, float, float]:
+        """Look up a level by its number: its pixels, step and offset (see `Octave`)."""
+        if number < 0:
+            return self.image, 1.0, 0.0
+        octave = self.octaves[number // self.options.levels]
+        return octave.levels[number % self.options.levels], octave.step, octave.offset
+
+
+def build_scale_space(image: np.ndarray, options: ScaleSpaceOptions) -> ScaleSpace:
+    """Smooth an image by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3).
+
+    Parameters
+    ----------
+    image : ndarray, shape (H, W), float32
+        Grey values, 0 to 255.
+    options : ScaleSpaceOptions
+        Sampling of scale.
+
+    Returns
+    -------
+    ScaleSpace
+        With no octave where the image is smaller than 16 pixels.
+    """
+    height, width = image.shape
+    double = options.double and max(height, width) <= _LARGEST_DOUBLED
+    options = ScaleSpaceOptions(double, options.levels, options.sigma)
+    if min(height, width) < _SMALLEST_SIDE:
+        return ScaleSpace(image, [], options)
+    if double:
+        # Linear enlargement is centred on pixels: sample u of the doubled image lies at (u + 0.5) / 2 - 0.5.
+        base = cv2.resize(image, (2 * width, 2 * height), interpolation=cv2.INTER_LINEAR)
+        step, offset, blur = 0.5, -0.25, 2 * NOMINAL_BLUR
+    else:
+        base, step, offset, blur = image, 1.0, 0.0, NOMINAL_BLUR
+    base = _smooth(base, np.sqrt(max(options.sigma**2 - blur**2, 0.01)))
+
+    ratio = 2.0 ** (1.0 / options.levels)
+    relative = options.sigma * ratio ** np.arange(options.levels + 3)
+    increments = np.sqrt(relative[1:] ** 2 - relative[:-1] ** 2)
+    octaves: list[Octave] = []
+    while min(base.shape) >= _SMALLEST_SIDE:
+        levels = [base]
+        for increment in increments:
+            levels.append(_smooth(levels[-1], increment))
+        octaves.append(Octave(levels, relative * step, step, offset))
+        base = np.ascontiguousarray(levels[options.levels][::2, ::2])
+        step *= 2
+    return ScaleSpace(image, octaves, options)
+
+
+def _smooth(image: np.ndarray, sigma: float) -> np.ndarray:
+    size = 2 * int(np.ceil(3.5 * sigma)) + 1
+    return cv2.GaussianBlur(image, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
+
+
+@dataclass(frozen=True)
+class Extrema:
+    """Extrema of a response, refined below the pixel, in one octave."""
+
+    x: np.ndarray  # (N,) float64, in samples of the octave
+    y: np.ndarray  # (N,) float64, in samples of the octave
+    level: np.ndarray  # (N,) float64, in levels of the octave
+    value: np.ndarray  # (N,) float64, interpolated response
+    edge: np.ndarray  # (N,) float64, trace² / determinant of the spatial Hessian; infinite where it is a saddle
+
+
+def find_extrema(responses: list[np.ndarray], threshold: float, border: int = 5) -> Extrema:
+    """Find minima and maxima among the 26 neighbours in space and scale, refined by a quadratic fit.
+
+    Parameters
+    ----------
+    responses : list of ndarray, shape (H, W), float32
+        The response at consecutive levels of one octave.
+    threshold : float
+        Smallest absolute response kept.
+    border : int
+        Samples at the border where none is looked for.
+
+    Returns
+    -------
+    Extrema
+        In no particular order of strength, but always in the same one.
+
+    Notes
+    -----
+    Brown & Lowe, *Invariant features from interest point groups*, BMVC 2002.
+    """
+    height, width = responses[0].shape
+    if len(responses) < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
+        return Extrema(*(np.zeros(0) for _ in range(5)))
+    square = np.ones((3, 3), np.uint8)
+    tops = [cv2.dilate(response, square) for response in responses]
+    bottoms = [cv2.erode(response, square) for response in responses]
+    inside = (slice(border, height - border), slice(border, width - border))
+    found = []
+    for level in range(1, len(responses) - 1):
+        response = responses[level]
+        # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
+        for peaks, sign, nearest in ((tops, 1.0, np.maximum), (bottoms, -1.0, np.minimum)):
+            strong = cv2.compare(response, sign * 0.8 * threshold, cv2.CMP_GT if sign > 0 else cv2.CMP_LT)
+            mask = cv2.bitwise_and(cv2.compare(response, peaks[level], cv2.CMP_EQ), strong)
+            rows, columns = np.nonzero(mask[inside])
+            rows, columns = rows + border, columns + border
+            values = response[rows, columns]
+            beside = nearest(peaks[level - 1][rows, columns], peaks[level + 1][rows, columns])
+            keep = sign * values > sign * beside
+            found.append(np.stack([columns[keep], rows[keep], np.full(int(keep.sum()), level)]))
+    return _refine(np.stack(responses), np.concatenate(found, axis=1), threshold, border)
+
+
+def _refine(stack: np.ndarray, at: np.ndarray, threshold: float, border: int) -> Extrema:
+    """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample."""
+    levels, height, width = stack.shape
+    low = np.array([[border], [border], [1]])
+    high = np.array([[width - border - 1], [height - border - 1], [levels - 2]])
+    settled: list[np.ndarray] = []
+    for _ in range(5):
+        if at.shape[1] == 0:
+            break
+        gradient, hessian, value = _derivatives(stack, at)
+        shift = _solve3(hessian, gradient)
+        move = np.where(np.abs(shift) > 0.6, np.sign(shift), 0).astype(np.int64)
+        moved = at + move
+        inside = ((moved >= low) & (moved <= high)).all(axis=0)
+        done = (move == 0).all(axis=0) & (np.abs(shift) < 1.5).all(axis=0)
+        xx, yy, xy = hessian[0], hessian[1], hessian[3]
+        determinant = xx * yy - xy * xy
+        with np.errstate(divide="ignore", invalid="ignore"):
+            edge = np.where(determinant > 0, (xx + yy) ** 2 / determinant, np.inf)
+        peak = value + 0.5 * (gradient * shift).sum(axis=0)
+        settled.append(np.concatenate([at + shift, peak[None], edge[None]])[:, done])
+        at = moved[:, inside & ~done]
+    result = np.concatenate(settled, axis=1) if settled else np.zeros((5, 0))
+    return Extrema(*result[:, np.abs(result[3]) >= threshold])
+
+
+def _derivatives(stack: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give gradient (3, N), second derivatives xx, yy, ss, xy, xs, ys (6, N) and value (N,), by central differences."""
+    _, height, width = stack.shape
+    flat = stack.reshape(-1)
+    centre = (at[2] * height + at[1]) * width + at[0]
+    dx, dy, ds = 1, width, height * width
+
+    def read(offset: int) -> np.ndarray:
+        return flat[centre + offset].astype(np.float64)
+
+    value = read(0)
+    right, left, down, up, above, below = read(dx), read(-dx), read(dy), read(-dy), read(ds), read(-ds)
+
+    def mixed(first: int, second: int) -> np.ndarray:
+        return 0.25 * (read(first + second) - read(first - second) - read(second - first) + read(-first - second))
+
+    gradient = 0.5 * np.stack([right - left, down - up, above - below])
+    hessian = np.stack(
+        [
+            right + left - 2 * value,
+            down + up - 2 * value,
+            above + below - 2 * value,
+            mixed(dx, dy),
+            mixed(dx, ds),
+            mixed(dy, ds),
+        ]
+    )
+    return gradient, hessian, value
+
+
+def _solve3(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Solve H shift = -g for N symmetric 3x3 systems; a singular one gives an infinite shift, so that it is dropped."""
+    xx, yy, ss, xy, xs, ys = hessian
+    gx, gy, gs = -gradient
+    c_xx, c_xy, c_xs = yy * ss - ys * ys, xs * ys - xy * ss, xy * ys - xs * yy
+    c_yy, c_ys, c_ss = xx * ss - xs * xs, xs * xy - xx * ys, xx * yy - xy * xy
+    determinant = xx * c_xx + xy * c_xy + xs * c_xs
+    singular = np.abs(determinant) < 1e-12
+    determinant = np.where(singular, 1.0, determinant)
+    shift = np.stack(
+        [
+            c_xx * gx + c_xy * gy + c_xs * gs,
+            c_xy * gx + c_yy * gy + c_ys * gs,
+            c_xs * gx + c_ys * gy + c_ss * gs,
+        ]
+    )
+    return np.where(singular, np.inf, shift / determinant)

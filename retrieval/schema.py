@@ -1,0 +1,72 @@
+"""The tables of the catalogue."""
+
+import datetime
+import hashlib
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+
+FORMAT = 1
+INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
+
+
+def path_hash_of(path: str) -> int:
+    """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
+    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Base(MappedAsDataclass, DeclarativeBase):
+    """Rows are plain dataclasses; those that the catalogue returns are copies, and changing them changes nothing."""
+
+
+class SegmentRow(Base, kw_only=True):
+    """A segment that belongs to the collection."""
+
+    __tablename__ = "segments"
+
+    id: Mapped[int | None] = mapped_column(primary_key=True, default=None)  # given by the database
+    folder: Mapped[str] = mapped_column(sa.String(255), unique=True)  # its name inside segments/
+    images: Mapped[int]
+    features: Mapped[int] = mapped_column(sa.BigInteger)
+    bytes: Mapped[int] = mapped_column(sa.BigInteger)
+    vocabulary_fingerprint: Mapped[str] = mapped_column(sa.String(64))
+    descriptor_fingerprint: Mapped[str] = mapped_column(sa.String(64))
+    created: Mapped[str] = mapped_column(  # ISO 8601, UTC: text, as SQLite keeps no time zones
+        sa.String(40), default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    )
+
+
+class ImageRow(Base, kw_only=True):
+    """A photo: indexed, failed, or removed (a tombstone until its segment is rewritten)."""
+
+    __tablename__ = "images"
+    __table_args__ = (sa.CheckConstraint(f"state IN ('{INDEXED}', '{FAILED}', '{REMOVED}')"),)
+
+    number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # never used again
+    path: Mapped[str] = mapped_column(sa.Text)
+    # Looked up by this: a path may be longer than what PostgreSQL can put into an index.
+    path_hash: Mapped[int] = mapped_column(sa.BigInteger, index=True, init=False, repr=False)
+    name: Mapped[str | None] = mapped_column(sa.String(1024), unique=True, default=None)  # of indexed photos only
+    sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)
+    size: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # bytes
+    mtime_ns: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
+    width: Mapped[int | None] = mapped_column(default=None)  # pixels of the upright original
+    height: Mapped[int | None] = mapped_column(default=None)
+    features: Mapped[int] = mapped_column(default=0)
+    state: Mapped[str] = mapped_column(sa.String(16), default=INDEXED)
+    reason: Mapped[str | None] = mapped_column(sa.Text, default=None)  # why it failed
+    segment_id: Mapped[int | None] = mapped_column(sa.ForeignKey(SegmentRow.id), index=True, default=None)
+    position: Mapped[int | None] = mapped_column(default=None)  # in the segment
+
+    def __post_init__(self) -> None:
+        self.path_hash = path_hash_of(self.path)
+
+
+class Setting(Base, kw_only=True):
+    """What the catalogue knows of itself, and what else is to be kept beside it."""
+
+    __tablename__ = "settings"
+
+    key: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    value: Mapped[str] = mapped_column(sa.Text)

@@ -1,0 +1,122 @@
+"""Extracted features on disk, between extraction and their place in a segment.
+
+A photo's features are kept under the hash of its content and the extractor's fingerprint, so that an interrupted run
+finds them again, and so that the vocabulary is made from descriptors streamed from disk.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.arrays import load_array, save_array
+from index.errors import CairnError
+from retrieval.features import Extractor, Features
+from retrieval.image import ImageOptions, read_photo
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What extraction gave for one photo."""
+
+    features: int  # number of features
+    width: int  # pixels of the upright original
+    height: int
+    reason: str | None = None  # why there are none; None: the photo was read
+
+
+class Staging:
+    """The folder of one extractor's features.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it is missing.
+    extractor : Extractor
+        Whose features these are.
+    image : ImageOptions
+        How photos are read; part of what the features depend on.
+    """
+
+    def __init__(self, folder: Path, extractor: Extractor, image: ImageOptions) -> None:
+        self.extractor = extractor
+        self.image = image
+        self.folder = folder / f"{extractor.fingerprint[:16]}-{image.max_side}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def descriptors(self, key: str) -> Path:
+        """File of a photo's descriptors (N, D) float16."""
+        return self.folder / f"{key}.descriptors.npy"
+
+    def _geometry(self, key: str) -> Path:
+        return self.folder / f"{key}.geometry.npy"
+
+    def stage(self, path: Path, key: str) -> Staged:
+        """Extract the features of a photo, unless they are there; a photo that cannot be read gives its reason."""
+        try:
+            return self._staged(key)
+        except CairnError:
+            pass  # not there, or half there: extract (again)
+        try:
+            photo = read_photo(path, self.image)
+        except CairnError as error:
+            return Staged(0, 0, 0, str(error))
+        features = self.extractor.extract(photo)
+        size = np.array([[photo.width, photo.height, 0, 0, 0, 0]], np.float32)
+        rows = np.column_stack([features.ellipses, features.angles]).astype(np.float32)
+        save_array(self.descriptors(key), features.descriptors)
+        # The geometry last: a photo is staged when both files are there.
+        save_array(self._geometry(key), np.concatenate([size, rows]))
+        return Staged(len(features), photo.width, photo.height)
+
+    def read(self, key: str) -> Features:
+        """Read the features of a staged photo; CairnError where they are not there."""
+        rows = load_array(self._geometry(key))[1:]
+        return Features(
+            np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5]), load_array(self.descriptors(key))
+        )
+
+    def discard(self, keys: Iterable[str]) -> None:
+        """Remove photos that have found their place in a segment."""
+        for key in keys:
+            for path in (self._geometry(key), self.descriptors(key)):
+                path.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the whole folder."""
+        shutil.rmtree(self.folder.parent, ignore_errors=True)
+
+    def _staged(self, key: str) -> Staged:
+        rows = load_array(self._geometry(key), mmap=True)
+        if not self.descriptors(key).is_file():
+            raise CairnError(f"{self.descriptors(key)} is missing.")
+        return Staged(len(rows) - 1, int(rows[0, 0]), int(rows[0, 1]))
+
+
+def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: int) -> Iterator[Staged]:
+    """Stage photos, given as (path, key), in the order given, on several processes.
+
+    The number of processes changes nothing in the result.
+    """
+    from joblib import Parallel, delayed
+
+    if workers == 1 or len(photos) < 4:
+        for path, key in photos:
+            yield staging.stage(path, key)
+        return
+    # A few photos at a time: the interpreter's start is then paid once, and memory stays that of a few photos.
+    yield from Parallel(n_jobs=workers, return_as="generator", batch_size=4)(
+        delayed(_stage_alone)(staging, path, key) for path, key in photos
+    )
+
+
+def _stage_alone(staging: Staging, path: Path, key: str) -> Staged:
+    """Stage one photo in a process of its own, where every core is another process's already."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    return staging.stage(path, key)
