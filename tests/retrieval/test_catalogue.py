@@ -1,0 +1,361 @@
+"""The catalogue, over SQLite and over PostgreSQL."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.errors import CairnError
+from retrieval.catalogue import (
+    Catalogue,
+    Failure,
+    ImageRow,
+    Known,
+    SegmentRow,
+    check_storable,
+    printable,
+    unique_name,
+)
+from tests.postgresql import postgresql  # noqa: F401
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgresql")()
+    return str(tmp_path / "holiday.cairn")
+
+
+@pytest.fixture
+def catalogue(address: str) -> Iterator[Catalogue]:
+    with Catalogue.open(address, create=True) as catalogue:
+        yield catalogue
+
+
+def segment_row(folder: str, images: int = 1) -> SegmentRow:
+    return SegmentRow(
+        folder=folder,
+        images=images,
+        features=10 * images,
+        bytes=170 * images,
+        vocabulary_fingerprint="a" * 64,
+        descriptor_fingerprint="b" * 64,
+    )
+
+
+def add(catalogue: Catalogue, folder: str, paths: list[str], **values: object) -> list[ImageRow]:
+    """Commit a segment of these photos, and return them as they are read back."""
+    first = catalogue.reserve_numbers(len(paths))
+    rows = [ImageRow(number=first + i, path=path, position=i, features=10, **values) for i, path in enumerate(paths)]
+    catalogue.commit_segment(segment_row(folder, len(paths)), rows)
+    return catalogue.images([row.number for row in rows])
+
+
+HARD_NAMES = [
+    'o\'clock "x".jpg',
+    "100%s %(a)s.jpg",
+    "two\nlines.jpg",
+    "<b>&amp;.jpg",
+    "\U0001f5ff 石.jpg",
+    "\\xff.jpg",
+    " .jpg",
+]
+
+
+def test_what_is_committed_is_read_back(address: str) -> None:
+    paths = [f"/photos/{name}" for name in HARD_NAMES]
+    with Catalogue.open(address, create=True) as catalogue:
+        written = add(catalogue, "000001", paths, sha256="c" * 64, size=2**40, mtime_ns=2**60, width=4000, height=3000)
+    with Catalogue.open(address) as catalogue:
+        images = catalogue.images()
+        assert images == written
+        assert [image.path for image in images] == paths
+        assert [image.name for image in images] == HARD_NAMES
+        assert [image.position for image in images] == list(range(len(paths)))
+        assert {(image.size, image.mtime_ns, image.width, image.height) for image in images} == {
+            (2**40, 2**60, 4000, 3000)
+        }
+        for image in images:
+            assert catalogue.image_by_name(image.name or "") == image
+            assert catalogue.image_by_path(image.path) == image
+        (segment,) = catalogue.segments()
+        assert (segment.folder, segment.images, segment.features) == ("000001", len(paths), 10 * len(paths))
+        assert {image.segment_id for image in images} == {segment.id}
+        numbers = [image.number for image in reversed(images)]
+        assert catalogue.names(numbers) == HARD_NAMES[::-1]
+        assert catalogue.paths(np.array(numbers, dtype=np.uint32)) == paths[::-1]
+        assert catalogue.known()[paths[0]] == Known(images[0].number, "indexed", 2**40, 2**60, "c" * 64)
+        assert catalogue.counts() == {"indexed": 7, "failed": 0, "removed": 0, "features": 70}
+        assert catalogue.image_by_name("nothing") is None and catalogue.image_by_path("/nothing") is None
+        with pytest.raises(KeyError):
+            catalogue.names([999])
+        with pytest.raises(KeyError):
+            catalogue.images([999])
+
+
+def test_a_commit_is_all_or_nothing(catalogue: Catalogue) -> None:
+    add(catalogue, "000001", ["/a.jpg"])
+    first = catalogue.reserve_numbers(2)
+    rows = [ImageRow(number=first + i, path=path, position=i) for i, path in enumerate(["/a.jpg", "/b.jpg"])]
+    rows[1].number = 0  # taken
+    with pytest.raises(CairnError, match="catalogue"):
+        catalogue.commit_segment(segment_row("000002", 2), rows)
+    assert [segment.folder for segment in catalogue.segments()] == ["000001"]
+    assert [(image.number, image.name) for image in catalogue.images()] == [(0, "a.jpg")]
+    with pytest.raises(ValueError, match="reserved"):
+        catalogue.commit_segment(segment_row("000002"), [ImageRow(number=77, path="/c.jpg", position=0)])
+    with pytest.raises(CairnError):  # a folder belongs to one segment
+        add(catalogue, "000001", ["/c.jpg"])
+
+
+def test_numbers_are_never_used_again(catalogue: Catalogue) -> None:
+    (first,) = add(catalogue, "000001", ["/a.jpg"])
+    catalogue.record_failures([Failure("/bad.jpg", "It is truncated.")])
+    catalogue.reserve_numbers(5)
+    catalogue.forget_failures(["/bad.jpg"])
+    catalogue.remove([first.number])
+    (second,) = add(catalogue, "000002", ["/a.jpg"])
+    assert first.number == 0 and second.number == 1 + 1 + 5
+    assert second.name == "a.jpg"  # a removed photo's name is free
+    assert catalogue.removed() == {0}
+    assert [image.number for image in catalogue.images()] == [second.number]
+
+
+def test_a_photo_indexed_again_replaces_itself(catalogue: Catalogue) -> None:
+    old, other = add(catalogue, "000001", ["/p/a.jpg", "/p/b.jpg"], mtime_ns=1)
+    (new,) = add(catalogue, "000002", ["/p/a.jpg"], mtime_ns=2)
+    assert catalogue.image_by_path("/p/a.jpg") == new and new.name == "a.jpg" and new.number > other.number
+    assert catalogue.removed() == {old.number}
+    assert catalogue.known()["/p/a.jpg"].mtime_ns == 2
+    assert catalogue.counts() == {"indexed": 2, "failed": 0, "removed": 1, "features": 20}
+    with pytest.raises(KeyError):
+        catalogue.names([old.number])
+
+
+def test_failures_are_kept_until_the_photo_succeeds(catalogue: Catalogue) -> None:
+    catalogue.record_failures([Failure("/x.jpg", "It is empty.", size=0, mtime_ns=5), Failure("/y.jpg", "It is text.")])
+    catalogue.record_failures([Failure("/x.jpg", "It is truncated.", size=9, mtime_ns=6)])
+    assert catalogue.failures() == [Failure("/y.jpg", "It is text."), Failure("/x.jpg", "It is truncated.", 9, 6)]
+    assert catalogue.known()["/x.jpg"][1:] == ("failed", 9, 6, None)
+    add(catalogue, "000001", ["/x.jpg"])
+    assert [failure.path for failure in catalogue.failures()] == ["/y.jpg"]
+    assert catalogue.known()["/x.jpg"].state == "indexed"
+    # What was indexed before a failure stays searchable, and the failure is what is known of the file now.
+    catalogue.record_failures([Failure("/x.jpg", "It is truncated.", size=3)])
+    assert catalogue.image_by_path("/x.jpg") is not None
+    assert catalogue.known()["/x.jpg"][1:3] == ("failed", 3)
+    catalogue.forget_failures(["/x.jpg", "/y.jpg"])
+    assert catalogue.failures() == []
+    assert catalogue.known()["/x.jpg"].state == "indexed"
+
+
+def test_names_that_are_not_text_fail_alone(catalogue: Catalogue) -> None:
+    undecodable = b"/photos/caf\xe9\n.jpg".decode("utf-8", "surrogateescape")
+    with pytest.raises(CairnError, match=r"caf\\xe9"):
+        check_storable(undecodable)
+    with pytest.raises(CairnError):
+        add(catalogue, "000001", [undecodable])
+    catalogue.record_failures([Failure(undecodable, f"Cannot read {undecodable}\0")])
+    (failure,) = catalogue.failures()
+    assert failure.path == "/photos/caf\\xe9\n.jpg" and failure.reason == "Cannot read /photos/caf\\xe9\n.jpg\\x00"
+    assert catalogue.image_by_name(undecodable) is None and catalogue.image_by_path(undecodable) is None
+    add(catalogue, "000001", ["/photos/fine.jpg"])
+    assert printable("\ud800 é") == "\\ud800 é"
+
+
+def test_names_are_unique(catalogue: Catalogue) -> None:
+    first = add(catalogue, "000001", ["/rome/1.jpg", "/paris/1.jpg", "/old/rome/1.jpg", "/old/paris/1.jpg"])
+    assert [image.name for image in first] == ["1.jpg", "paris/1.jpg", "rome/1.jpg", "paris/1 (2).jpg"]
+    second = add(catalogue, "000002", ["/older/paris/1.jpg", "/lima/1.jpg", "/rome/2.jpg"])
+    assert [image.name for image in second] == ["paris/1 (3).jpg", "lima/1.jpg", "2.jpg"]
+    assert [image.name for image in add(catalogue, "000003", ["/z/3.jpg"], name="wish")] == ["wish"]
+    assert [image.name for image in add(catalogue, "000004", ["/z/4.jpg"], name="wish")] == ["4.jpg"]
+
+
+def test_unique_name() -> None:
+    assert unique_name("/a/x.tar.gz", {"x.tar.gz", "a/x.tar.gz"}) == "a/x.tar (2).gz"
+    assert unique_name("/noext", {"noext"}) == "noext (2)"
+
+
+def test_two_writers_at_once(address: str) -> None:
+    failures: list[BaseException] = []
+
+    def write(which: int) -> None:
+        try:
+            with Catalogue.open(address, create=True) as catalogue:
+                for i in range(5):
+                    add(catalogue, f"{which}-{i}", [f"/{which}/{i}/{k}.jpg" for k in range(3)])
+                    catalogue.known()
+        except BaseException as error:
+            failures.append(error)
+
+    Catalogue.open(address, create=True).close()
+    threads = [threading.Thread(target=write, args=(which,)) for which in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Catalogue.open(address) as catalogue:
+        images = catalogue.images()
+        assert len({image.number for image in images}) == len({image.name for image in images}) == 45
+
+
+def test_more_images_than_one_statement_takes(catalogue: Catalogue) -> None:
+    paths = [f"/p/{i // 100}/{i}.jpg" for i in range(6_000)]
+    images = add(catalogue, "000001", paths)
+    assert [image.path for image in images] == paths
+    add(catalogue, "000002", paths)
+    assert len(catalogue.known()) == len(catalogue.removed()) == 6_000
+    catalogue.remove(image.number for image in catalogue.images())
+    assert catalogue.counts() == {"indexed": 0, "failed": 0, "removed": 12_000, "features": 0}
+
+
+def test_settings_are_kept(catalogue: Catalogue) -> None:
+    assert catalogue.setting("vocabulary") is None
+    for value in ("1", "2 %"):
+        catalogue.set_setting("vocabulary", value)
+        assert catalogue.setting("vocabulary") == value
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+import sqlalchemy as sa
+from index.segment import write_segment
+from retrieval.catalogue import Catalogue, ImageRow, SegmentRow
+
+address, segments, when = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+catalogue = Catalogue.open(address)
+first = catalogue.reserve_numbers(1)
+folder = segments / catalogue.next_folder(segments)
+segment = write_segment(folder, image_numbers=np.array([first], np.uint32), words=[np.array([1])], columns={},
+                        vocabulary_fingerprint="a" * 64, descriptor_fingerprint="b" * 64)
+if when == "before":
+    die()
+sa.event.listen(sa.Engine, "commit", die)
+row = SegmentRow(folder=folder.name, images=1, features=1, bytes=1, vocabulary_fingerprint="a" * 64,
+                 descriptor_fingerprint="b" * 64)
+catalogue.commit_segment(row, [ImageRow(number=first, path="/b.jpg", position=0)])
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "inside"])
+def test_a_process_killed_around_the_commit(address: str, tmp_path: Path, when: str) -> None:
+    segments = tmp_path / "segments"
+    (segments / "000001").mkdir(parents=True)
+    with Catalogue.open(address, create=True) as catalogue:
+        (before,) = add(catalogue, "000001", ["/a.jpg"])
+        assert catalogue.orphans(segments) == []
+    done = subprocess.run([sys.executable, "-c", KILLED, address, str(segments), when], cwd=ROOT, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+
+    with Catalogue.open(address) as catalogue:
+        assert catalogue.images() == [before]
+        assert catalogue.orphans(segments) == [segments / "000002"]
+        # The next run neither meets the orphan's folder nor the killed process's number.
+        assert catalogue.next_folder(segments) == "000003"
+        (after,) = add(catalogue, "000003", ["/b.jpg"])
+        assert after.number == before.number + 2
+
+
+def test_orphans_are_unfinished_folders_too(tmp_path: Path) -> None:
+    with Catalogue.open(tmp_path, create=True) as catalogue:
+        assert catalogue.orphans(tmp_path / "segments") == []
+        assert catalogue.next_folder(tmp_path / "segments") == "000001"
+        (tmp_path / "segments" / "000007.1234.writing").mkdir(parents=True)
+        assert [path.name for path in catalogue.orphans(tmp_path / "segments")] == ["000007.1234.writing"]
+        assert catalogue.next_folder(tmp_path / "segments") == "000008"
+
+
+def test_there_is_no_catalogue(address: str, tmp_path: Path) -> None:
+    with pytest.raises(CairnError, match="cairn index"):
+        Catalogue.open(address)
+    assert list(tmp_path.iterdir()) == []  # a look leaves nothing behind
+    Catalogue.open(address, create=True).close()
+    Catalogue.open(address, create=True).close()
+    Catalogue.open(address).close()
+
+
+def test_a_catalogue_of_a_later_version(address: str) -> None:
+    with Catalogue.open(address, create=True) as catalogue:
+        catalogue.set_setting("cairn.format", "2")
+    for create in (False, True):
+        with pytest.raises(CairnError, match="later version"):
+            Catalogue.open(address, create=create)
+
+
+def test_damaged_and_foreign_databases(tmp_path: Path) -> None:
+    file = tmp_path / "catalogue.sqlite"
+    file.write_bytes(b"this is no database at all" * 100)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    with sqlite3.connect(foreign / "catalogue.sqlite") as connection:
+        connection.execute("CREATE TABLE images (id INTEGER)")
+    connection.close()
+    whole = tmp_path / "whole"
+    with Catalogue.open(whole, create=True) as catalogue:
+        add(catalogue, "000001", [f"/{i}.jpg" for i in range(500)])
+    sound = (whole / "catalogue.sqlite").read_bytes()
+    for create in (False, True):
+        with pytest.raises(CairnError, match=r"cannot be used \(file is not a database\)"):
+            Catalogue.open(tmp_path, create=create)
+        with pytest.raises(CairnError, match="another program"):
+            Catalogue.open(foreign, create=create)
+    (whole / "catalogue.sqlite").write_bytes(sound[:8192] + b"\xff" * (len(sound) - 8192))
+    with pytest.raises(CairnError, match="cannot be used"), Catalogue.open(whole) as catalogue:
+        catalogue.images()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CairnError):
+        Catalogue.open(tmp_path / "file", create=True)
+    with pytest.raises(CairnError, match="cairn index"):
+        Catalogue.open(tmp_path / "file")
+
+
+def test_an_empty_file_is_filled_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.sqlite").touch()  # what a process killed at the very start leaves
+    with pytest.raises(CairnError, match="holds no collection"):
+        Catalogue.open(tmp_path)
+    Catalogue.open(tmp_path, create=True).close()
+    Catalogue.open(tmp_path).close()
+
+
+@pytest.mark.parametrize("address", ["nonsense://user:secret@host/x", "://", "sqlite+nothing:///x"])
+def test_addresses_that_do_not_work(address: str) -> None:
+    with pytest.raises(CairnError, match="catalogue address") as caught:
+        Catalogue.open(address)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(CairnError, match="cannot be used") as caught:
+        Catalogue.open(f"postgresql+psycopg://me:secret@/x?host={tmp_path}")
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_sqlite_is_opened_safely(tmp_path: Path) -> None:
+    with Catalogue.open(tmp_path, create=True) as catalogue, catalogue._transaction() as session:
+        pragmas = {
+            name: session.connection().exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "foreign_keys")
+        }
+        assert pragmas == {"journal_mode": "wal", "foreign_keys": 1}
+
+
+def test_rows_returned_are_copies(catalogue: Catalogue) -> None:
+    (image,) = add(catalogue, "000001", ["/a.jpg"])
+    image.name = "other"
+    assert [row.name for row in catalogue.images()] == ["a.jpg"]
