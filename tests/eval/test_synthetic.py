@@ -52,6 +52,8 @@ def test_homographies_map_the_photograph_onto_each_view(demo: DemoCollection) ->
     record = json.loads(demo.homographies.read_text())
     assert len(record["views"]) == 8 * len(demo.objects)
     for stem, view in record["views"].items():
+        if view["recipe"]["occluders"]:
+            continue  # what covers the object fits nothing
         thing = record["objects"][view["object"]]
         x0, y0, x1, y1 = thing["box"]
         source = _grey(photograph(thing["file"]))
@@ -65,8 +67,7 @@ def test_homographies_map_the_photograph_onto_each_view(demo: DemoCollection) ->
         warped = cv2.warpPerspective(source, homography, (WIDTH, HEIGHT))
         seen = cv2.warpPerspective(inside, homography, (WIDTH, HEIGHT), flags=cv2.INTER_NEAREST) > 0
         aligned = _fit(warped, photo, seen)
-        if not view["recipe"]["occluders"]:
-            assert aligned > 0.85, stem
+        assert aligned > 0.85, stem
         # And not nearly so, but exactly: any shift by 3 pixels fits worse.
         for shift in ((3, 0), (-3, 0), (0, 3), (0, -3)):
             assert _fit(warped, np.roll(photo, shift, axis=(0, 1)), seen) < aligned, (stem, shift)
