@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
+from retrieval.patches import sample_frames
 from retrieval.scalespace import ScaleSpace
 
 
@@ -59,7 +59,11 @@ def adapt_shapes(
                 here = np.nonzero(levels[active] == level)[0]
                 members = active[here]
                 moments[here] = _second_moments(
-                    space.level(int(level)), centres[members], shapes[members] * sigmas[members, None, None], grid, weights
+                    space.level(int(level)),
+                    centres[members],
+                    shapes[members] * sigmas[members, None, None],
+                    grid,
+                    weights,
                 )
             step, ratio = _inverse_square_root(moments)
             moving = ratio < options.converged
@@ -91,8 +95,6 @@ def _second_moments(
     weights: np.ndarray,
 ) -> np.ndarray:
     """Second-moment matrices (N, 3) as xx, xy, yy of patches sampled through frames, in chunks that fit the cache."""
-    from retrieval.patches import sample_frames
-
     moments = np.empty((len(centres), 3))
     flat = weights.reshape(-1)
     for start in range(0, len(centres), 512):

@@ -60,6 +60,12 @@ class Collection:
         write_options(folder / OPTIONS, options)
         return Collection(folder, options, opened)
 
+    def __enter__(self) -> "Collection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.catalogue.close()
+
     @cached_property
     def extractor(self) -> Extractor:
         """Turns photos into features as this collection's were."""
@@ -102,6 +108,4 @@ class Collection:
     @cached_property
     def index(self) -> InvertedIndex:
         """Postings of all segments, without what was removed."""
-        return InvertedIndex(
-            self.segments, self.vocabulary.words, self.catalogue.removed(), options=ScoringOptions()
-        )
+        return InvertedIndex(self.segments, self.vocabulary.words, self.catalogue.removed(), options=ScoringOptions())

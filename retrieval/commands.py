@@ -151,15 +151,14 @@ def query(
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
     from retrieval.answers import answer_query
+    from retrieval.engine import SearchOptions
 
     result = answer_query(
         collection,
         photos,
         box=box,
         top=top,
-        engine=engine,
-        expand=expand,
-        turns=turns,
+        options=SearchOptions(engine=engine, expand=expand, turns=turns),
         match_all=match_all,
         picture=picture,
         catalogue=catalogue,

@@ -33,7 +33,7 @@ class Sift:
     """SIFT on rectified patches (Lowe, IJCV 2004, section 6; the layout of VLFeat's `vl_covdet`).
 
     The 4x4 grid of bins spans the patch such that the outer bins' linear tails end at its border: a bin is a fifth of
-    the patch. Magnitudes are weighted by a Gaussian of two bins, rows are normalised, clipped at 0.2 and normalised again.
+    the patch. Magnitudes are weighted by a Gaussian of two bins, rows are normalised, clipped at 0.2, normalised again.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def check_patches(patches: np.ndarray, size: int) -> np.ndarray:
 
 
 def _bilinear_grid(size: int, bins: int) -> np.ndarray:
-    """Pooling weights ((size-2)², bins²): triangles around a grid of bins, times a Gaussian of half the grid's width."""
+    """Pooling weights ((size-2)², bins²): triangles around a grid of bins, under a Gaussian of half its width."""
     width = size / (bins + 1)
     axis = np.arange(1, size - 1) - (size - 1) / 2
     centres = (np.arange(bins) - (bins - 1) / 2) * width

@@ -1,7 +1,8 @@
 """The search engine: tf-idf ranking, spatial verification, query expansion."""
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,8 +10,10 @@ from index.errors import CairnError
 from index.inverted import Scores, rank
 from retrieval.collection import Collection
 from retrieval.encoding import decode_geometry
-from retrieval.query import Query, View
-from retrieval.verification import NOTHING, Verification, VerificationOptions, match_words, verify
+from retrieval.expansion import ExpandedQuery, ExpansionOptions, average_query, back_project
+from retrieval.matching import match_descriptors
+from retrieval.query import Query
+from retrieval.verification import NOTHING, Frames, Verification, VerificationOptions, match_words, verify
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")
@@ -22,9 +25,10 @@ class SearchOptions:
 
     engine: str = "tf-idf-sp"  # tf-idf; tf-idf-sp: the best verified; raw: nearest neighbours of descriptors, verified
     expand: str = "none"  # none, or average: search again with what the verified photos add
-    turns: int = 16  # turns at which the query is tried
-    turned: float = 0.9  # weight of a score at another turn than upright
+    turns: int = 8  # turns at which the query is tried
+    turned: float = 0.75  # weight of a score at another turn than upright
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
+    expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -41,8 +45,8 @@ class Hit:
 
     number: int  # of the image
     score: float  # tf-idf cosine
-    verification: Verification
     view: int  # view of the query that found it
+    verification: Verification = NOTHING
 
 
 @dataclass(frozen=True)
@@ -62,53 +66,113 @@ class Engine:
         Open, with a vocabulary.
     options : SearchOptions
         How queries are answered.
+
+    Raises
+    ------
+    CairnError
+        The engine "raw" is asked for, and the collection keeps no descriptors.
     """
 
     def __init__(self, collection: Collection, options: SearchOptions) -> None:
         self.collection = collection
         self.options = options
         self.index = collection.index
+        if options.engine == "raw" and not collection.options.keep_descriptors:
+            raise CairnError(
+                f"The engine raw needs descriptors, and {collection.folder} keeps none: index with --keep-descriptors."
+            )
 
     def search(self, query: Query) -> Answer:
         """Rank all photos of the collection for a query."""
         start = time.perf_counter()
-        scores, views = self._score(query)
-        ranked = rank(scores)
+        table = self._table(query)
+        hits = self._rank(table)
         searched = time.perf_counter()
-        positions = np.searchsorted(scores.image_numbers, ranked.image_numbers)
-        hits = [
-            Hit(int(number), float(score), NOTHING, int(view))
-            for number, score, view in zip(ranked.image_numbers, ranked.scores, views[positions], strict=True)
-        ]
-        if self.options.engine == "tf-idf-sp":
-            hits = self._verify(query, hits)
+        engine = self.options.engine
+        if engine == "raw":
+            hits = self._verify_best(hits, len(hits), lambda hit: self._verify_raw(query, hit))
+        elif engine == "tf-idf-sp" or self.options.expand != "none":
+            verified = self._verify_best(
+                hits, self.options.verification.depth, lambda hit: self._verify_words(query, hit)
+            )
+            hits = self._expand(query, table, verified) if self.options.expand != "none" else verified
         done = time.perf_counter()
         return Answer(hits, {"search": searched - start, "verify": done - searched})
 
-    def _score(self, query: Query) -> tuple[Scores, np.ndarray]:
-        """Give each image its best score over the query's views, and the number of that view."""
-        all_scores = [self.index.score(view.words) for view in query.views]
-        table = np.stack([scores.scores for scores in all_scores])
+    def _table(self, query: Query) -> np.ndarray:
+        """Scores (V, N) of all images for each view of the query; those of turned views count for less."""
+        table = np.stack([self.index.score(view.words).scores for view in query.views])
         table[1:] *= self.options.turned
+        return table
+
+    def _rank(self, table: np.ndarray) -> list[Hit]:
+        """Rank images by their best score over the views."""
         views = table.argmax(axis=0)
-        return Scores(all_scores[0].image_numbers, table[views, np.arange(table.shape[1])]), views
-
-    def _verify(self, query: Query, hits: list[Hit]) -> list[Hit]:
-        """Verify the best hits; the verified come first, by inliers."""
-        depth = self.options.verification.depth
-        checked = [
-            Hit(hit.number, hit.score, self._verify_one(query.views[hit.view], hit.number), hit.view)
-            for hit in hits[:depth]
+        best = table[views, np.arange(table.shape[1])]
+        view_of = dict(zip(self.index.image_numbers.tolist(), views.tolist(), strict=True))
+        ranked = rank(Scores(self.index.image_numbers, best))
+        return [
+            Hit(number, score, view_of[number])
+            for number, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True)
         ]
-        verified = [hit for hit in checked if hit.verification.inliers]
-        # Sorting is stable: equal inliers keep the order of the scores.
-        verified.sort(key=lambda hit: -hit.verification.inliers)
-        return verified + [hit for hit in checked if not hit.verification.inliers] + hits[depth:]
 
-    def _verify_one(self, view: View, number: int) -> Verification:
+    @staticmethod
+    def _verify_best(hits: list[Hit], depth: int, check: Callable[[Hit], Verification]) -> list[Hit]:
+        """Verify the best hits; the verified come first, by inliers, then all others in the order they had."""
+        checked = [replace(hit, verification=check(hit)) for hit in hits[:depth]]
+        # Sorting is stable: equal inliers keep the order of the scores.
+        return sorted(checked, key=lambda hit: -hit.verification.inliers) + hits[depth:]
+
+    def _verify_words(self, query: Query, hit: Hit) -> Verification:
+        view = query.views[hit.view]
+        return self._verify_matches(view.words, view.frames, hit.number)
+
+    def _verify_matches(self, words: np.ndarray, frames: Frames, number: int) -> Verification:
         options = self.options.verification
         image = self.index.features(number)
-        pairs = match_words(view.words, image.words, options.max_matches)
+        pairs = match_words(words, image.words, options.max_matches)
         if len(pairs) < options.min_inliers:
             return NOTHING
-        return verify(view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1]), pairs, options)
+        return verify(frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1]), pairs, options)
+
+    def _verify_raw(self, query: Query, hit: Hit) -> Verification:
+        view = query.views[hit.view]
+        image = self.index.features(hit.number)
+        pairs = match_descriptors(view.descriptors, image.columns["descriptor"])
+        frames = decode_geometry(image.columns, pairs[:, 1])
+        return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification)
+
+    def _expand(self, query: Query, table: np.ndarray, hits: list[Hit]) -> list[Hit]:
+        """Search again with the average of the query and its best verified photos, and verify again."""
+        options = self.options.expansion
+        sure = [hit for hit in hits if hit.verification.inliers >= options.min_inliers]
+        if not sure:
+            return hits
+        # Photos that were found at one turn are averaged; the best hit says at which.
+        view = sure[0].view
+        sure = [hit for hit in sure if hit.view == view][: options.photos]
+        region = _region(query)
+        added = [back_project(self.index.features(hit.number), hit.verification, region) for hit in sure]
+        expanded = average_query(query.views[view].words, query.views[view].frames, added)
+        weight = 1.0 if view == 0 else self.options.turned
+        table = table.copy()
+        table[view] = self.index.score(expanded.words, expanded.weights).scores * weight
+        again = self._rank(table)
+        if self.options.engine == "tf-idf":
+            return again
+        return self._verify_best(
+            again, self.options.verification.depth, lambda hit: self._verify_expanded(query, expanded, view, hit)
+        )
+
+    def _verify_expanded(self, query: Query, expanded: ExpandedQuery, view: int, hit: Hit) -> Verification:
+        """Verify with the query's own features; where they do not suffice, with all of the expanded query's."""
+        own = self._verify_words(query, hit)
+        if own.inliers or hit.view != view:
+            return own
+        return self._verify_matches(expanded.words, expanded.frames, hit.number)
+
+
+def _region(query: Query) -> np.ndarray:
+    """Box of a query in units of its longer side, or all of the photo."""
+    box = query.box or (-0.5, -0.5, query.width - 0.5, query.height - 0.5)
+    return (np.array(box) + 0.5) / query.side

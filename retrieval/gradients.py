@@ -64,7 +64,7 @@ def dominant_orientation(patches: np.ndarray, bins: int = 36) -> np.ndarray:
     inner = patches.shape[1] - 2
     axis = np.linspace(-1, 1, inner)
     weight = np.exp(-0.5 * (np.add.outer(axis**2, axis**2)) / 0.4**2).astype(np.float32).reshape(-1)
-    histogram = np.empty((len(patches), bins), np.float32)
+    histogram: np.ndarray = np.empty((len(patches), bins), np.float32)
     for start in range(0, len(patches), 128):
         channels = orientation_channels(patches[start : start + 128], bins)
         histogram[start : start + 128] = (channels @ weight).T
@@ -76,4 +76,4 @@ def dominant_orientation(patches: np.ndarray, bins: int = 36) -> np.ndarray:
     curvature = left - 2 * top + right
     shift = np.where(curvature < 0, 0.5 * (left - right) / np.where(curvature < 0, curvature, 1), 0)
     angle = 2 * np.pi * (peak + shift) / bins
-    return ((angle + np.pi) % (2 * np.pi) - np.pi).astype(np.float32)
+    return np.asarray((angle + np.pi) % (2 * np.pi) - np.pi, np.float32)

@@ -187,7 +187,9 @@ def _make_vocabulary(
     if not features:
         failures = [file.failure(one.reason) for file, one in zip(sample, staged, strict=True) if one.reason]
         _record(collection, failures, report)
-        raise CairnError("None of the photos has any features to make a vocabulary from: add photos that show something.")
+        raise CairnError(
+            "None of the photos has any features to make a vocabulary from: add photos that show something."
+        )
     expected = features * len(files) / len(sample)
     words = options.words or int(np.clip(expected / FEATURES_A_WORD, 1, MOST_WORDS))
     source = FileSource([staging.descriptors(key) for key in dict.fromkeys(file.key for file in described)])
@@ -226,9 +228,7 @@ def _add_segment(
         for file, one in good:
             features = staging.read(file.key)
             words.append(collection.vocabulary.assign(features.descriptors.astype(np.float32)))
-            column = encode_geometry(
-                features, max(one.width, one.height), upright=collection.options.features.upright
-            )
+            column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
             if collection.options.keep_descriptors:
                 column["descriptor"] = features.descriptors
             columns.append(column)

@@ -82,7 +82,7 @@ def _plain(options: Any) -> dict[str, Any]:
 def _build(kind: type[T], table: dict[str, Any]) -> T:
     """Build an options dataclass from its table; TypeError where a key or a type does not fit."""
     types_of = typing.get_type_hints(kind)
-    values = {}
+    values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in types_of:
             raise TypeError(f"unknown option {key!r}")

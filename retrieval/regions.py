@@ -1,6 +1,6 @@
 """Affine-covariant regions: scale-space extrema, adapted to the shape of the image around them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
@@ -19,7 +19,7 @@ class RegionOptions:
     threshold: float | None = None  # smallest absolute response, grey values 0..255; None: the detector's own
     edge_ratio: float = 10.0  # largest ratio of principal curvatures (Lowe 2004, section 4.1)
     max_regions: int = 8000  # at most this many a photo, the strongest; 0: no limit
-    adaptation: AdaptationOptions = AdaptationOptions()  # iterated second-moment matrix
+    adaptation: AdaptationOptions = field(default_factory=AdaptationOptions)  # iterated second-moment matrix
 
 
 @dataclass(frozen=True)
@@ -133,5 +133,3 @@ def _hessian_determinant(octave: Octave) -> list[np.ndarray]:
         determinant = xx * yy - xy * xy
         responses.append(np.copysign(np.sqrt(np.abs(determinant)) * np.float32(scale), determinant))
     return responses
-
-

@@ -164,9 +164,8 @@ def find_extrema(responses: list[np.ndarray], threshold: float, border: int = 5)
         response = responses[level]
         # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
         for peaks, sign, nearest in ((tops, 1.0, np.maximum), (bottoms, -1.0, np.minimum)):
-            strong = cv2.compare(response, sign * 0.8 * threshold, cv2.CMP_GT if sign > 0 else cv2.CMP_LT)
-            mask = cv2.bitwise_and(cv2.compare(response, peaks[level], cv2.CMP_EQ), strong)
-            rows, columns = np.nonzero(mask[inside])
+            strong = response > 0.8 * threshold if sign > 0 else response < -0.8 * threshold
+            rows, columns = np.nonzero((strong & (response == peaks[level]))[inside])
             rows, columns = rows + border, columns + border
             values = response[rows, columns]
             beside = nearest(peaks[level - 1][rows, columns], peaks[level + 1][rows, columns])
@@ -232,7 +231,7 @@ def _derivatives(stack: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _solve3(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Solve H shift = -g for N symmetric 3x3 systems; a singular one gives an infinite shift, so that it is dropped."""
+    """Solve H shift = -g for N symmetric 3x3 systems; a singular one gives a huge shift, so that it is dropped."""
     xx, yy, ss, xy, xs, ys = hessian
     gx, gy, gs = -gradient
     c_xx, c_xy, c_xs = yy * ss - ys * ys, xs * ys - xy * ss, xy * ys - xs * yy
@@ -247,4 +246,4 @@ def _solve3(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
             c_xs * gx + c_ys * gy + c_ss * gs,
         ]
     )
-    return np.where(singular, np.inf, shift / determinant)
+    return np.where(singular, 1e9, shift / determinant)

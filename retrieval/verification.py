@@ -189,9 +189,12 @@ def _symmetric_error(linear: np.ndarray, shift: np.ndarray, points: np.ndarray) 
     give all errors.
     """
     determinant = linear[:, 0, 0] * linear[:, 1, 1] - linear[:, 0, 1] * linear[:, 1, 0]
-    inverse = np.stack(
-        [np.stack([linear[:, 1, 1], -linear[:, 0, 1]], -1), np.stack([-linear[:, 1, 0], linear[:, 0, 0]], -1)], -2
-    ) / np.where(np.abs(determinant) < 1e-12, 1e-12, determinant)[:, None, None]
+    inverse = (
+        np.stack(
+            [np.stack([linear[:, 1, 1], -linear[:, 0, 1]], -1), np.stack([-linear[:, 1, 0], linear[:, 0, 0]], -1)], -2
+        )
+        / np.where(np.abs(determinant) < 1e-12, 1e-12, determinant)[:, None, None]
+    )
     form = np.eye(2, dtype=np.float32) + inverse.transpose(0, 2, 1) @ inverse
     # Upper-triangular C with CᵀC = form.
     c00 = np.sqrt(form[:, 0, 0])
@@ -248,7 +251,7 @@ def _one_to_one(chosen: np.ndarray, pairs: np.ndarray, error: np.ndarray) -> np.
         if not len(chosen):
             break
         firsts = [np.unique(pairs[chosen, side], return_index=True)[1] for side in (0, 1)]
-        both = chosen[np.intersect1d(*firsts, assume_unique=True)]
+        both = chosen[np.intersect1d(firsts[0], firsts[1], assume_unique=True)]
         kept.append(both)
         free = ~(np.isin(pairs[chosen, 0], pairs[both, 0]) | np.isin(pairs[chosen, 1], pairs[both, 1]))
         chosen = chosen[free]

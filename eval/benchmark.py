@@ -1,0 +1,180 @@
+"""A retrieval benchmark: index a folder of photos, run its queries, and score the rankings."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.metrics import average_precision, mean_average_precision
+from eval.oxford import Query, missing_photos, read_ground_truth
+from index.errors import CairnError
+from retrieval.answers import search_photo
+from retrieval.collection import Collection
+from retrieval.engine import Engine, SearchOptions
+from retrieval.image import list_photos
+from retrieval.indexing import index_photos
+from retrieval.options import CollectionOptions
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class QueryScore:
+    """How one query went."""
+
+    name: str
+    ap: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BenchmarkReport:
+    """How a benchmark went, and with what."""
+
+    scores: list[QueryScore]
+    engine: str
+    expand: str
+    descriptor: str
+    words: int
+    trained_on: str
+    recall_at_1: float
+    images: int
+    failed: list[dict[str, str]]
+    missing: list[str]  # photos of the ground truth that are not there
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float:
+        """Mean average precision over the queries that have positives."""
+        return mean_average_precision([score.ap for score in self.scores])
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the object that `cairn evaluate retrieval --json` prints."""
+        return {
+            "mAP": round(self.mean, 6),
+            "queries": [
+                {"name": score.name, "ap": round(score.ap, 6), "seconds": round(score.seconds, 4)}
+                for score in self.scores
+            ],
+            "engine": self.engine,
+            "expand": self.expand,
+            "descriptor": self.descriptor,
+            "vocabulary": {
+                "words": self.words,
+                "trained_on": self.trained_on,
+                "recall_at_1": round(self.recall_at_1, 4),
+            },
+            "images": self.images,
+            "failed": self.failed,
+            "missing": self.missing,
+            "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
+        }
+
+
+def run_benchmark(
+    images: Sequence[Path],
+    ground_truth: Path,
+    *,
+    queries: Path | None = None,
+    options: CollectionOptions | None = None,
+    search: SearchOptions | None = None,
+    vocabulary: Path | None = None,
+    collection: Path | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> BenchmarkReport:
+    """Index photos, search for every query of a ground truth, and score (Philbin et al., CVPR 2007).
+
+    Parameters
+    ----------
+    images : sequence of Path
+        Folders of the photos to be indexed.
+    ground_truth : Path
+        Folder in the Oxford5K layout.
+    queries : Path, optional
+        Folder of query photos that are not among the images.
+    options : CollectionOptions, optional
+        How photos are indexed.
+    search : SearchOptions, optional
+        How queries are answered.
+    vocabulary : Path, optional
+        A collection whose vocabulary is used; else one is made from the images.
+    collection : Path, optional
+        Where the collection is kept, to be used again; else it is removed.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how far each step is.
+
+    Returns
+    -------
+    BenchmarkReport
+        Average precision is the trapezoid of the published `compute_ap`; queries without positives leave the mean.
+
+    Raises
+    ------
+    CairnError
+        A folder is missing, a query's photo cannot be found, or no query has positives.
+    """
+    asked = [query for query in read_ground_truth(ground_truth) if query.positives]
+    if not asked:
+        raise CairnError(f"No query of {ground_truth} has a positive.")
+    with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
+        folder = collection or Path(scratch) / "benchmark.cairn"
+        start = time.perf_counter()
+        with Collection.create(folder, options or CollectionOptions()) as opened:
+            indexed = index_photos(opened, images, vocabulary=vocabulary, workers=workers, progress=progress)
+            seconds = {"index": time.perf_counter() - start}
+            scores, missing = run_queries(opened, asked, queries, search or SearchOptions(), progress)
+            seconds["queries"] = time.perf_counter() - start - seconds["index"]
+            seconds["total"] = time.perf_counter() - start
+            return BenchmarkReport(
+                scores,
+                engine=(search or SearchOptions()).engine,
+                expand=(search or SearchOptions()).expand,
+                descriptor=opened.extractor.descriptor.name,
+                words=opened.vocabulary.words,
+                trained_on=opened.vocabulary.trained_on,
+                recall_at_1=opened.vocabulary.recall_at_1,
+                images=opened.catalogue.counts()["indexed"],
+                failed=indexed.failed,
+                missing=missing,
+                seconds=seconds,
+            )
+
+
+def run_queries(
+    collection: Collection,
+    queries: Sequence[Query],
+    folder: Path | None,
+    options: SearchOptions,
+    progress: Progress | None = None,
+) -> tuple[list[QueryScore], list[str]]:
+    """Search for queries; give each one's score, and the ground truth's photos that are missing."""
+    engine = Engine(collection, options)
+    rows = collection.catalogue.images()
+    stems = {row.number: Path(row.path).stem for row in rows}
+    if len(set(stems.values())) < len(stems):
+        raise CairnError(
+            "Two photos have the same name but for folder or ending, so the ground truth cannot tell them apart."
+        )
+    paths = {Path(row.path).stem: Path(row.path) for row in rows}
+    if folder is not None:
+        for _, path in list_photos([folder]):
+            paths.setdefault(path.stem, path)
+    scores = []
+    for done, query in enumerate(queries):
+        if query.stem not in paths:
+            raise CairnError(
+                f"The photo {query.stem!r} of the query {query.name!r} is neither among the images nor the queries."
+            )
+        start = time.perf_counter()
+        found = search_photo(engine, paths[query.stem], query.box)
+        seconds = time.perf_counter() - start
+        ranking = [stems[hit.number] for hit in found.answer.hits]
+        scores.append(QueryScore(query.name, average_precision(ranking, query.positives, query.junk), seconds))
+        if progress is not None:
+            progress("queries", done + 1, len(queries))
+    return scores, missing_photos(queries, stems.values())

@@ -1,0 +1,177 @@
+"""Commands: evaluate retrieval, evaluate oxford5k, evaluate paris6k, demo."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands import (
+    Descriptor,
+    Detector,
+    EngineName,
+    Expand,
+    MaxSide,
+    MeasurementScale,
+    Search,
+    Turns,
+    Upright,
+    Words,
+    Workers,
+    cores,
+)
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
+
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+VocabularyFrom = Annotated[
+    Path | None, typer.Option(help="Take the vocabulary of this collection instead of making one from the photos.")
+]
+Keep = Annotated[Path | None, typer.Option("--collection", help="Keep the collection here, to be used again.")]
+
+
+@evaluate.command()
+def retrieval(
+    images: Annotated[Path, typer.Option(help="Folder of the photos.")],
+    gt: Annotated[Path, typer.Option(help="Folder of the ground truth, in the layout of Oxford5K.")],
+    queries: Annotated[Path | None, typer.Option(help="Folder of query photos that are not among the images.")] = None,
+    descriptor: Descriptor = "rootsift",
+    words: Words = 0,
+    vocabulary: VocabularyFrom = None,
+    engine: EngineName = "tf-idf-sp",
+    expand: Expand = "none",
+    turns: Turns = 8,
+    seed: Seed = 0,
+    detector: Detector = "dog-affine",
+    measurement_scale: MeasurementScale = None,
+    upright: Upright = True,
+    max_side: MaxSide = 1024,
+    search: Search = "faiss",
+    workers: Workers = 0,
+    collection: Keep = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Index photos, run the queries of a ground truth, and print the mean average precision."""
+    from eval.benchmark import run_benchmark
+    from retrieval.engine import SearchOptions
+    from retrieval.features import FeatureOptions
+    from retrieval.image import ImageOptions
+    from retrieval.options import CollectionOptions
+    from retrieval.regions import RegionOptions
+
+    options = CollectionOptions(
+        descriptor=descriptor,
+        words=words,
+        search=search,
+        seed=seed,
+        keep_descriptors=engine == "raw",
+        image=ImageOptions(max_side=max_side),
+        features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
+    )
+    titles = {"extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing", "queries": "Queries"}
+    with progress_bars(quiet or json, titles) as tell:
+        report = run_benchmark(
+            [images],
+            gt,
+            queries=queries,
+            options=options,
+            search=SearchOptions(engine=engine, expand=expand, turns=turns),
+            vocabulary=vocabulary,
+            collection=collection,
+            workers=workers or cores(),
+            progress=tell,
+        )
+    if json:
+        print_json(report.as_json())
+        return
+    for score in report.scores:
+        say(f"{score.ap:.4f}  {score.name}")
+    say(
+        f"mAP {report.mean:.4f} over {len(report.scores)} queries; {report.descriptor}, {report.engine}, "
+        f"expansion {report.expand}; {report.words} words from {report.trained_on}; {report.seconds['total']:.0f} s"
+    )
+    if report.missing:
+        say(f"{len(report.missing)} photos of the ground truth are not among the images.")
+    for entry in report.failed:
+        say(f"failed: {entry['path']}: {entry['reason']}")
+
+
+def _dataset_command(name: str, title: str) -> None:
+    """Add the command that evaluates a published set from the folder it unpacks to."""
+
+    @evaluate.command(name=name, help=f"Measure on {title}: its photos and ground truth under --root.")
+    def command(
+        root: Annotated[Path, typer.Option(help="Folder with images/ (or the photos themselves) and gt/.")],
+        descriptor: Descriptor = "rootsift",
+        words: Words = 0,
+        vocabulary: VocabularyFrom = None,
+        engine: EngineName = "tf-idf-sp",
+        expand: Expand = "none",
+        turns: Turns = 1,
+        seed: Seed = 0,
+        detector: Detector = "dog-affine",
+        measurement_scale: MeasurementScale = None,
+        upright: Upright = True,
+        max_side: MaxSide = 1024,
+        search: Search = "faiss",
+        workers: Workers = 0,
+        collection: Keep = None,
+        quiet: bool = Quiet,
+        json: bool = Json,
+    ) -> None:
+        from eval.datasets import published_layout
+
+        images, gt = published_layout(root)
+        retrieval(
+            images=images,
+            gt=gt,
+            queries=None,
+            descriptor=descriptor,
+            words=words,
+            vocabulary=vocabulary,
+            engine=engine,
+            expand=expand,
+            turns=turns,
+            seed=seed,
+            detector=detector,
+            measurement_scale=measurement_scale,
+            upright=upright,
+            max_side=max_side,
+            search=search,
+            workers=workers,
+            collection=collection,
+            quiet=quiet,
+            json=json,
+        )
+
+
+_dataset_command("oxford5k", "Oxford5K (5,062 photos, 55 queries)")
+_dataset_command("paris6k", "Paris6K (6,392 readable photos, 55 queries)")
+
+
+def demo(
+    photos: Annotated[
+        Path | None, typer.Option(help="Your own folder of photos, instead of simulated views of sample photographs.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the collection and the picture.")] = Path("cairn-demo"),
+    workers: Workers = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Show what Cairn does: index a collection, search for a box, write the picture, and print the score."""
+    from eval.demo import run_demo, run_own_demo
+
+    titles = {"extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing", "queries": "Queries"}
+    with progress_bars(quiet or json, titles) as tell:
+        if photos is not None:
+            result = run_own_demo(photos, out, workers or cores(), tell)
+        else:
+            result = run_demo(out, workers or cores(), tell)
+    if json:
+        print_json(result)
+        return
+    say(f"{result['images']} photos, {result['features']} features, {result['words']} words: {result['collection']}")
+    for engine, value in result.get("mAP", {}).items():
+        say(f"mAP {value:.4f}  {engine}")
+    say(f"Searched for {result['query']}; the matches are drawn in {result['picture']}")

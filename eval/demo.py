@@ -1,0 +1,91 @@
+"""The demonstration: index, search for a box, draw the matches, measure."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eval.benchmark import Progress, run_queries
+from eval.metrics import mean_average_precision
+from eval.oxford import read_ground_truth
+from eval.synthetic import build_demo_collection
+from index.errors import CairnError
+from retrieval.answers import answer_query
+from retrieval.collection import Collection
+from retrieval.engine import SearchOptions
+from retrieval.indexing import index_photos
+from retrieval.options import CollectionOptions
+
+_SETTINGS = {
+    "tf-idf": SearchOptions(engine="tf-idf"),
+    "tf-idf-sp": SearchOptions(engine="tf-idf-sp"),
+    "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average"),
+}
+_SHOWN = "coffee_1"  # the query of the picture
+
+
+def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
+    """Make the synthetic collection, index it, measure it, and draw one query's matches.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for everything; may hold an earlier demo.
+    workers : int
+        Processes.
+    progress : callable
+        Told how far each step is.
+
+    Returns
+    -------
+    dict
+        Counts, paths, and `mAP` by engine.
+    """
+    made = build_demo_collection(out)
+    with Collection.create(out / "demo.cairn", CollectionOptions()) as collection:
+        index_photos(collection, [made.images], workers=workers, progress=progress)
+        queries = read_ground_truth(made.gt)
+        scores = {
+            name: mean_average_precision([s.ap for s in run_queries(collection, queries, None, options)[0]])
+            for name, options in _SETTINGS.items()
+        }
+        shown = next((query for query in queries if query.name == _SHOWN), queries[0])
+        name = next(row.name for row in collection.catalogue.images() if Path(row.path).stem == shown.stem)
+        result = _picture(collection, out, str(name), shown.box)
+    return {**result, "mAP": {name: round(score, 4) for name, score in scores.items()}}
+
+
+def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> dict[str, Any]:
+    """Index a folder of photos, search for the middle of one that has matches, and draw them."""
+    with Collection.create(out / "own.cairn", CollectionOptions()) as collection:
+        index_photos(collection, [photos], workers=workers, progress=progress)
+        rows = [row for row in collection.catalogue.images() if row.features]
+        if not rows:
+            raise CairnError(f"No photo of {photos} can be searched: none shows anything to match.")
+        # A photo that another one matches makes a better picture; a few are tried, always the same ones.
+        tried = np.random.default_rng(0).permutation(len(rows))[:10]
+        best, most = rows[int(tried[0])], -1
+        for number in tried:
+            row = rows[int(number)]
+            results = answer_query(collection.folder, [str(row.name)], top=2)["results"]
+            inliers = sum(entry["inliers"] for entry in results if entry["name"] != row.name)
+            if inliers > most:
+                best, most = row, inliers
+        width, height = best.width or 1, best.height or 1
+        box = (width * 0.1, height * 0.1, width * 0.9, height * 0.9)
+        return _picture(collection, out, str(best.name), box)
+
+
+def _picture(collection: Collection, out: Path, name: str, box: tuple[float, float, float, float]) -> dict[str, Any]:
+    picture = out / "matches.jpg"
+    answer_query(collection.folder, [name], box=box, picture=picture)
+    counts = collection.catalogue.counts()
+    return {
+        "collection": str(collection.folder),
+        "images": counts["indexed"],
+        "features": counts["features"],
+        "words": collection.vocabulary.words,
+        "query": name,
+        "box": [round(value, 1) for value in box],
+        "picture": str(picture),
+    }

@@ -1,0 +1,151 @@
+"""Answers as the command line and others report them: names, paths, scores, homographies in pixels."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.catalogue import ImageRow
+from retrieval.collection import Collection
+from retrieval.engine import Answer, Engine, Hit, SearchOptions
+from retrieval.query import Box, Query, read_query
+
+
+@dataclass(frozen=True)
+class Found:
+    """A query and its answer."""
+
+    query: Query
+    answer: Answer
+    extract: float  # seconds
+
+
+def find_photo(collection: Collection, photo: str) -> Path:
+    """Find a query's file: a path, or the name of a photo in the collection; CairnError where it is neither."""
+    row = collection.catalogue.image_by_name(photo)
+    if row is not None:
+        if Path(row.path).is_file():
+            return Path(row.path)
+        raise CairnError(f"The photo {photo!r} is in the collection, but its file {row.path} is no longer there.")
+    if Path(photo).is_file():
+        return Path(photo)
+    raise CairnError(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
+
+
+def search_photo(engine: Engine, path: Path, box: Box | None = None) -> Found:
+    """Search for a photo, or for a box in one."""
+    start = time.perf_counter()
+    query = read_query(engine.collection, path, box, engine.options.turns)
+    extract = time.perf_counter() - start
+    return Found(query, engine.search(query), extract)
+
+
+def answer_query(
+    folder: Path,
+    photos: Sequence[str],
+    *,
+    box: Box | None = None,
+    top: int = 20,
+    options: SearchOptions | None = None,
+    match_all: bool = False,
+    picture: Path | None = None,
+    catalogue: str | None = None,
+) -> dict[str, Any]:
+    """Search a collection and report as `cairn query --json` does.
+
+    Raises
+    ------
+    CairnError
+        The request cannot be met.
+    """
+    options = options or SearchOptions()
+    if not photos:
+        raise CairnError("A query needs a photo.")
+    if box is not None and len(photos) > 1:
+        raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+    if picture is not None:
+        from retrieval.picture import check_picture
+
+        check_picture(picture)
+    with Collection.open(folder, catalogue=catalogue) as collection:
+        engine = Engine(collection, options)
+        found = [search_photo(engine, find_photo(collection, photo), box) for photo in photos]
+        hits = found[0].answer.hits if len(found) == 1 else combine([one.answer.hits for one in found], match_all)
+        hits = [hit for hit in hits if hit.score > 0 or hit.verification.inliers][:top]
+        rows = collection.catalogue.images([hit.number for hit in hits])
+        if picture is not None:
+            from retrieval.picture import draw_matches
+
+            draw_matches(picture, engine.index, found[0].query, list(zip(hits, rows, strict=True)))
+    seconds = {"extract": sum(one.extract for one in found)}
+    for step in ("search", "verify"):
+        seconds[step] = sum(one.answer.seconds[step] for one in found)
+    seconds["total"] = sum(seconds.values())
+    clipped = found[0].query.box
+    return {
+        "query": photos[0] if len(photos) == 1 else list(photos),
+        "box": [round(value, 3) for value in clipped] if clipped is not None else None,
+        "engine": options.engine,
+        "expand": options.expand,
+        "results": [
+            _result(place + 1, hit, row, found[0].query if len(found) == 1 else None)
+            for place, (hit, row) in enumerate(zip(hits, rows, strict=True))
+        ],
+        "seconds": {step: round(value, 4) for step, value in seconds.items()},
+    }
+
+
+def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[Hit]:
+    """Make one ranking of several photos' answers.
+
+    Parameters
+    ----------
+    answers : sequence of sequence of Hit
+        Each ranks the same images.
+    match_all : bool
+        An image counts as well as its worst answer (it must match all photos), or as its best (any will do).
+
+    Returns
+    -------
+    list of Hit
+        By inliers, then score, then image number.
+    """
+    best: dict[int, Hit] = {}
+    for hits in answers:
+        for hit in hits:
+            other = best.get(hit.number)
+            if other is None or (_strength(hit) < _strength(other) if match_all else _strength(hit) > _strength(other)):
+                best[hit.number] = hit
+    return sorted(best.values(), key=lambda hit: (*(-value for value in _strength(hit)), hit.number))
+
+
+def _strength(hit: Hit) -> tuple[int, float]:
+    return hit.verification.inliers, hit.score
+
+
+def homography(hit: Hit, query: Query, row: ImageRow) -> np.ndarray | None:
+    """Give the map (3, 3) from the query's pixels to the photo's, both upright originals; None: not verified."""
+    transform = hit.verification.transform
+    if transform is None:
+        return None
+    side = float(max(row.width or 1, row.height or 1))
+    # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
+    into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query.side]]) / query.side
+    out = np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
+    return out @ np.vstack([transform, [0, 0, 1]]) @ into
+
+
+def _result(place: int, hit: Hit, row: ImageRow, query: Query | None) -> dict[str, Any]:
+    matrix = homography(hit, query, row) if query is not None else None
+    return {
+        "rank": place,
+        "name": row.name,
+        "path": row.path,
+        "score": round(hit.score, 6),
+        "inliers": hit.verification.inliers,
+        "homography": matrix.tolist() if matrix is not None else None,
+    }

@@ -1,0 +1,209 @@
+"""A picture of a query and its best matches: the box, the inlier ellipses and the lines between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from index.errors import CairnError
+from index.inverted import InvertedIndex
+from retrieval.answers import homography
+from retrieval.catalogue import ImageRow
+from retrieval.encoding import decode_geometry
+from retrieval.engine import Hit
+from retrieval.geometry import ellipses_of_shapes
+from retrieval.image import ImageOptions, read_colour
+from retrieval.query import Query
+
+
+@dataclass(frozen=True)
+class PictureOptions:
+    """How a picture looks; sizes in pixels."""
+
+    tile: int = 380  # longer side of a photo in it
+    columns: int = 2  # pairs of photos side by side
+    pairs: int = 6  # at most so many pairs
+    lines: int = 60  # at most so many inlier matches are drawn in a pair
+    gap: int = 14  # between photos
+    caption: int = 26  # height of a caption
+
+
+_BACKGROUND = (248, 248, 246)
+_INK = (50, 50, 50)
+_BOX = (225, 50, 50)
+_SHIFT = 4  # fractional bits of drawn coordinates
+
+
+def check_picture(path: Path) -> None:
+    """Raise CairnError where a picture cannot be written under that name."""
+    if path.suffix.lower() not in (".jpg", ".jpeg", ".png"):
+        raise CairnError(f"A picture is written as .jpg or .png, not {path.name!r}.")
+    if not path.absolute().parent.is_dir():
+        raise CairnError(f"The folder {path.absolute().parent} for the picture does not exist.")
+
+
+def draw_matches(
+    path: Path,
+    index: InvertedIndex,
+    query: Query,
+    found: Sequence[tuple[Hit, ImageRow]],
+    options: PictureOptions | None = None,
+) -> None:
+    """Write a picture of a query beside each of its best matches.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; .jpg or .png.
+    index : InvertedIndex
+        Gives the geometry of the matched features.
+    query : Query
+        The query.
+    found : sequence of (Hit, ImageRow)
+        The answer, the best first. Verified ones are shown with their matches, others without.
+    options : PictureOptions, optional
+        Sizes.
+
+    Raises
+    ------
+    CairnError
+        The picture cannot be written.
+    """
+    options = options or PictureOptions()
+    left = _Tile.read(query.path, query.width, query.height, options.tile)
+    if query.box is not None:
+        corners = left.place(np.array(query.box, np.float64).reshape(2, 2))
+        (x0, y0), (x1, y1) = np.rint(corners).astype(int).tolist()
+        cv2.rectangle(left.pixels, (x0, y0), (x1, y1), _BOX, 2, cv2.LINE_AA)
+    pairs = [_pair(left, index, query, hit, row, place + 1, options) for place, (hit, row) in enumerate(found)][
+        : options.pairs
+    ]
+    if not pairs:
+        pairs = [_caption(left.pixels, "no match", options)]
+    rows = [pairs[start : start + options.columns] for start in range(0, len(pairs), options.columns)]
+    height = max(pair.shape[0] for pair in pairs)
+    width = max(pair.shape[1] for pair in pairs)
+    columns = max(len(row) for row in rows)
+    gap = 2 * options.gap
+    canvas = np.full((len(rows) * (height + gap) + gap, columns * (width + gap) + gap, 3), _BACKGROUND, np.uint8)
+    for down, row in enumerate(rows):
+        for across, pair in enumerate(row):
+            y, x = gap + down * (height + gap), gap + across * (width + gap)
+            canvas[y : y + pair.shape[0], x : x + pair.shape[1]] = pair
+    quality = [cv2.IMWRITE_JPEG_QUALITY, 90]
+    done, data = cv2.imencode(path.suffix.lower(), cv2.cvtColor(canvas, cv2.COLOR_RGB2BGR), quality)
+    try:
+        path.write_bytes(data.tobytes() if done else b"")
+    except OSError as error:
+        raise CairnError(f"The picture {path} cannot be written ({error.strerror}).") from error
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A photo as it stands in the picture."""
+
+    pixels: np.ndarray  # (H, W, 3) uint8
+    scale: tuple[float, float]  # pixels of the tile to one pixel of the upright original
+
+    @staticmethod
+    def read(path: Path, width: int, height: int, side: int) -> "_Tile":
+        try:
+            pixels = np.ascontiguousarray(read_colour(path, ImageOptions(max_side=side)))
+        except CairnError:
+            # The file may have gone since it was indexed; its place stays visible.
+            factor = side / max(width, height, 1)
+            pixels = np.full((max(1, int(height * factor)), max(1, int(width * factor)), 3), 220, np.uint8)
+        return _Tile(pixels, (pixels.shape[1] / max(width, 1), pixels.shape[0] / max(height, 1)))
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """Take points of the original to the tile."""
+        return (points + 0.5) * self.scale - 0.5
+
+
+def _pair(
+    left: _Tile, index: InvertedIndex, query: Query, hit: Hit, row: ImageRow, place: int, options: PictureOptions
+) -> np.ndarray:
+    right = _Tile.read(Path(row.path), row.width or 1, row.height or 1, options.tile)
+    height = max(left.pixels.shape[0], right.pixels.shape[0])
+    split = left.pixels.shape[1] + options.gap
+    canvas = np.full((height, split + right.pixels.shape[1], 3), _BACKGROUND, np.uint8)
+    canvas[: left.pixels.shape[0], : left.pixels.shape[1]] = left.pixels
+    canvas[: right.pixels.shape[0], split:] = right.pixels
+    if hit.verification.inliers:
+        _draw_inliers(canvas, left, right, split, index, query, hit, row, options)
+        count = f"{hit.verification.inliers} inliers"
+    else:
+        count = "not verified"
+    return _caption(canvas, f"{place}   {row.name}   {count}", options)
+
+
+def _draw_inliers(
+    canvas: np.ndarray,
+    left: _Tile,
+    right: _Tile,
+    split: int,
+    index: InvertedIndex,
+    query: Query,
+    hit: Hit,
+    row: ImageRow,
+    options: PictureOptions,
+) -> None:
+    matches = hit.verification.matches
+    matches = matches[np.linspace(0, len(matches) - 1, min(len(matches), options.lines)).astype(int)]
+    side = max(row.width or 1, row.height or 1)
+    frames = decode_geometry(index.features(hit.number).columns, matches[:, 1])
+    there = ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
+    here = query.ellipses[matches[:, 0]]
+    hues = np.linspace(0, 150, len(matches)).astype(np.uint8)
+    colours = cv2.cvtColor(
+        np.stack([hues, np.full_like(hues, 190), np.full_like(hues, 235)], -1)[None], cv2.COLOR_HSV2RGB
+    )
+    for first, second, colour in zip(here, there, colours[0].tolist(), strict=True):
+        start = _draw_ellipse(canvas, left, 0, first, colour)
+        end = _draw_ellipse(canvas, right, split, second, colour)
+        cv2.line(canvas, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
+    if query.box is not None:
+        _draw_box(canvas, right, split, query, hit, row)
+
+
+def _draw_ellipse(
+    canvas: np.ndarray, tile: _Tile, offset: int, ellipse: np.ndarray, colour: Sequence[int]
+) -> tuple[int, int]:
+    """Draw an ellipse, at least three pixels across, and give its centre in fractional drawing units."""
+    a, b, c = ellipse[2:].astype(np.float64)
+    across, down = tile.scale
+    covariance = np.linalg.inv([[a / across**2, b / (across * down)], [b / (across * down), c / down**2]])
+    sizes, axes = np.linalg.eigh(covariance)
+    half = np.maximum(np.sqrt(np.maximum(sizes, 0)) * 2, 3)
+    x, y = tile.place(ellipse[None, :2].astype(np.float64))[0]
+    unit = 1 << _SHIFT
+    centre = (round((x + offset) * unit), round(y * unit))
+    angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+    radii = (round(half[1] * unit), round(half[0] * unit))
+    cv2.ellipse(canvas, centre, radii, angle, 0, 360, tuple(colour), 1, cv2.LINE_AA, _SHIFT)
+    return centre
+
+
+def _draw_box(canvas: np.ndarray, tile: _Tile, offset: int, query: Query, hit: Hit, row: ImageRow) -> None:
+    """Draw where the query's box lies in the photo."""
+    matrix = homography(hit, query, row)
+    if matrix is None or query.box is None:
+        return
+    x0, y0, x1, y1 = query.box
+    corners = np.array([[x0, y0, 1], [x1, y0, 1], [x1, y1, 1], [x0, y1, 1]]) @ matrix.T
+    points = tile.place(corners[:, :2] / corners[:, 2:])
+    part = canvas[: tile.pixels.shape[0], offset:]
+    limited = np.clip(points * (1 << _SHIFT), -(2**20), 2**20)
+    drawn = np.ascontiguousarray(part)
+    cv2.polylines(drawn, [np.rint(limited).astype(np.int32)], True, _BOX, 2, cv2.LINE_AA, _SHIFT)
+    part[:] = drawn
+
+
+def _caption(pixels: np.ndarray, text: str, options: PictureOptions) -> np.ndarray:
+    strip = np.full((options.caption, pixels.shape[1], 3), _BACKGROUND, np.uint8)
+    # The font knows ASCII alone.
+    plain = text.encode("ascii", "replace").decode()
+    cv2.putText(strip, plain, (0, options.caption - 9), cv2.FONT_HERSHEY_SIMPLEX, 0.5, _INK, 1, cv2.LINE_AA)
+    return np.concatenate([strip, pixels])
