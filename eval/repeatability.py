@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 NORMALISED_RADIUS = 30.0  # pixels: the size that every reference region is brought to before errors are computed
 _REACH = 4.0  # centres further apart than this many radii of the reference region are no candidates
-_ANGLES = 90  # rays of the overlap integral: its error stays below 0.5% of the region's area
+_ANGLES = 90  # rays of the overlap integral: errors below 0.5 come out within 0.001, all others within 0.01
 _CHUNK = 20_000  # pairs integrated at a time, for the memory they need
 
 
@@ -165,7 +165,7 @@ def repeatability(
 
 
 def _inside(regions: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Whether centres lie on the pixels of an image; a region turned inside out by the horizon has no place."""
+    """Whether centres lie on the pixels of an image of that (height, width); NaN does not."""
     x, y = regions[:, 0], regions[:, 1]
     return (x >= -0.5) & (x < shape[1] - 0.5) & (y >= -0.5) & (y < shape[0] - 0.5)
 

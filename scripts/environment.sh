@@ -1,7 +1,10 @@
 # Sourced by scripts/demo and scripts/test: one function that makes a virtual environment with nothing but Python there.
 
-# The Pythons to try, the ones whose versions the requirements were pinned for first.
-CAIRN_PYTHONS="${CAIRN_PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}"
+# The Pythons to try, in this order; CAIRN_PYTHON names the one to take instead.
+CAIRN_PYTHONS=(python3 python3.13 python3.12 python3.11 python3.14 python)
+if [ -n "${CAIRN_PYTHON:-}" ]; then
+    CAIRN_PYTHONS=("$CAIRN_PYTHON")
+fi
 
 # usage: say SENTENCE...  (to standard error: standard output belongs to the command that follows)
 say() {
@@ -11,7 +14,7 @@ say() {
 # usage: pick_python  (prints the first Python that is new enough and can make environments)
 pick_python() {
     local candidate bare=""
-    for candidate in $CAIRN_PYTHONS; do
+    for candidate in "${CAIRN_PYTHONS[@]}"; do
         "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue
         if "$candidate" -c 'import venv, ensurepip' >/dev/null 2>&1; then
             printf '%s\n' "$candidate"
@@ -22,7 +25,7 @@ pick_python() {
     if [ -n "$bare" ]; then
         say "$bare cannot make virtual environments: install its venv module (Debian and Ubuntu: apt-get install python3-venv) and run this again."
     else
-        say "Cairn needs Python 3.11 or newer and found none (tried: $CAIRN_PYTHONS): install one, or name it in CAIRN_PYTHON, and run this again."
+        say "Cairn needs Python 3.11 or newer and found none (tried: ${CAIRN_PYTHONS[*]}): install one, or name it in CAIRN_PYTHON, and run this again."
     fi
     return 1
 }

@@ -1,0 +1,189 @@
+"""What holds for the project as a whole: its layers, its pins, its command and its set-up scripts."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("index", "retrieval", "learning", "eval")  # each may import those before it
+PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")), ROOT / "cairn.py"]
+REQUIREMENTS = ("requirements.txt", "requirements-test.txt")
+
+# Slow to import: `cairn --help` must answer without them.
+HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib")
+# Formats that run code when read, and the peers that benchmarks measure against.
+PICKLES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
+PEERS = {"pycolmap", "cvxpy"}
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import in a file, those inside functions too."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            yield node.lineno, ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_imports_run_one_way() -> None:
+    wrong = []
+    for path in PRODUCT[:-1]:
+        own = LAYERS.index(path.relative_to(ROOT).parts[0])
+        for line, name in _imports(path):
+            imported = name.split(".")[0]
+            if imported == "cairn" or (imported in LAYERS and LAYERS.index(imported) > own):
+                wrong.append(f"{_name(path)}:{line} imports {name}")
+    assert not wrong
+
+
+def test_no_product_file_reads_what_can_run_code_or_needs_a_peer() -> None:
+    wrong = []
+    for path in PRODUCT:
+        for line, name in _imports(path):
+            if name.split(".")[0] in PICKLES | PEERS:
+                wrong.append(f"{_name(path)}:{line} imports {name}")
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.keyword(arg="allow_pickle", value=value) if not (
+                    isinstance(value, ast.Constant) and value.value is False
+                ):
+                    wrong.append(f"{_name(path)}:{value.lineno} allows pickles")
+                case ast.Attribute(value=ast.Name(id="joblib"), attr="dump" | "load"):
+                    wrong.append(f"{_name(path)}:{node.lineno} pickles through joblib")
+    assert not wrong
+
+
+def _pins(file: str) -> list[Requirement]:
+    """The pins of a requirements file, those it includes by -r left out."""
+    lines = [line.partition("#")[0].strip() for line in (ROOT / file).read_text().splitlines()]
+    return [Requirement(line) for line in lines if line and not line.startswith("-r ")]
+
+
+@pytest.mark.parametrize("file", REQUIREMENTS)
+def test_requirements_pin_exactly_and_record_no_index(file: str) -> None:
+    text = (ROOT / file).read_text()
+    assert "://" not in text
+    assert not re.search(
+        r"^\s*-(?!r requirements\.txt$)", text, re.MULTILINE
+    )  # an option: --index-url, --find-links, -f
+    pins = _pins(file)
+    assert pins
+    for pin in pins:
+        assert re.fullmatch(r"==[\w.]+", str(pin.specifier)), f"{pin} is not exact"
+        assert pin.url is None
+
+
+def test_requirements_meet_what_the_project_declares() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    running, testing = _pins("requirements.txt"), _pins("requirements.txt") + _pins("requirements-test.txt")
+    wanted = {
+        "running": (running, project["dependencies"]),
+        "testing": (testing, [line for name, lines in extras.items() if name != "peers" for line in lines]),
+    }
+    wrong = []
+    for purpose, (pins, declared) in wanted.items():
+        for requirement in map(Requirement, declared):
+            found = [pin for pin in pins if canonicalize_name(pin.name) == canonicalize_name(requirement.name)]
+            versions = [next(iter(pin.specifier)).version for pin in found]
+            if not versions or not all(requirement.specifier.contains(version) for version in versions):
+                wrong.append(f"{purpose}: {requirement} is pinned to {versions or 'nothing'}")
+    assert not wrong
+
+
+def _python(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_answers_without_loading_what_is_slow() -> None:
+    loaded = _python("-c", f"import cairn, sys; print(*[name for name in {HEAVY} if name in sys.modules])").split()
+    assert not loaded
+    text = _python("-m", "cairn", "--help")
+    for command in ("index", "query", "info", "evaluate", "demo"):
+        assert re.search(rf"\b{command}\b", text), command
+
+
+# A Python that only pretends: it logs what it is asked to install, and fails while LOG.broken is there.
+_FAKE_PYTHON = """#!/bin/sh
+case "$1 $2" in
+    "-c "*) exit 0 ;;
+    "--version "*) echo "Python 3.11.0" ;;
+    "-m venv")
+        mkdir -p "$3/bin" && cp "$0" "$3/bin/python" &&
+            printf '#!/bin/sh\\necho "cairn:$*"\\n' >"$3/bin/cairn" && chmod +x "$3/bin/cairn" ;;
+    "-m pip") [ ! -e "$FAKE_LOG.broken" ] && echo "$*" >>"$FAKE_LOG" ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what the set-up scripts need, in a folder whose name would trip careless quoting."""
+    root = tmp_path / "a check out"
+    shutil.copytree(ROOT / "scripts", root / "scripts")
+    for name in (*REQUIREMENTS, "pyproject.toml"):
+        shutil.copy(ROOT / name, root / name)
+    python = tmp_path / "fake python"
+    python.write_text(_FAKE_PYTHON)
+    python.chmod(0o755)
+    return root
+
+
+def _demo(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    log, python = str(checkout.parent / "log"), str(checkout.parent / "fake python")
+    return subprocess.run(
+        [str(checkout / "scripts" / "demo"), *arguments],
+        env=os.environ | {"FAKE_LOG": log, "CAIRN_PYTHON": python} | environment,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    broken = Path(f"{log}.broken")
+    broken.touch()
+    assert _demo(checkout).returncode == 1  # interrupted: what there is must not be taken for whole
+    broken.unlink()
+
+    assert _demo(checkout, "my photos", "--seed", "1").stdout == "cairn:demo --photos my photos --seed 1\n"
+    installed = log.read_text()
+    assert "requirements.txt" in installed
+    assert f"--no-deps --no-build-isolation --editable {checkout}" in installed
+
+    again = _demo(checkout)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "cairn:demo\n", "")
+    assert log.read_text() == installed
+
+    with (checkout / "requirements.txt").open("a") as file:
+        file.write("# changed\n")
+    assert _demo(checkout).returncode == 0
+    assert log.read_text() == 2 * installed
+
+
+def test_a_missing_python_is_one_sentence(checkout: Path) -> None:
+    done = _demo(checkout, CAIRN_PYTHON="no-such-python")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(r"Cairn needs Python 3\.11 or newer [^\n]*no-such-python[^\n]*\.\n", done.stderr)
+    assert not (checkout / ".venv-demo").exists()
