@@ -169,7 +169,10 @@ def find_extrema(responses: list[np.ndarray], threshold: float, border: int = 5)
             rows, columns = rows + border, columns + border
             values = response[rows, columns]
             beside = nearest(peaks[level - 1][rows, columns], peaks[level + 1][rows, columns])
-            keep = sign * values > sign * beside
+            # Of neighbours that tie, as around a peak half way between samples, the first alone is taken.
+            above = [response[rows - 1, columns + across] for across in (-1, 0, 1)]
+            before = nearest.reduce([*above, response[rows, columns - 1]])
+            keep = (sign * values > sign * beside) & (sign * values > sign * before)
             found.append(np.stack([columns[keep], rows[keep], np.full(int(keep.sum()), level)]))
     return _refine(np.stack(responses), np.concatenate(found, axis=1), threshold, border)
 
@@ -194,10 +197,13 @@ def _refine(stack: np.ndarray, at: np.ndarray, threshold: float, border: int) ->
         with np.errstate(divide="ignore", invalid="ignore"):
             edge = np.where(determinant > 0, (xx + yy) ** 2 / determinant, np.inf)
         peak = value + 0.5 * (gradient * shift).sum(axis=0)
-        settled.append(np.concatenate([at + shift, peak[None], edge[None]])[:, done])
+        settled.append(np.concatenate([at + shift, peak[None], edge[None], at])[:, done])
         at = moved[:, inside & ~done]
-    result = np.concatenate(settled, axis=1) if settled else np.zeros((5, 0))
-    return Extrema(*result[:, np.abs(result[3]) >= threshold])
+    result = np.concatenate(settled, axis=1) if settled else np.zeros((8, 0))
+    result = result[:, np.abs(result[3]) >= threshold]
+    # Extrema that moved to the same sample are one.
+    _, first = np.unique(np.ravel_multi_index(result[[7, 6, 5]].astype(np.int64), stack.shape), return_index=True)
+    return Extrema(*result[:5, np.sort(first)])
 
 
 def _derivatives(stack: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
