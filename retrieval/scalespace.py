@@ -188,17 +188,17 @@ def _refine(stack: np.ndarray, at: np.ndarray, threshold: float, border: int) ->
             break
         gradient, hessian, value = _derivatives(stack, at)
         shift = _solve3(hessian, gradient)
-        move = np.where(np.abs(shift) > 0.6, np.sign(shift), 0).astype(np.int64)
-        moved = at + move
-        inside = ((moved >= low) & (moved <= high)).all(axis=0)
-        done = (move == 0).all(axis=0) & (np.abs(shift) < 1.5).all(axis=0)
+        # What would leave the octave stays at its last sample, and is taken if the top is not far beyond.
+        moved = np.clip(at + np.where(np.abs(shift) > 0.6, np.sign(shift), 0).astype(np.int64), low, high)
+        moving = (moved != at).any(axis=0)
+        done = ~moving & (np.abs(shift) < 1.5).all(axis=0)
         xx, yy, xy = hessian[0], hessian[1], hessian[3]
         determinant = xx * yy - xy * xy
         with np.errstate(divide="ignore", invalid="ignore"):
             edge = np.where(determinant > 0, (xx + yy) ** 2 / determinant, np.inf)
         peak = value + 0.5 * (gradient * shift).sum(axis=0)
         settled.append(np.concatenate([at + shift, peak[None], edge[None], at])[:, done])
-        at = moved[:, inside & ~done]
+        at = moved[:, moving]
     result = np.concatenate(settled, axis=1) if settled else np.zeros((8, 0))
     result = result[:, np.abs(result[3]) >= threshold]
     # Extrema that moved to the same sample are one.
