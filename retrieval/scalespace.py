@@ -43,6 +43,7 @@ class ScaleSpace:
     """A grey image and its octaves of smoothed copies."""
 
     image: np.ndarray  # (H, W) float32, the image itself
+    fine: list[np.ndarray]  # (H, W) float32, levels between the image and a first octave that is not doubled
     octaves: list[Octave]
     options: ScaleSpaceOptions
 
@@ -57,18 +58,18 @@ class ScaleSpace:
         Returns
         -------
         ndarray, shape (N,), int64
-            Numbers to be given to `level`; -1 is the image itself.
+            Numbers to be given to `level`; the lowest is the image itself.
         """
         per_octave = self.options.levels
         first = self.options.sigma * (0.5 if self.options.double else 1.0)
         with np.errstate(divide="ignore"):
             steps = np.floor(per_octave * np.log2(np.maximum(sigmas, 1e-9) / first) + 1e-6)
-        return np.clip(steps, -1, per_octave * len(self.octaves) - 1).astype(np.int64)
+        return np.clip(steps, -1 - len(self.fine), per_octave * len(self.octaves) - 1).astype(np.int64)
 
     def level(self, number: int) -> tuple[np.ndarray, float, float]:
         """Look up a level by its number: its pixels, step and offset (see `Octave`)."""
         if number < 0:
-            return self.image, 1.0, 0.0
+            return (self.fine[number] if number >= -len(self.fine) else self.image), 1.0, 0.0
         octave = self.octaves[number // self.options.levels]
         return octave.levels[number % self.options.levels], octave.step, octave.offset
 
@@ -92,7 +93,7 @@ def build_scale_space(image: np.ndarray, options: ScaleSpaceOptions) -> ScaleSpa
     double = options.double and max(height, width) <= _LARGEST_DOUBLED
     options = ScaleSpaceOptions(double, options.levels, options.sigma)
     if min(height, width) < _SMALLEST_SIDE:
-        return ScaleSpace(image, [], options)
+        return ScaleSpace(image, [], [], options)
     if double:
         # Linear enlargement is centred on pixels: sample u of the doubled image lies at (u + 0.5) / 2 - 0.5.
         base = cv2.resize(image, (2 * width, 2 * height), interpolation=cv2.INTER_LINEAR)
@@ -112,7 +113,14 @@ def build_scale_space(image: np.ndarray, options: ScaleSpaceOptions) -> ScaleSpa
         octaves.append(Octave(levels, relative * step, step, offset))
         base = np.ascontiguousarray(levels[options.levels][::2, ::2])
         step *= 2
-    return ScaleSpace(image, octaves, options)
+    return ScaleSpace(image, [] if double else _fine_levels(image, options), octaves, options)
+
+
+def _fine_levels(image: np.ndarray, options: ScaleSpaceOptions) -> list[np.ndarray]:
+    """Levels below the first octave's: without them patches of small regions would alias, or be smoothed too much."""
+    number = int(options.levels * np.log2(options.sigma / NOMINAL_BLUR) - 1.5)
+    sigmas = options.sigma * 2.0 ** (np.arange(-number, 0) / options.levels)
+    return [_smooth(image, np.sqrt(sigma**2 - NOMINAL_BLUR**2)) for sigma in sigmas]
 
 
 def _smooth(image: np.ndarray, sigma: float) -> np.ndarray:
