@@ -36,7 +36,7 @@ DETECTORS = {
     # VLFeat's frame: the region has the radius of the scale itself, the patch reaches 12.5 of it (Simonyan14 Table 4).
     "dog-affine": Detector(ScaleSpaceOptions(double=True), threshold=2.0, radius=1.0, measurement_scale=12.5),
     # Mikolajczyk's frame: the region has three times the scale, the patch reaches √3 of it (Simonyan14 Table 5).
-    "hessian-affine": Detector(ScaleSpaceOptions(double=False), threshold=40.0, radius=3.0, measurement_scale=3**0.5),
+    "hessian-affine": Detector(ScaleSpaceOptions(double=False), threshold=6.5, radius=3.0, measurement_scale=3**0.5),
 }
 
 
