@@ -13,7 +13,7 @@ from retrieval.encoding import decode_geometry
 from retrieval.expansion import ExpandedQuery, ExpansionOptions, average_query, back_project
 from retrieval.matching import match_descriptors
 from retrieval.query import Query
-from retrieval.verification import NOTHING, Frames, Verification, VerificationOptions, match_words, verify
+from retrieval.verification import NOTHING, Frames, QueryWords, Verification, VerificationOptions, verify
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")
@@ -26,7 +26,8 @@ class SearchOptions:
     engine: str = "tf-idf-sp"  # tf-idf; tf-idf-sp: the best verified; raw: nearest neighbours of descriptors, verified
     expand: str = "none"  # none, or average: search again with what the verified photos add
     turns: int = 8  # turns at which the query is tried
-    turned: float = 0.75  # weight of a score at another turn than upright
+    turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
+    turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 
@@ -85,52 +86,55 @@ class Engine:
     def search(self, query: Query) -> Answer:
         """Rank all photos of the collection for a query."""
         start = time.perf_counter()
-        table = self._table(query)
-        hits = self._rank(table)
+        table = np.stack([self.index.score(view.words).scores for view in query.views])
+        hits = self._rank(table, self.options.turned)
         searched = time.perf_counter()
         engine = self.options.engine
         if engine == "raw":
-            hits = self._verify_best(hits, len(hits), lambda hit: self._verify_raw(query, hit))
+            hits = self._verify_best(hits, hits, lambda hit: self._verify_raw(query, hit))
         elif engine == "tf-idf-sp" or self.options.expand != "none":
-            verified = self._verify_best(
-                hits, self.options.verification.depth, lambda hit: self._verify_words(query, hit)
-            )
+            verified = self._verify_best(self._candidates(table), hits, lambda hit: self._verify_words(query, hit))
             hits = self._expand(query, table, verified) if self.options.expand != "none" else verified
         done = time.perf_counter()
         return Answer(hits, {"search": searched - start, "verify": done - searched})
 
-    def _table(self, query: Query) -> np.ndarray:
-        """Scores (V, N) of all images for each view of the query; those of turned views count for less."""
-        table = np.stack([self.index.score(view.words).scores for view in query.views])
-        table[1:] *= self.options.turned
-        return table
+    def _candidates(self, table: np.ndarray) -> list[Hit]:
+        """Choose the photos to be verified, each with the view that suits it best."""
+        return self._rank(table, self.options.turned_candidate, self.options.verification.depth)
 
-    def _rank(self, table: np.ndarray) -> list[Hit]:
-        """Rank images by their best score over the views."""
-        views = table.argmax(axis=0)
-        best = table[views, np.arange(table.shape[1])]
+    def _rank(self, table: np.ndarray, turned: float, top: int | None = None) -> list[Hit]:
+        """Rank images by their best score over the views, given as rows of a table (V, N).
+
+        Among eight scores of an unrelated photo the best is higher than a single one is: scores of turned views are
+        multiplied by a weight, so that the many upright photos do not pay for the few that are turned.
+        """
+        weighted = table.copy()
+        weighted[1:] *= turned
+        views = weighted.argmax(axis=0)
+        best = weighted[views, np.arange(table.shape[1])]
         view_of = dict(zip(self.index.image_numbers.tolist(), views.tolist(), strict=True))
-        ranked = rank(Scores(self.index.image_numbers, best))
+        ranked = rank(Scores(self.index.image_numbers, best), top)
         return [
             Hit(number, score, view_of[number])
             for number, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True)
         ]
 
     @staticmethod
-    def _verify_best(hits: list[Hit], depth: int, check: Callable[[Hit], Verification]) -> list[Hit]:
-        """Verify the best hits; the verified come first, by inliers, then all others in the order they had."""
-        checked = [replace(hit, verification=check(hit)) for hit in hits[:depth]]
+    def _verify_best(candidates: list[Hit], hits: list[Hit], check: Callable[[Hit], Verification]) -> list[Hit]:
+        """Verify candidates; the verified come first, by inliers, then all other hits in the order they had."""
+        found = {hit.number: replace(hit, verification=check(hit)) for hit in candidates}
+        merged = [found[hit.number] if found.get(hit.number, hit).verification.inliers else hit for hit in hits]
         # Sorting is stable: equal inliers keep the order of the scores.
-        return sorted(checked, key=lambda hit: -hit.verification.inliers) + hits[depth:]
+        return sorted(merged, key=lambda hit: -hit.verification.inliers)
 
     def _verify_words(self, query: Query, hit: Hit) -> Verification:
         view = query.views[hit.view]
-        return self._verify_matches(view.words, view.frames, hit.number)
+        return self._verify_matches(view.lookup, view.frames, hit.number)
 
-    def _verify_matches(self, words: np.ndarray, frames: Frames, number: int) -> Verification:
+    def _verify_matches(self, words: QueryWords, frames: Frames, number: int) -> Verification:
         options = self.options.verification
         image = self.index.features(number)
-        pairs = match_words(words, image.words, options.max_matches)
+        pairs = words.match(image.words, options.max_matches)
         if len(pairs) < options.min_inliers:
             return NOTHING
         return verify(frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1]), pairs, options)
@@ -154,14 +158,13 @@ class Engine:
         region = _region(query)
         added = [back_project(self.index.features(hit.number), hit.verification, region) for hit in sure]
         expanded = average_query(query.views[view].words, query.views[view].frames, added)
-        weight = 1.0 if view == 0 else self.options.turned
         table = table.copy()
-        table[view] = self.index.score(expanded.words, expanded.weights).scores * weight
-        again = self._rank(table)
+        table[view] = self.index.score(expanded.words, expanded.weights).scores
+        again = self._rank(table, self.options.turned)
         if self.options.engine == "tf-idf":
             return again
         return self._verify_best(
-            again, self.options.verification.depth, lambda hit: self._verify_expanded(query, expanded, view, hit)
+            self._candidates(table), again, lambda hit: self._verify_expanded(query, expanded, view, hit)
         )
 
     def _verify_expanded(self, query: Query, expanded: ExpandedQuery, view: int, hit: Hit) -> Verification:
@@ -169,7 +172,7 @@ class Engine:
         own = self._verify_words(query, hit)
         if own.inliers or hit.view != view:
             return own
-        return self._verify_matches(expanded.words, expanded.frames, hit.number)
+        return self._verify_matches(expanded.lookup, expanded.frames, hit.number)
 
 
 def _region(query: Query) -> np.ndarray:

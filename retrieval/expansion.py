@@ -1,12 +1,13 @@
 """Query expansion: what verified photos add to a query (Chum et al., *Total Recall*, ICCV 2007)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from index.segment import ImageFeatures
 from retrieval.encoding import decode_geometry
-from retrieval.verification import Frames, Verification
+from retrieval.verification import Frames, QueryWords, Verification
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class ExpandedQuery:
     words: np.ndarray  # (N,) int32
     weights: np.ndarray  # (N,) float32, one over the number of photos averaged
     frames: Frames
+
+    @cached_property
+    def lookup(self) -> QueryWords:
+        """The words, ready to be looked up."""
+        return QueryWords(self.words)
 
 
 def back_project(image: ImageFeatures, verification: Verification, region: np.ndarray) -> tuple[np.ndarray, Frames]:

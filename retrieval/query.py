@@ -1,6 +1,7 @@
 """A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from index.errors import CairnError
 from retrieval.collection import Collection
 from retrieval.encoding import frames_of
 from retrieval.image import read_photo
-from retrieval.verification import Frames
+from retrieval.verification import Frames, QueryWords
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the upright original."""
@@ -23,6 +24,11 @@ class View:
     words: np.ndarray  # (N,) int32
     frames: Frames
     descriptors: np.ndarray  # (N, D) float16
+
+    @cached_property
+    def lookup(self) -> QueryWords:
+        """The words, ready to be looked up."""
+        return QueryWords(self.words)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ most one inlier match.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammainc
 
 from index.errors import CairnError
 
@@ -22,7 +23,7 @@ class VerificationOptions:
     scale_ratio: float = 2.0  # largest ratio between a match's scale change and the hypothesis's
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
     min_inliers: int = 4  # fewest matches that verify
-    false_alarms: float = 1e-2  # largest expected number of as good hypotheses among as many chance matches
+    false_alarms: float = 1e-6  # largest expected number of as good hypotheses among as many chance matches
     refined: int = 2  # hypotheses that are refined
     rounds: int = 4  # refinement rounds
     max_matches: int = 1500  # tentative matches a pair of photos; the most ambiguous are left out
@@ -57,42 +58,65 @@ class Verification:
         return len(self.matches)
 
 
+_CACHED = 131_072  # numbers that the second-level cache holds
+
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
 
 
-def match_words(query_words: np.ndarray, image_words: np.ndarray, most: int) -> np.ndarray:
-    """Pair the features of two photos that share a word.
+class QueryWords:
+    """The words of a query, ready to be looked up for one photo after another.
 
     Parameters
     ----------
-    query_words : ndarray, shape (N,)
+    words : ndarray, shape (N,), int
         Words of the query's features, in any order.
-    image_words : ndarray, shape (M,)
-        Words of the photo's features, sorted.
-    most : int
-        Largest number of pairs; words with the fewest pairs go first.
-
-    Returns
-    -------
-    ndarray, shape (K, 2), int32
-        Feature of the query, feature of the photo.
     """
-    first = np.searchsorted(image_words, query_words, "left")
-    counts = np.searchsorted(image_words, query_words, "right") - first
-    members = np.nonzero(counts)[0]
-    if not len(members):
-        return np.zeros((0, 2), np.int32)
-    counts, first = counts[members], first[members]
-    if counts.sum() > most:
-        _, inverse, repeats = np.unique(query_words[members], return_inverse=True, return_counts=True)
-        ambiguity = counts * repeats[inverse]
-        order = np.argsort(ambiguity, kind="stable")
-        order = order[np.cumsum(counts[order]) <= most]
-        order.sort()
-        members, counts, first = members[order], counts[order], first[order]
-    ends = np.cumsum(counts)
-    within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
-    return np.stack([np.repeat(members, counts), np.repeat(first, counts) + within], axis=1).astype(np.int32)
+
+    def __init__(self, words: np.ndarray) -> None:
+        self._order = np.argsort(words, kind="stable").astype(np.int32)
+        self._distinct, self._first, self._count = np.unique(words[self._order], return_index=True, return_counts=True)
+        # From a word to its place among the distinct ones; -1: the query does not have it.
+        self._table = np.full(int(self._distinct[-1]) + 2 if len(words) else 1, -1, np.int32)
+        self._table[self._distinct] = np.arange(len(self._distinct), dtype=np.int32)
+
+    def match(self, image_words: np.ndarray, most: int) -> np.ndarray:
+        """Pair the features of the query with those of a photo that have the same word.
+
+        Parameters
+        ----------
+        image_words : ndarray, shape (M,), int
+            Words of the photo's features, sorted.
+        most : int
+            Largest number of pairs; words with many pairs are left out first.
+
+        Returns
+        -------
+        ndarray, shape (K, 2), int32
+            Feature of the query, feature of the photo.
+        """
+        # Words beyond the table share its last entry, which is always -1.
+        place = self._table[np.minimum(image_words, len(self._table) - 1)]
+        features = np.nonzero(place >= 0)[0]
+        place = place[features]
+        counts = self._count[place]
+        if counts.sum() > most:
+            repeats = np.bincount(place, minlength=len(self._distinct))
+            ambiguity = counts * repeats[place]
+            order = np.argsort(ambiguity, kind="stable")
+            # Words go as a whole: up to the last ambiguity that fits.
+            total = np.cumsum(counts[order])
+            limit = ambiguity[order[np.searchsorted(total, most, side="right")]]
+            kept = ambiguity < limit
+            features, place, counts = features[kept], place[kept], counts[kept]
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        query = self._order[np.repeat(self._first[place], counts) + within]
+        return np.stack([query, np.repeat(features, counts)], axis=1).astype(np.int32)
+
+
+def match_words(query_words: np.ndarray, image_words: np.ndarray, most: int) -> np.ndarray:
+    """Pair the features of two photos that share a word; see `QueryWords.match`."""
+    return QueryWords(query_words).match(image_words, most)
 
 
 def verify(query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions) -> Verification:
@@ -120,26 +144,28 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
     if len(usable) < options.min_inliers:
         return NOTHING
     shift = target - np.einsum("nij,nj->ni", linear, source)
-    points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
     limits = (options.threshold**2, np.log(options.scale_ratio))
 
-    agree = _agreement(linear[usable], shift[usable], log_scale[usable], points, log_scale, limits)
     # A feature with many tentative matches counts once, however many of them a hypothesis explains.
     share = 1 / np.maximum(*(np.bincount(pairs[:, side])[pairs[:, side]] for side in (0, 1)))
-    votes = agree @ share.astype(np.float32)
+    votes = _votes(linear[usable], shift[usable], log_scale[usable], source, target, log_scale, share, limits)
     order = np.argsort(-votes, kind="stable")[: options.refined]
+    features = min(len(np.unique(pairs[:, side])) for side in (0, 1))
+    expected = len(pairs) * np.pi * options.threshold**2 / 2
+    # Refinement seldom doubles the inliers: what is no better than chance even then is not refined.
+    if _false_alarms(2 * float(votes[order[0]]), features, expected) > options.false_alarms:
+        return NOTHING
 
+    points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
-    for hypothesis in order:
-        if np.count_nonzero(agree[hypothesis]) < options.min_inliers:
-            break
-        number = usable[hypothesis]
-        chosen, transform, error = _refine(
-            np.column_stack([linear[number], shift[number]]), points, pairs, log_scale, limits, options.rounds
-        )
+    for hypothesis in usable[order]:
+        start = np.column_stack([linear[hypothesis], shift[hypothesis]])
+        chosen, transform, error = _refine(start, points, pairs, log_scale, limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
             best, best_map, best_error = chosen, transform, error
-    if best_map is None or len(best) < options.min_inliers or _chance(len(best), pairs, options) > options.false_alarms:
+    if best_map is None or len(best) < options.min_inliers:
+        return NOTHING
+    if _false_alarms(len(best), features, expected) > options.false_alarms:
         return NOTHING
     return Verification(pairs[best], best_map)
 
@@ -167,26 +193,51 @@ def _hypotheses(source: np.ndarray, target: np.ndarray, options: VerificationOpt
     return linear.astype(np.float32), log_scale
 
 
-def _agreement(
+def _votes(
     linear: np.ndarray,
     shift: np.ndarray,
     own_scale: np.ndarray,
-    points: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
     scales: np.ndarray,
+    share: np.ndarray,
     limits: tuple[float, float],
 ) -> np.ndarray:
-    """Which of K matches agree with which of H hypotheses: (H, K) float32 of zeros and ones."""
-    error = _symmetric_error(linear, shift, points)
-    agree = error < np.float32(limits[0])
-    agree &= np.abs(scales[None, :] - own_scale[:, None]) < limits[1]
-    return agree.astype(np.float32)
+    """Sum the shares of the matches that agree with each hypothesis: (H,) float32.
+
+    A match agrees where |C r|² / threshold² + (log scale difference / limit)² < 1, with the residual
+    r = L q + t - d and C as in `_symmetric_error`. That is a quadratic form in the match's coordinates
+    z = (q, d, log scale, 1): its coefficients times the products of those coordinates give all errors in one matrix
+    product. The test is a little stricter than the one that decides on inliers.
+    """
+    middle_source, middle_target = source.mean(axis=0), target.mean(axis=0)
+    # Centred coordinates keep the sums of products within the precision of float32.
+    shift = shift + np.einsum("hij,j->hi", linear, middle_source) - middle_target
+    rows = np.zeros((len(linear), 3, 6), np.float32)
+    rows[:, :2, [0, 1, 2, 3, 5]] = _residual_rows(linear, shift)[:, :, [0, 1, 3, 4, 2]] / np.sqrt(limits[0])
+    rows[:, 2, 4], rows[:, 2, 5] = 1 / limits[1], -own_scale / limits[1]
+    form = rows.transpose(0, 2, 1) @ rows
+    first, second = np.triu_indices(6)
+    coefficients = form[:, first, second] * np.where(first == second, 1, 2).astype(np.float32)
+    z = np.concatenate(
+        [source - middle_source, target - middle_target, scales[:, None], np.ones((len(source), 1), np.float32)], axis=1
+    )
+    products = np.ascontiguousarray((z[:, first] * z[:, second]).T, np.float32)
+    share = share.astype(np.float32)
+    votes = np.empty(len(linear), np.float32)
+    # Blocks of hypotheses whose errors stay in the cache.
+    step = max(16, _CACHED // max(len(source), 1))
+    for start in range(0, len(linear), step):
+        part = slice(start, start + step)
+        error = coefficients[part] @ products
+        votes[part] = np.less(error, 1, out=error, casting="unsafe") @ share
+    return votes
 
 
-def _symmetric_error(linear: np.ndarray, shift: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Squared symmetric transfer error (H, K): |r|² + |L⁻¹r|² for the residual r = L q + t - d.
+def _residual_rows(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Rows (H, 2, 5) that, times (q, 1, d), give the residual C (L q + t - d).
 
-    Both terms are one quadratic form rᵀ(I + L⁻ᵀL⁻¹)r = |C r|², C its Cholesky factor, so that two matrix products
-    give all errors.
+    The squared symmetric transfer error is |r|² + |L⁻¹r|² = rᵀ(I + L⁻ᵀL⁻¹)r = |C r|², C the Cholesky factor.
     """
     determinant = linear[:, 0, 0] * linear[:, 1, 1] - linear[:, 0, 1] * linear[:, 1, 0]
     inverse = (
@@ -197,18 +248,17 @@ def _symmetric_error(linear: np.ndarray, shift: np.ndarray, points: np.ndarray) 
     )
     form = np.eye(2, dtype=np.float32) + inverse.transpose(0, 2, 1) @ inverse
     # Upper-triangular C with CᵀC = form.
-    c00 = np.sqrt(form[:, 0, 0])
-    c01 = form[:, 0, 1] / c00
-    c11 = np.sqrt(np.maximum(form[:, 1, 1] - c01 * c01, 1e-12))
     factor = np.zeros_like(form)
-    factor[:, 0, 0], factor[:, 0, 1], factor[:, 1, 1] = c00, c01, c11
-    rows = np.concatenate([factor @ linear, factor @ shift[:, :, None], -factor], axis=2)  # (H, 2, 5)
-    error = rows[:, 0] @ points
-    np.square(error, out=error)
-    other = rows[:, 1] @ points
-    np.square(other, out=other)
-    error += other
-    return error
+    factor[:, 0, 0] = np.sqrt(form[:, 0, 0])
+    factor[:, 0, 1] = form[:, 0, 1] / factor[:, 0, 0]
+    factor[:, 1, 1] = np.sqrt(np.maximum(form[:, 1, 1] - factor[:, 0, 1] ** 2, 1e-12))
+    return np.concatenate([factor @ linear, factor @ shift[:, :, None], -factor], axis=2)
+
+
+def _symmetric_error(linear: np.ndarray, shift: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Squared symmetric transfer errors (H, K) of maps (H, 2, 2), (H, 2) for points (5, K): q, 1, d."""
+    rows = _residual_rows(linear, shift)
+    return (rows[:, 0] @ points) ** 2 + (rows[:, 1] @ points) ** 2
 
 
 def _refine(
@@ -275,15 +325,10 @@ def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     return np.column_stack([linear, goal - linear @ middle])
 
 
-def _chance(inliers: int, pairs: np.ndarray, options: VerificationOptions) -> float:
-    """Expected number of hypotheses that as many of the matches would agree with if they were spread by chance.
+def _false_alarms(inliers: float, features: int, expected: float) -> float:
+    """Expected number of hypotheses with so many inliers if the matches were spread by chance.
 
-    A match agrees by chance where it falls within the threshold (a part of the photo's area) at a fitting scale; with
-    each feature counted once, inliers beyond the hypothesis's own follow a Poisson law (a contrario reasoning as in
-    Moisan & Stival, IJCV 2004).
+    A match agrees by chance where it falls within the threshold, a part of the photo's area, so that the inliers beyond
+    the hypothesis's own follow a Poisson law (a contrario reasoning as in Moisan & Stival, IJCV 2004).
     """
-    from scipy.special import gammainc
-
-    features = min(len(np.unique(pairs[:, 0])), len(np.unique(pairs[:, 1])))
-    expected = len(pairs) * np.pi * options.threshold**2 / 2
-    return float(features * gammainc(max(inliers - 1, 1), expected))
+    return float(features * gammainc(max(inliers - 1, 1e-3), max(expected, 1e-9)))
