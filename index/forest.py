@@ -4,6 +4,8 @@ import abc
 import dataclasses
 import hashlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -269,7 +271,8 @@ class FaissSearch(NearestNeighbours):
         else:
             index = _faiss.index_factory(dim, f"PQ{codes}x4fs")
         _set_training(index.pq.cp, self.seed)
-        index.train(self.points)
+        with _one_thread():
+            index.train(self.points)
         index.add(self.points)
         self._index = index
 
@@ -431,6 +434,21 @@ def _own(points: np.ndarray) -> np.ndarray:
     points = np.array(points, dtype=np.float32, order="C", copy=True)
     points.flags.writeable = False
     return points
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run faiss in one thread for a while.
+
+    Its small codebooks are learnt in so many tiny parallel steps that waiting for each other, on a busy machine, takes
+    threads a hundred times longer than the work does.
+    """
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
 
 
 def _set_training(clustering: Any, seed: int) -> None:
