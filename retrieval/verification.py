@@ -152,13 +152,16 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
     order = np.argsort(-votes, kind="stable")[: options.refined]
     features = min(len(np.unique(pairs[:, side])) for side in (0, 1))
     expected = len(pairs) * np.pi * options.threshold**2 / 2
-    # Refinement seldom doubles the inliers: what is no better than chance even then is not refined.
-    if _false_alarms(2 * float(votes[order[0]]), features, expected) > options.false_alarms:
-        return NOTHING
-
     points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
     for hypothesis in usable[order]:
+        errors = _symmetric_error(linear[[hypothesis]], shift[[hypothesis]], points)[0]
+        agreed = pairs[(errors < limits[0]) & (np.abs(log_scale - log_scale[hypothesis]) < limits[1])]
+        distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
+        # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
+        # do not tell: they count a match of features with many others for a part only.
+        if _false_alarms(1.5 * distinct, features, expected) > options.false_alarms:
+            continue
         start = np.column_stack([linear[hypothesis], shift[hypothesis]])
         chosen, transform, error = _refine(start, points, pairs, log_scale, limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):

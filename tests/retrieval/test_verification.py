@@ -174,6 +174,14 @@ def test_a_burst_of_matches_of_one_feature_does_not_outvote_the_map():
     assert (found.matches[:, 0] == 1000).sum() <= 1
 
 
+def test_a_map_is_found_where_each_feature_has_many_other_matches():
+    # As a small vocabulary gives them: each feature of the 40 that follow the map is in about eight matches.
+    for seed in range(10):
+        query, image, pairs = tangled(np.random.default_rng(seed), 1000, 130, 40)
+        found = verify(query, image, pairs, OPTIONS)
+        assert (found.matches[:, 0] == found.matches[:, 1]).sum() >= 30
+
+
 def test_the_inliers_are_within_the_thresholds():
     options = VerificationOptions(threshold=0.02)
     query, image, pairs, _ = scene(np.random.default_rng(1), MAPS["zoom"], 60, 300, noise=0.008)
