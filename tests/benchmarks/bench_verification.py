@@ -27,7 +27,7 @@ from retrieval.descriptors import find_descriptor
 from retrieval.encoding import decode_geometry, encode_geometry, frames_of
 from retrieval.features import Extractor, FeatureOptions, Features
 from retrieval.image import list_photos, read_photo
-from retrieval.verification import Frames, VerificationOptions, match_words, verify
+from retrieval.verification import Frames, QueryWords, VerificationOptions, verify
 
 BAR_MS = 300.0
 BRANCHES = 141  # two levels of it make about 20,000 words
@@ -121,10 +121,10 @@ def main() -> None:
 
 def search(collection: Collection, query: int, ranked: np.ndarray, options: VerificationOptions) -> tuple[int, int]:
     """Verify ranked photos for a query, as the engine does; the tentative matches tried, and the photos verified."""
-    words, frames = collection.words[query], collection.frames[query]
+    words, frames = QueryWords(collection.words[query]), collection.frames[query]
     tried = found = 0
     for number in ranked:
-        pairs = match_words(words, collection.words[number], options.max_matches)
+        pairs = words.match(collection.words[number], options.max_matches)
         tried += len(pairs)
         if len(pairs) >= options.min_inliers:
             image = decode_geometry(collection.columns[number], pairs[:, 1])
