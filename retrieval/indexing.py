@@ -1,6 +1,7 @@
 """Indexing: from files of photos to committed segments, so that an interrupted run is picked up where it stopped."""
 
 import hashlib
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -129,6 +130,8 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
         try:
             check_storable(str(path))
             status = path.stat()
+            if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
+                raise CairnError("it is not a regular file")
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
             if same and before is not None and before.state == "indexed":
                 report.unchanged += 1
