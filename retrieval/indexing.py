@@ -17,7 +17,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions
 from retrieval.catalogue import Failure, ImageRow, SegmentRow, check_storable
 from retrieval.collection import SEGMENTS, STAGING, VOCABULARY, Collection
 from retrieval.encoding import encode_geometry
-from retrieval.image import list_photos
+from retrieval.image import list_photos, read_photo
 from retrieval.staging import Staged, Staging, stage_all
 
 MOST_WORDS = 500_000
@@ -130,8 +130,8 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
         try:
             check_storable(str(path))
             status = path.stat()
-            if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
-                raise CairnError("it is not a regular file")
+            if not stat.S_ISREG(status.st_mode):
+                read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
             if same and before is not None and before.state == "indexed":
                 report.unchanged += 1
