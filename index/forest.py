@@ -22,6 +22,8 @@ DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.index"
 # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
 BATCH = 16_384
+# A 4-bit code is one of 16, learnt from as many points at least.
+FEWEST_CODED = 16
 # The stubs of both leave out some of what their C++ sides add.
 _faiss: Any = faiss
 _cv2: Any = cv2
@@ -260,7 +262,7 @@ class FaissSearch(NearestNeighbours):
         options: FaissOptions = self.options
         count, dim = self.points.shape
         self._index: Any = None
-        if count < options.exact_below:
+        if count < max(options.exact_below, FEWEST_CODED):
             return
         codes = dim // options.code_dims if dim % options.code_dims == 0 else dim
         if count >= options.lists_from:

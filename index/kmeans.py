@@ -218,7 +218,7 @@ def approximate_kmeans(
     errors, reseeded = [], 0
     for number in range(options.iterations):
         assign = _Assignment(centres, options, first=number == 0, everywhere=number % options.refresh == 0)
-        reserve = _Reserve(min(RESERVE, words), source.dim)
+        reserve = _Reserve(RESERVE, source.dim)
         start, total = 0, 0.0
         for block in _selected(source, rows):
             last = assigned[start : start + len(block)]
@@ -248,6 +248,25 @@ def approximate_kmeans(
         points=points,
         reseeded=reseeded,
     )
+
+
+def sample_descriptors(source: DescriptorSource, count: int, seed: int) -> np.ndarray:
+    """A random sample of the descriptors, in their order.
+
+    Parameters
+    ----------
+    source : DescriptorSource
+    count : int
+        How many, at least 1; all of them where there are no more.
+    seed : int
+
+    Returns
+    -------
+    (n, D) float32 ndarray
+    """
+    rows = _sample(len(source), count, np.random.default_rng(seed))
+    parts = list(_selected(source, rows))
+    return np.concatenate(parts) if parts else np.empty((0, source.dim), np.float32)
 
 
 class _Assignment:
@@ -325,7 +344,8 @@ def _reseed(sums: np.ndarray, counts: np.ndarray, assigned: np.ndarray, reserve:
         if filled == len(empty):
             break
         donor, word = assigned[number], empty[filled]
-        if counts[donor] > 1:
+        # A point that is its cluster's mean would leave its like behind: two equal centres again.
+        if counts[donor] > 1 and not np.array_equal((sums[donor] / counts[donor]).astype(np.float32), point):
             sums[donor] -= point
             counts[donor] -= 1
             sums[word], counts[word], assigned[number] = point, 1, word

@@ -1,0 +1,307 @@
+"""The vocabulary: centres of descriptors, the words they stand for, and how a descriptor finds its word."""
+
+import dataclasses
+import secrets
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from index.arrays import fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.errors import CairnError
+from index.forest import NearestNeighbours, SearchOptions, recall_at_1, search_backend
+from index.kmeans import DescriptorSource, KMeansOptions, Progress, approximate_kmeans, sample_descriptors
+
+FORMAT = 1
+CENTRES_FILE = "centres.npy"
+META_FILE = "meta.json"
+DESCRIPTORS_PER_WORD = 30
+MOST_WORDS = 500_000
+# Philbin et al. 2008 take σ² = 6,250 for SIFT of length 512. Its mean squared distance to the nearest of 20,000 words
+# is 40,500, 6.5 times as much, so a sixth of the quantisation error says the same for descriptors of any length.
+ERROR_PER_SIGMA2 = 6.0
+
+
+@dataclass(frozen=True)
+class VocabularyOptions:
+    """Settings of a vocabulary."""
+
+    words: int | None = None  # size; left out, one word for 30 descriptors, at most 500,000
+    iterations: int = 10  # passes of k-means
+    seed: int = 0  # of everything random in it
+    backend: str = "faiss"  # search back-end: faiss, flann or pyflann
+    search: SearchOptions | None = None  # its settings; left out, the back-end's own defaults
+    sample_per_word: int = 50  # descriptors k-means uses at most for each word; 0 uses all
+    recall_sample: int = 5_000  # descriptors that recall@1 and the quantisation error are measured on
+
+
+def default_words(descriptors: int) -> int:
+    """Size of a vocabulary for a number of descriptors: one for 30, at least 1, at most 500,000."""
+    return min(max(1, descriptors // DESCRIPTORS_PER_WORD), MOST_WORDS)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Visual words, made by `train` or `load`.
+
+    Attributes
+    ----------
+    search : NearestNeighbours
+        Over the centres.
+    descriptor : str
+        Fingerprint of the descriptor it was made from; it fits no other.
+    trained_on : str
+        Where its training descriptors came from, for people to read.
+    recall_at_1 : float
+        Share of a sample of the training descriptors that get their true nearest word.
+    quantisation_error : float
+        Mean squared distance of that sample to the words it gets.
+    training : dict
+        How it was trained: the settings of k-means and what came of it. JSON types only.
+    """
+
+    search: NearestNeighbours
+    descriptor: str
+    trained_on: str
+    recall_at_1: float
+    quantisation_error: float
+    training: dict[str, Any]
+
+    @classmethod
+    def train(
+        cls,
+        source: DescriptorSource,
+        options: VocabularyOptions,
+        *,
+        descriptor: str = "",
+        trained_on: str = "",
+        progress: Progress | None = None,
+    ) -> Self:
+        """Make a vocabulary by approximate k-means.
+
+        Parameters
+        ----------
+        source : DescriptorSource
+            See `index.kmeans`: `ArraySource` or `FileSource`, or anything like them.
+        options : VocabularyOptions
+        descriptor, trained_on : str
+            Recorded: see the attributes.
+        progress : callable, optional
+            Called with the descriptors looked at so far and in all, over all passes.
+
+        Returns
+        -------
+        Vocabulary
+            Of the size asked for or, if that is less, one word for each distinct descriptor.
+
+        Raises
+        ------
+        CairnError
+            There are no descriptors, or no such search back-end.
+        """
+        backend = search_backend(options.backend)
+        kmeans = KMeansOptions(
+            words=default_words(len(source)) if options.words is None else options.words,
+            iterations=options.iterations,
+            seed=options.seed,
+            backend=options.backend,
+            sample_per_word=options.sample_per_word,
+        )
+        result = approximate_kmeans(source, kmeans, progress=progress)
+        search = backend.build(result.centres, options.search, options.seed)
+        sample = sample_descriptors(source, options.recall_sample, options.seed)
+        _, distances = search.search(sample, 1)
+        return cls(
+            search=search,
+            descriptor=descriptor,
+            trained_on=trained_on,
+            recall_at_1=recall_at_1(search, search.points, sample),
+            quantisation_error=float(distances.mean(dtype=np.float64)),
+            training={
+                **dataclasses.asdict(kmeans),
+                "descriptors": len(source),
+                "descriptors_used": result.points,
+                "descriptors_distinct": result.distinct,
+                "errors": list(result.errors),
+                "reseeded": result.reseeded,
+                "most_in_a_word": int(result.counts.max()),
+                "fewest_in_a_word": int(result.counts.min()),
+            },
+        )
+
+    @property
+    def centres(self) -> np.ndarray:
+        """The words' centres, (K, D) float32, read-only."""
+        return self.search.points
+
+    @property
+    def words(self) -> int:
+        """Number of words, K."""
+        return self.search.points.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """Length of a descriptor, D."""
+        return self.search.points.shape[1]
+
+    @property
+    def backend(self) -> str:
+        """Name of the search back-end."""
+        return self.search.name
+
+    @property
+    def sigma(self) -> float:
+        """Default σ of soft assignment, in the descriptor's own unit: σ² is a sixth of the quantisation error."""
+        return float(np.sqrt(self.quantisation_error / ERROR_PER_SIGMA2))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what decides which word a descriptor gets: centres, search and descriptor."""
+        return fingerprint({"centres": self.centres}, {"descriptor": self.descriptor, **self._search_settings()})
+
+    def assign(self, descriptors: np.ndarray) -> np.ndarray:
+        """The word of each descriptor.
+
+        Parameters
+        ----------
+        descriptors : (N, D) float32 ndarray
+            N may be 0.
+
+        Returns
+        -------
+        (N,) int32 ndarray
+
+        Raises
+        ------
+        ValueError
+            Their dimension is not the vocabulary's.
+        """
+        return self.search.search(descriptors, 1)[0][:, 0]
+
+    def assign_soft(
+        self, descriptors: np.ndarray, k: int = 3, sigma: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest words of each descriptor, weighted by exp(-d²/2σ²) (Philbin et al., CVPR 2008).
+
+        Parameters
+        ----------
+        descriptors : (N, D) float32 ndarray
+            N may be 0.
+        k : int
+            Words a descriptor; K where the vocabulary has no more.
+        sigma : float, optional
+            In the descriptor's unit; the vocabulary's `sigma` if left out.
+
+        Returns
+        -------
+        words : (N, k) int32 ndarray
+            Nearest first.
+        weights : (N, k) float32 ndarray
+            Of each descriptor, they add up to 1.
+
+        Raises
+        ------
+        ValueError
+            The dimension is not the vocabulary's, or k or sigma is not positive.
+        """
+        if sigma is not None and not sigma > 0:
+            raise ValueError(f"sigma must be positive, not {sigma}")
+        words, squared = self.search.search(descriptors, k)
+        variance = max((self.sigma if sigma is None else sigma) ** 2, float(np.finfo(np.float32).tiny))
+        # Distances beyond the nearest one: the common factor goes when the sum is made 1, and exp would underflow.
+        with np.errstate(over="ignore"):
+            weights = np.exp((squared[:, :1] - squared).astype(np.float64) / (2 * variance))
+        weights /= weights.sum(axis=1, keepdims=True)
+        return words, weights.astype(np.float32)
+
+    def describe(self) -> dict[str, Any]:
+        """What is recorded of it beside its arrays, as in `meta.json`."""
+        return {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "words": self.words,
+            "dim": self.dim,
+            "descriptor": self.descriptor,
+            "trained_on": self.trained_on,
+            "recall_at_1": self.recall_at_1,
+            "quantisation_error": self.quantisation_error,
+            "search": self._search_settings(),
+            "training": self.training,
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write it to a new folder, which appears whole or not at all.
+
+        Parameters
+        ----------
+        folder : Path
+            Must not exist; the folder it lies in must.
+
+        Raises
+        ------
+        CairnError
+            The folder exists and is not empty.
+        """
+        folder = Path(folder)
+        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+        temporary.mkdir()
+        try:
+            save_array(temporary / CENTRES_FILE, self.centres)
+            self.search.save(temporary)
+            save_json(temporary / META_FILE, self.describe())
+            publish_folder(temporary, folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read back what `save` wrote, and check it against its fingerprint.
+
+        Parameters
+        ----------
+        folder : Path
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged, of a later format, or needs a back-end that is not installed.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise CairnError(f"There is no vocabulary at {folder}: name a collection or its vocabulary folder.")
+        meta = load_json(folder / META_FILE)
+        damaged = CairnError(f"The vocabulary in {folder} is damaged: make it again.")
+        try:
+            if meta["format"] != FORMAT:
+                raise CairnError(
+                    f"The vocabulary in {folder} has format {meta['format']}: use a later version of Cairn."
+                )
+            backend = search_backend(meta["search"]["backend"])
+            points = load_array(folder / CENTRES_FILE)
+            if points.ndim != 2 or points.dtype != np.float32 or points.size == 0:
+                raise damaged
+            vocabulary = cls(
+                search=backend.load(folder, points),
+                descriptor=str(meta["descriptor"]),
+                trained_on=str(meta["trained_on"]),
+                recall_at_1=float(meta["recall_at_1"]),
+                quantisation_error=float(meta["quantisation_error"]),
+                training=dict(meta["training"]),
+            )
+            recorded = meta["fingerprint"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged from error
+        if vocabulary.fingerprint != recorded:
+            raise damaged
+        return vocabulary
+
+    def _search_settings(self) -> dict[str, Any]:
+        return {
+            "backend": self.search.name,
+            "options": dataclasses.asdict(self.search.options),
+            "seed": self.search.seed,
+        }

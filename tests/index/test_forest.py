@@ -1,0 +1,243 @@
+"""One contract, run over every search back-end and every size class of the default one."""
+
+import json
+from contextlib import contextmanager
+
+import faiss
+import numpy as np
+import pytest
+import scipy.spatial.distance
+
+from index.errors import CairnError
+from index.forest import (
+    BACKENDS,
+    FaissOptions,
+    FaissSearch,
+    FlannOptions,
+    FlannSearch,
+    recall_at_1,
+    search_backend,
+    squared_distances,
+)
+
+CASES = {
+    "faiss": ("faiss", None),
+    "faiss-exact": ("faiss", FaissOptions(exact_below=10**9)),
+    "faiss-lists": ("faiss", FaissOptions(exact_below=0, lists_from=0)),
+    "faiss-few-lists": ("faiss", FaissOptions(exact_below=0, lists_from=0, probes=1)),
+    "flann": ("flann", None),
+    "pyflann": ("pyflann", None),
+}
+
+
+@contextmanager
+def threads(count):
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def cube():
+    """The corners of a 12-cube of side 10, and queries inside whose four nearest corners follow from arithmetic.
+
+    A query lies 4, 3.5 and 3.2 from its corner along three axes. Changing the side along an axis with offset t adds
+    10² - 2·10·t to the squared distance: 20, 30 and 36 for one axis, 50 and more for two, 100 for any other.
+    """
+    corners = (np.arange(4096)[:, None] >> np.arange(12)) & 1
+    rng = np.random.default_rng(0)
+    nearest = rng.integers(4096, size=200)
+    axes = np.argsort(rng.random((200, 12)), axis=1)[:, :3]
+    offsets = np.array([4.0, 3.5, 3.2])
+    queries = 10.0 * corners[nearest]
+    inwards = 1 - 2 * np.take_along_axis(corners[nearest], axes, axis=1)
+    np.put_along_axis(queries, axes, np.take_along_axis(queries, axes, axis=1) + inwards * offsets, axis=1)
+    neighbours = np.column_stack([nearest[:, None], nearest[:, None] ^ (1 << axes)])
+    distances = float(np.sum(offsets**2)) + np.array([0.0, 20.0, 30.0, 36.0])
+    return (10 * corners).astype(np.float32), queries.astype(np.float32), neighbours, distances
+
+
+@pytest.fixture(scope="module")
+def clustered():
+    """Points in 300 clusters, queries from the same clusters, and the squared distances between them in float64."""
+    rng = np.random.default_rng(1)
+    means = rng.normal(size=(300, 32))
+    points = means[rng.integers(300, size=6000)] + 0.5 * rng.normal(size=(6000, 32))
+    queries = means[rng.integers(300, size=1000)] + 0.5 * rng.normal(size=(1000, 32))
+    points, queries = points.astype(np.float32), queries.astype(np.float32)
+    return points, queries, scipy.spatial.distance.cdist(queries, points, "sqeuclidean")
+
+
+@pytest.mark.parametrize("case", CASES)
+class TestContract:
+    @pytest.fixture
+    def backend(self, case):
+        name = CASES[case][0]
+        if name == "pyflann":
+            pytest.importorskip("pyflann_ibeis", reason="the optional extra pyflann is not installed")
+        return search_backend(name)
+
+    @pytest.fixture
+    def build(self, case, backend):
+        return lambda points, seed=0: backend.build(points, CASES[case][1], seed)
+
+    def test_finds_the_neighbours_that_are_known(self, case, build, cube):
+        points, queries, neighbours, distances = cube
+        if case == "faiss-few-lists":
+            pytest.skip("one list of many is not meant to hold all neighbours")
+        found, squared = build(points).search(queries, 4)
+        assert found.dtype == np.int32
+        assert squared.dtype == np.float32
+        np.testing.assert_array_equal(found, neighbours)
+        np.testing.assert_allclose(squared, np.broadcast_to(distances, squared.shape), rtol=1e-5)
+
+    def test_recall_on_clustered_points(self, case, build, clustered):
+        points, queries, exact = clustered
+        search = build(points)
+        floor = 0.3 if case == "faiss-few-lists" else 0.97
+        found, squared = search.search(queries, 1)
+        recall = np.mean(found[:, 0] == exact.argmin(axis=1))
+        assert recall >= floor
+        assert recall_at_1(search, points, queries) == pytest.approx(recall)
+        # Whatever it finds, it tells the distance right.
+        np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
+
+    def test_a_point_is_its_own_nearest(self, build, clustered):
+        points, _, _ = clustered
+        found, squared = build(points).search(points, 1)
+        np.testing.assert_array_equal(found[:, 0], np.arange(len(points)))
+        assert not squared.any()
+
+    def test_more_neighbours_than_points(self, build):
+        points = np.random.default_rng(2).random((5, 8), dtype=np.float32)
+        found, squared = build(points).search(points[:3], 20)
+        assert found.shape == squared.shape == (3, 5)
+        np.testing.assert_array_equal(np.sort(found, axis=1), np.broadcast_to(np.arange(5), (3, 5)))
+        assert (np.diff(squared, axis=1) >= 0).all()
+
+    def test_every_row_has_k_different_neighbours_in_order(self, build, clustered):
+        points, queries, _ = clustered
+        found, squared = build(points).search(queries[:50], 40)
+        assert found.shape == (50, 40)
+        assert found.min() >= 0
+        assert all(len(set(row)) == 40 for row in found.tolist())
+        assert (np.diff(squared, axis=1) >= 0).all()
+
+    def test_one_point_and_an_odd_dimension(self, build):
+        points = np.arange(7, dtype=np.float32)[None]
+        found, squared = build(points).search(points + 1, 1)
+        assert found.tolist() == [[0]]
+        assert squared.tolist() == [[7.0]]
+
+    def test_no_queries(self, build, clustered):
+        found, squared = build(clustered[0]).search(np.empty((0, 32), np.float32), 3)
+        assert found.shape == squared.shape == (0, 3)
+
+    def test_saved_and_loaded_it_gives_the_same_answers(self, backend, build, clustered, tmp_path):
+        points, queries, _ = clustered
+        search = build(points, seed=3)
+        search.save(tmp_path)
+        loaded = backend.load(tmp_path, points)
+        for before, after in zip(search.search(queries, 3), loaded.search(queries, 3), strict=True):
+            np.testing.assert_array_equal(before, after)
+        assert loaded.fingerprint == search.fingerprint
+        assert (loaded.options, loaded.seed) == (search.options, 3)
+
+    def test_loading_with_other_points_is_refused(self, backend, build, clustered, tmp_path):
+        points, _, _ = clustered
+        build(points).save(tmp_path)
+        for other in (points[:-1], points + 1, points[:, :-1]):
+            with pytest.raises(CairnError, match="other points"):
+                backend.load(tmp_path, other)
+
+    def test_a_damaged_index_is_refused(self, backend, build, clustered, tmp_path):
+        points, _, _ = clustered
+        build(points).save(tmp_path)
+        file = tmp_path / "search.index"
+        if file.exists():
+            contents = bytearray(file.read_bytes())
+            contents[len(contents) // 2] ^= 1
+            file.write_bytes(contents)
+            with pytest.raises(CairnError, match="damaged"):
+                backend.load(tmp_path, points)
+            file.unlink()
+            with pytest.raises(CairnError, match="missing"):
+                backend.load(tmp_path, points)
+        description = json.loads((tmp_path / "search.json").read_text())
+        (tmp_path / "search.json").write_text(json.dumps(description | {"options": {"unknown": 1}}))
+        with pytest.raises(CairnError, match="damaged"):
+            backend.load(tmp_path, points)
+        (tmp_path / "search.json").write_text(json.dumps(description | {"name": "other"}))
+        with pytest.raises(CairnError, match="'other'"):
+            backend.load(tmp_path, points)
+
+    def test_what_becomes_of_the_array_makes_no_difference(self, build, clustered):
+        points, queries, _ = clustered
+        array = points.copy()
+        search = build(array)
+        before = search.search(queries, 2)
+        array[:] = 0
+        for kept, now in zip(before, search.search(queries, 2), strict=True):
+            np.testing.assert_array_equal(kept, now)
+
+    def test_wrong_arguments(self, backend, build, clustered):
+        points, queries, _ = clustered
+        search = build(points)
+        with pytest.raises(ValueError, match="32"):
+            search.search(queries[:, :-1], 1)
+        with pytest.raises(ValueError, match="32"):
+            search.search(queries[0], 1)
+        with pytest.raises(ValueError, match="k must"):
+            search.search(queries, 0)
+        for empty in (points[:0], points[:, :0], points[0]):
+            with pytest.raises(ValueError, match="points must"):
+                backend.build(empty)
+        with pytest.raises(ValueError, match="takes"):
+            backend.build(points, FlannOptions() if backend is FaissSearch else FaissOptions())
+
+    def test_the_seed_decides_and_not_the_threads(self, backend, build, clustered):
+        if not backend.seeded:
+            pytest.skip(f"{backend.name} ignores its seed")
+        points, queries, _ = clustered
+        with threads(1):
+            one = build(points, seed=5).search(queries, 3)
+        with threads(3):
+            three = build(points, seed=5).search(queries, 3)
+            alone = [build(points, seed=5).search(query[None], 3) for query in queries[:5]]
+        for a, b, c in zip(one, three, zip(*alone, strict=True), strict=True):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(a[:5], np.concatenate(c))
+
+    def test_the_fingerprint_tells_points_options_and_seed(self, backend, build, clustered):
+        points, _, _ = clustered
+        fingerprints = [build(points).fingerprint, build(points, seed=1).fingerprint, build(points + 1).fingerprint]
+        fingerprints.append(backend.build(points, backend.draft).fingerprint)
+        assert len(set(fingerprints)) == 4
+        assert build(points.copy()).fingerprint == fingerprints[0]
+
+
+def test_few_checks_are_seen_in_the_recall(clustered):
+    points, queries, _ = clustered
+    few = FlannSearch.build(points, FlannOptions(trees=1, checks=1))
+    assert recall_at_1(few, points, queries) < 0.7
+    assert recall_at_1(few, points, queries[:0]) == 1.0
+
+
+def test_unknown_and_missing_backends(monkeypatch):
+    with pytest.raises(CairnError, match="faiss, flann, pyflann"):
+        search_backend("annoy")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CairnError, match="cairn-search\\[pyflann\\]"):
+        search_backend("pyflann")
+    assert {search_backend(name).name for name in BACKENDS if name != "pyflann"} == {"faiss", "flann"}
+
+
+def test_squared_distances_to_chosen_points():
+    rng = np.random.default_rng(3)
+    queries, points = rng.random((20, 9), dtype=np.float32), rng.random((30, 9), dtype=np.float32)
+    numbers = rng.integers(30, size=(20, 4))
+    expected = ((queries[:, None].astype(np.float64) - points[numbers]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared_distances(queries, points, numbers), expected, rtol=1e-5)
