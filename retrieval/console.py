@@ -15,18 +15,24 @@ DONE, FAILED, WRONG = 0, 1, 2
 
 
 def run(app: Callable[..., Any]) -> None:
-    """Run a command line, and turn a `CairnError` into one sentence and exit code 2."""
+    """Run a command line, and turn a `CairnError`, or what the system refuses, into one sentence and exit code 2."""
     try:
         app()
     except CairnError as error:
-        message = " ".join(str(error).split())
-        print(f"cairn: {message}", file=sys.stderr)
-        sys.exit(WRONG)
+        _refuse(str(error))
     except KeyboardInterrupt:
         print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written
+        where = f"{error.filename}: " if error.filename is not None else ""
+        _refuse(f"{where}{error.strerror or error}: check the disk, its space and its rights.")
+
+
+def _refuse(sentence: str) -> None:
+    print(f"cairn: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(WRONG)
 
 
 def print_json(value: dict[str, Any]) -> None:
