@@ -1,5 +1,6 @@
 """Answers as the command line and others report them: names, paths, scores, homographies in pixels."""
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,10 +29,10 @@ def find_photo(collection: Collection, photo: str) -> Path:
     """Find a query's file: a path, or the name of a photo in the collection; CairnError where it is neither."""
     row = collection.catalogue.image_by_name(photo)
     if row is not None:
-        if Path(row.path).is_file():
+        if os.path.isfile(row.path):  # noqa: PTH113
             return Path(row.path)
         raise CairnError(f"The photo {photo!r} is in the collection, but its file {row.path} is no longer there.")
-    if Path(photo).is_file():
+    if os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
         return Path(photo)
     raise CairnError(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
 
