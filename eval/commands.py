@@ -23,7 +23,7 @@ from retrieval.console import Json, Quiet, print_json, progress_bars, say
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 VocabularyFrom = Annotated[
     Path | None, typer.Option(help="Take the vocabulary of this collection instead of making one from the photos.")
 ]

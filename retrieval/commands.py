@@ -41,7 +41,7 @@ def index(
     ] = None,
     max_side: MaxSide = 1024,
     workers: Workers = 0,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
     detector: Detector = "dog-affine",
     measurement_scale: MeasurementScale = None,
     upright: Upright = True,
