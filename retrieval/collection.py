@@ -5,10 +5,11 @@ from functools import cached_property
 from pathlib import Path
 
 from index.errors import CairnError
+from index.forest import search_backend
 from index.inverted import InvertedIndex, ScoringOptions
 from index.segment import Segment
 from index.vocabulary import Vocabulary
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor
 from retrieval.features import Extractor
 from retrieval.options import CollectionOptions, read_options, write_options
@@ -17,6 +18,8 @@ OPTIONS = "collection.toml"
 VOCABULARY = "vocabulary"
 SEGMENTS = "segments"
 STAGING = "staging"
+# What may be there before the options are: a run was stopped while it made the collection.
+_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, Path(OPTIONS).with_suffix(".writing").name)
 
 
 @dataclass(frozen=True)
@@ -45,17 +48,33 @@ class Collection:
         """
         if not (folder / OPTIONS).is_file():
             raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
-        return Collection(folder, read_options(folder / OPTIONS), Catalogue.open(catalogue or folder))
+        options = read_options(folder / OPTIONS)
+        if catalogue is None and not (folder / FILE).is_file():
+            raise CairnError(
+                f"The catalogue {folder / FILE} is missing: restore it from a copy, "
+                "or give the address of the collection's catalogue with --catalogue."
+            )
+        return Collection(folder, options, Catalogue.open(_where(folder, catalogue)))
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":
-        """Create a collection, or open the one that is there; its own options win then."""
+        """Create a collection, or open the one that is there; its own options win then, once it has a vocabulary.
+
+        Raises
+        ------
+        CairnError
+            The folder is something else's, an option names what does not exist, or a part of the collection is damaged.
+        """
         if (folder / OPTIONS).is_file():
-            return Collection.open(folder, catalogue=catalogue)
-        find_descriptor(options.descriptor)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            collection = Collection.open(folder, catalogue=catalogue)
+            if collection.has_vocabulary or collection.options == options:
+                return collection
+            collection.catalogue.close()
+        elif folder.exists() and (not folder.is_dir() or any(path.name not in _FIRST for path in folder.iterdir())):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
-        opened = Catalogue.open(catalogue or folder, create=True)
+        Extractor(find_descriptor(options.descriptor), options.features)
+        search_backend(options.search)
+        opened = Catalogue.open(_where(folder, catalogue), create=True)
         (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
         write_options(folder / OPTIONS, options)
         return Collection(folder, options, opened)
@@ -109,3 +128,12 @@ class Collection:
     def index(self) -> InvertedIndex:
         """Postings of all segments, without what was removed."""
         return InvertedIndex(self.segments, self.vocabulary.words, self.catalogue.removed(), options=ScoringOptions())
+
+
+def _where(folder: Path, catalogue: str | None) -> Path | str:
+    """Place of a catalogue: its address, or the folder."""
+    if catalogue is not None and "://" not in catalogue:
+        raise CairnError(
+            f"{catalogue!r} is no address of a catalogue: it should be like postgresql+psycopg://HOST/DATABASE."
+        )
+    return catalogue or folder
