@@ -62,8 +62,8 @@ class Extractor:
         self.options = options
         detector = find_detector(options.regions.detector)
         self.measurement_scale = options.measurement_scale or detector.measurement_scale
-        if self.measurement_scale <= 0:
-            raise CairnError(f"The measurement scale must be positive, not {self.measurement_scale}.")
+        if not 0 < self.measurement_scale < np.inf:
+            raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
         self.fingerprint = fingerprint({}, {"descriptor": descriptor.fingerprint, "features": asdict(options)})
 
     def detect(self, photo: Photo) -> Regions:
