@@ -120,9 +120,12 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
     known = collection.catalogue.known()
     files, failures, seen = [], [], set()
     found = list_photos(paths)
+    # Folders by their real names, so that a photo is the same however its folder was called.
+    real = {root: root.resolve() for root, _ in found}
     for number, (root, path) in enumerate(found):
         tell("look", number + 1, len(found))
-        path = path.absolute()
+        name = path.relative_to(root).as_posix() if path != root else path.name
+        path = real[root] / path.relative_to(root)
         if path in seen:
             continue
         seen.add(path)
@@ -145,7 +148,6 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
         if before is not None and before.state == "indexed" and before.sha256 == key:
             report.unchanged += 1
             continue
-        name = path.relative_to(root.absolute()).as_posix() if path != root.absolute() else path.name
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
     _record(collection, failures, report)
     return files
