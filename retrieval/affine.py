@@ -13,8 +13,8 @@ class AdaptationOptions:
     """How a region's shape is estimated."""
 
     iterations: int = 10  # steps at most; 0 leaves regions round
-    window: float = 5.0  # half the side of the window in units of the detection scale
-    samples: int = 17  # samples along that side
+    window: float = 8.0  # half the side of the window in units of the detection scale
+    samples: int = 21  # samples along that side
     converged: float = 0.93  # smallest eigenvalue ratio of the second-moment matrix that ends the iteration
     max_anisotropy: float = 5.0  # largest ratio of the ellipse's axes that is kept
     keep_unconverged: bool = True  # keep regions that ran out of steps, at their last shape

@@ -50,7 +50,8 @@ class Sift:
         self.patch_size = patch_size
         self._root = root
         self._pooling = _bilinear_grid(patch_size, bins=4)
-        self.fingerprint = fingerprint({"pooling": self._pooling}, {"descriptor": self.name, "clip": 0.2, "version": 1})
+        # The parameters, not the arrays made of them: another processor may round those otherwise.
+        self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
         """Describe patches; see `Descriptor.describe`.

@@ -61,7 +61,8 @@ class Extractor:
         self.descriptor = descriptor
         self.options = options
         detector = find_detector(options.regions.detector)
-        self.measurement_scale = options.measurement_scale or detector.measurement_scale
+        wanted = options.measurement_scale
+        self.measurement_scale = detector.measurement_scale if wanted is None else wanted
         if not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
         self.fingerprint = fingerprint({}, {"descriptor": descriptor.fingerprint, "features": asdict(options)})

@@ -58,7 +58,7 @@ class Verification:
         return len(self.matches)
 
 
-_CACHED = 131_072  # numbers that the second-level cache holds
+_BLOCK = 64  # hypotheses at a time: their errors stay in the second-level cache
 
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
 
@@ -147,22 +147,22 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
     limits = (options.threshold**2, np.log(options.scale_ratio))
 
     # A feature with many tentative matches counts once, however many of them a hypothesis explains.
-    share = 1 / np.maximum(*(np.bincount(pairs[:, side])[pairs[:, side]] for side in (0, 1)))
+    uses = [np.bincount(pairs[:, side]) for side in (0, 1)]
+    share = 1 / np.maximum(*(uses[side][pairs[:, side]] for side in (0, 1)))
     votes = _votes(linear[usable], shift[usable], log_scale[usable], source, target, log_scale, share, limits)
     order = np.argsort(-votes, kind="stable")[: options.refined]
-    features = min(len(np.unique(pairs[:, side])) for side in (0, 1))
+    features = min(int(np.count_nonzero(count)) for count in uses)
     expected = len(pairs) * np.pi * options.threshold**2 / 2
     points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
     for hypothesis in usable[order]:
-        errors = _symmetric_error(linear[[hypothesis]], shift[[hypothesis]], points)[0]
-        agreed = pairs[(errors < limits[0]) & (np.abs(log_scale - log_scale[hypothesis]) < limits[1])]
+        start = np.column_stack([linear[hypothesis], shift[hypothesis]])
+        agreed = pairs[_agreeing(start, points, log_scale, limits)[0]]
         distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
         if _false_alarms(1.5 * distinct, features, expected) > options.false_alarms:
             continue
-        start = np.column_stack([linear[hypothesis], shift[hypothesis]])
         chosen, transform, error = _refine(start, points, pairs, log_scale, limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
             best, best_map, best_error = chosen, transform, error
@@ -208,60 +208,73 @@ def _votes(
 ) -> np.ndarray:
     """Sum the shares of the matches that agree with each hypothesis: (H,) float32.
 
-    A match agrees where |C r|² / threshold² + (log scale difference / limit)² < 1, with the residual
-    r = L q + t - d and C as in `_symmetric_error`. That is a quadratic form in the match's coordinates
-    z = (q, d, log scale, 1): its coefficients times the products of those coordinates give all errors in one matrix
-    product. The test is a little stricter than the one that decides on inliers.
+    A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
+    decides on inliers. That is a quadratic form in the match's coordinates: its coefficients times the products of
+    those coordinates give all errors in one matrix product.
     """
-    middle_source, middle_target = source.mean(axis=0), target.mean(axis=0)
+    # Sorted by scale, a block of hypotheses has to be compared with a stretch of the matches alone.
+    matches, hypotheses = np.argsort(scales, kind="stable"), np.argsort(own_scale, kind="stable")
+    source, target, scales, share = source[matches], target[matches], scales[matches], share[matches]
+    linear, shift, own_scale = linear[hypotheses], shift[hypotheses], own_scale[hypotheses]
     # Centred coordinates keep the sums of products within the precision of float32.
-    shift = shift + np.einsum("hij,j->hi", linear, middle_source) - middle_target
-    rows = np.zeros((len(linear), 3, 6), np.float32)
-    rows[:, :2, [0, 1, 2, 3, 5]] = _residual_rows(linear, shift)[:, :, [0, 1, 3, 4, 2]] / np.sqrt(limits[0])
-    rows[:, 2, 4], rows[:, 2, 5] = 1 / limits[1], -own_scale / limits[1]
-    form = rows.transpose(0, 2, 1) @ rows
-    first, second = np.triu_indices(6)
-    coefficients = form[:, first, second] * np.where(first == second, 1, 2).astype(np.float32)
-    z = np.concatenate(
-        [source - middle_source, target - middle_target, scales[:, None], np.ones((len(source), 1), np.float32)], axis=1
+    middle_source, middle_target = source.mean(axis=0), target.mean(axis=0)
+    shift = shift + linear @ middle_source - middle_target
+    own, other = own_scale / limits[1], scales / limits[1]
+    forms = np.concatenate(
+        [_error_forms(linear, shift) / np.float32(limits[0]), [own * own, -2 * own, np.ones_like(own)]]
     )
-    products = np.ascontiguousarray((z[:, first] * z[:, second]).T, np.float32)
-    share = share.astype(np.float32)
+    products = np.concatenate(
+        [_products(source - middle_source, target - middle_target), [np.ones_like(other), other, other * other]]
+    )
+    forms, products, share = (array.astype(np.float32) for array in (forms.T, products, share))
     votes = np.empty(len(linear), np.float32)
-    # Blocks of hypotheses whose errors stay in the cache.
-    step = max(16, _CACHED // max(len(source), 1))
-    for start in range(0, len(linear), step):
-        part = slice(start, start + step)
-        error = coefficients[part] @ products
-        votes[part] = np.less(error, 1, out=error, casting="unsafe") @ share
+    for start in range(0, len(linear), _BLOCK):
+        block = own_scale[start : start + _BLOCK]
+        near = slice(*np.searchsorted(scales, (block[0] - limits[1], block[-1] + limits[1])))
+        error = forms[start : start + _BLOCK] @ products[:, near]
+        votes[hypotheses[start : start + _BLOCK]] = np.less(error, 1, out=error, casting="unsafe") @ share[near]
     return votes
 
 
-def _residual_rows(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Rows (H, 2, 5) that, times (q, 1, d), give the residual C (L q + t - d).
+def _error_forms(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Coefficients (15, H) of the squared symmetric transfer errors of maps, as forms in the products of `_products`.
 
-    The squared symmetric transfer error is |r|² + |L⁻¹r|² = rᵀ(I + L⁻ᵀL⁻¹)r = |C r|², C the Cholesky factor.
+    With the residual r = L q + t - d, |r|² + |L⁻¹r|² = rᵀ F r for F = I + L⁻ᵀL⁻¹.
     """
-    determinant = linear[:, 0, 0] * linear[:, 1, 1] - linear[:, 0, 1] * linear[:, 1, 0]
-    inverse = (
-        np.stack(
-            [np.stack([linear[:, 1, 1], -linear[:, 0, 1]], -1), np.stack([-linear[:, 1, 0], linear[:, 0, 0]], -1)], -2
-        )
-        / np.where(np.abs(determinant) < 1e-12, 1e-12, determinant)[:, None, None]
-    )
-    form = np.eye(2, dtype=np.float32) + inverse.transpose(0, 2, 1) @ inverse
-    # Upper-triangular C with CᵀC = form.
-    factor = np.zeros_like(form)
-    factor[:, 0, 0] = np.sqrt(form[:, 0, 0])
-    factor[:, 0, 1] = form[:, 0, 1] / factor[:, 0, 0]
-    factor[:, 1, 1] = np.sqrt(np.maximum(form[:, 1, 1] - factor[:, 0, 1] ** 2, 1e-12))
-    return np.concatenate([factor @ linear, factor @ shift[:, :, None], -factor], axis=2)
+    l00, l01, l10, l11 = linear.reshape(-1, 4).T
+    weight = 1 / np.maximum((l00 * l11 - l01 * l10) ** 2, np.float32(1e-24))
+    f00, f01, f11 = 1 + (l10**2 + l11**2) * weight, -(l00 * l10 + l01 * l11) * weight, 1 + (l00**2 + l01**2) * weight
+    columns = ((l00, l10), (l01, l11), (shift[:, 0], shift[:, 1]))
+    (x0, y0), (x1, y1), (xt, yt) = columns
+    (u0, v0), (u1, v1), (ut, vt) = ((f00 * x + f01 * y, f01 * x + f11 * y) for x, y in columns)
+    quadratic = [x0 * u0 + y0 * v0, 2 * (x0 * u1 + y0 * v1), x1 * u1 + y1 * v1, f00, 2 * f01, f11]
+    mixed = [-2 * u0, -2 * v0, -2 * u1, -2 * v1]
+    linear_terms = [2 * (x0 * ut + y0 * vt), 2 * (x1 * ut + y1 * vt), -2 * ut, -2 * vt]
+    return np.stack([*quadratic, *mixed, *linear_terms, xt * ut + yt * vt])
+
+
+def _products(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Products (15, K) of the coordinates of matches q, d and 1, in the order of `_error_forms`."""
+    (x, y), (u, v) = source.T, target.T
+    return np.stack([x * x, x * y, y * y, u * u, u * v, v * v, x * u, x * v, y * u, y * v, x, y, u, v, np.ones_like(x)])
 
 
 def _symmetric_error(linear: np.ndarray, shift: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Squared symmetric transfer errors (H, K) of maps (H, 2, 2), (H, 2) for points (5, K): q, 1, d."""
-    rows = _residual_rows(linear, shift)
-    return (rows[:, 0] @ points) ** 2 + (rows[:, 1] @ points) ** 2
+    residual = linear @ points[:2] + shift[:, :, None] - points[3:]
+    back = np.linalg.inv(linear) @ residual
+    return (residual**2).sum(axis=1) + (back**2).sum(axis=1)
+
+
+def _agreeing(
+    transform: np.ndarray, points: np.ndarray, scales: np.ndarray, limits: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the matches that agree with a map (2, 3), none for a singular one, and the errors (K,) of all."""
+    area = abs(float(transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]))
+    if area < 1e-8:
+        return np.zeros(0, np.int64), np.full(points.shape[1], np.inf)
+    error = _symmetric_error(transform[None, :, :2], transform[None, :, 2], points)[0]
+    return np.nonzero((error < limits[0]) & (np.abs(scales - 0.5 * np.log(area)) < limits[1]))[0], error
 
 
 def _refine(
@@ -278,13 +291,8 @@ def _refine(
     """
     best, best_map, best_error = np.zeros(0, np.int64), transform, np.inf
     for _ in range(rounds + 1):
-        linear = transform[None, :, :2].astype(np.float32)
-        area = abs(float(np.linalg.det(transform[:, :2])))
-        if area < 1e-8:
-            break
-        error = _symmetric_error(linear, transform[None, :, 2].astype(np.float32), points)[0]
-        inside = (error < limits[0]) & (np.abs(scales - 0.5 * np.log(area)) < limits[1])
-        chosen = _one_to_one(np.nonzero(inside)[0], pairs, error)
+        agreeing, error = _agreeing(transform, points, scales, limits)
+        chosen = _one_to_one(agreeing, pairs, error)
         mean = float(error[chosen].mean()) if len(chosen) else np.inf
         if (len(chosen), -mean) <= (len(best), -best_error):
             break
