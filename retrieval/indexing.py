@@ -22,6 +22,7 @@ from retrieval.staging import Staged, Staging, stage_all
 
 MOST_WORDS = 500_000
 FEATURES_A_WORD = 30
+_FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 
 Progress = Callable[[str, int, int], None]
 """Called with the step's name, how much of it is done, and how much there is."""
@@ -93,7 +94,8 @@ def index_photos(
     Raises
     ------
     CairnError
-        A path does not exist, the vocabulary does not fit, or no photo has any feature to make one from.
+        A path does not exist, the vocabulary does not fit, or no photo of the sample has any feature to make one
+        from.
     """
     report = IndexReport()
     tell = progress or (lambda step, done, of: None)
@@ -105,7 +107,8 @@ def index_photos(
         staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
         if files and not collection.has_vocabulary:
             with report.timed("vocabulary"):
-                _make_vocabulary(collection, staging, files, report, workers, tell)
+                if not _make_vocabulary(collection, staging, files, report, workers, tell):
+                    files = []
         batch = collection.options.batch
         for start in range(0, len(files), batch):
             _add_segment(collection, staging, files[start : start + batch], report, workers, tell, start, len(files))
@@ -172,8 +175,15 @@ def _adopt_vocabulary(collection: Collection, source: Path) -> None:
 
 def _make_vocabulary(
     collection: Collection, staging: Staging, files: list[_File], report: IndexReport, workers: int, tell: Progress
-) -> None:
-    """Make the vocabulary from a random sample of the photos, streamed from disk."""
+) -> bool:
+    """Make the vocabulary from a random sample of the photos, streamed from disk.
+
+    Returns
+    -------
+    bool
+        False where none of the photos has any feature to make one from. All of them are then recorded as failed, so
+        that none is lost: those that can be read go in with the next run that adds photos that show something.
+    """
     options = collection.options
     rng = np.random.default_rng(options.seed)
     chosen = np.sort(rng.permutation(len(files))[: options.sample])
@@ -190,11 +200,13 @@ def _make_vocabulary(
     described = [file for file, one in zip(sample, staged, strict=True) if one.features]
     features = sum(one.features for one in staged)
     if not features:
-        failures = [file.failure(one.reason) for file, one in zip(sample, staged, strict=True) if one.reason]
-        _record(collection, failures, report)
-        raise CairnError(
-            "None of the photos has any features to make a vocabulary from: add photos that show something."
-        )
+        reasons = [one.reason or _FEATURELESS for one in staged]
+        _record(collection, [file.failure(why) for file, why in zip(sample, reasons, strict=True)], report)
+        if len(sample) < len(files):
+            raise CairnError(
+                f"None of {len(sample)} photos has any features to make a vocabulary from: index some that do first."
+            )
+        return False
     expected = features * len(files) / len(sample)
     words = options.words or int(np.clip(expected / FEATURES_A_WORD, 1, MOST_WORDS))
     source = FileSource([staging.descriptors(key) for key in dict.fromkeys(file.key for file in described)])
@@ -206,6 +218,7 @@ def _make_vocabulary(
         progress=lambda done, of: tell("vocabulary", done, of),
     )
     vocabulary.save(collection.folder / VOCABULARY)
+    return True
 
 
 def _add_segment(
