@@ -1,6 +1,7 @@
 """Indexing: from files of photos to committed segments, so that an interrupted run is picked up where it stopped."""
 
 import hashlib
+import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -152,6 +153,8 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             report.unchanged += 1
             continue
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
+    gone = [path for path, before in known.items() if before.state == "failed" and not os.path.lexists(path)]
+    collection.catalogue.forget_failures(gone)
     _record(collection, failures, report)
     return files
 
