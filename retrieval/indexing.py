@@ -15,7 +15,7 @@ from index.errors import CairnError
 from index.kmeans import FileSource
 from index.segment import write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions
-from retrieval.catalogue import Failure, ImageRow, SegmentRow, check_storable
+from retrieval.catalogue import Failure, ImageRow, SegmentRow, check_storable, printable
 from retrieval.collection import SEGMENTS, STAGING, VOCABULARY, Collection
 from retrieval.encoding import encode_geometry
 from retrieval.image import list_photos, read_photo
@@ -161,7 +161,7 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
 
 def _record(collection: Collection, failures: list[Failure], report: IndexReport) -> None:
     collection.catalogue.record_failures(failures)
-    report.failed += [{"path": failure.path, "reason": failure.reason} for failure in failures]
+    report.failed += [{"path": printable(failure.path), "reason": failure.reason} for failure in failures]
 
 
 def _adopt_vocabulary(collection: Collection, source: Path) -> None:
