@@ -75,13 +75,15 @@ def answer_query(
     with Collection.open(folder, catalogue=catalogue) as collection:
         engine = Engine(collection, options)
         found = [search_photo(engine, find_photo(collection, photo), box) for photo in photos]
-        hits = found[0].answer.hits if len(found) == 1 else combine([one.answer.hits for one in found], match_all)
-        hits = [hit for hit in hits if hit.score > 0 or hit.verification.inliers][:top]
+        ranked = combine([one.answer.hits for one in found], match_all)
+        ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers][:top]
+        hits = [hit for _, hit in ranked]
         rows = collection.catalogue.images([hit.number for hit in hits])
         if picture is not None:
             from retrieval.picture import draw_matches
 
-            draw_matches(picture, engine.index, found[0].query, list(zip(hits, rows, strict=True)))
+            shown = [(found[which].query, hit, row) for (which, hit), row in zip(ranked, rows, strict=True)]
+            draw_matches(picture, engine.index, shown, found[0].query)
     seconds = {"extract": sum(one.extract for one in found)}
     for step in ("search", "verify"):
         seconds[step] = sum(one.answer.seconds[step] for one in found)
@@ -100,8 +102,8 @@ def answer_query(
     }
 
 
-def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[Hit]:
-    """Make one ranking of several photos' answers.
+def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int, Hit]]:
+    """Make one ranking of the answers to one or several photos.
 
     Parameters
     ----------
@@ -112,16 +114,20 @@ def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[Hit]:
 
     Returns
     -------
-    list of Hit
-        By inliers, then score, then image number.
+    list of (int, Hit)
+        Place of the answer that counts, and what it says: by inliers, then score, then image number. One answer keeps
+        its order.
     """
-    best: dict[int, Hit] = {}
-    for hits in answers:
+    if len(answers) == 1:
+        return [(0, hit) for hit in answers[0]]
+    best: dict[int, tuple[int, Hit]] = {}
+    for which, hits in enumerate(answers):
         for hit in hits:
-            other = best.get(hit.number)
-            if other is None or (_strength(hit) < _strength(other) if match_all else _strength(hit) > _strength(other)):
-                best[hit.number] = hit
-    return sorted(best.values(), key=lambda hit: (*(-value for value in _strength(hit)), hit.number))
+            strength = _strength(hit)
+            known = _strength(best[hit.number][1]) if hit.number in best else None
+            if known is None or (strength < known if match_all else strength > known):
+                best[hit.number] = which, hit
+    return sorted(best.values(), key=lambda one: (*(-value for value in _strength(one[1])), one[1].number))
 
 
 def _strength(hit: Hit) -> tuple[int, float]:

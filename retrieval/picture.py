@@ -47,11 +47,11 @@ def check_picture(path: Path) -> None:
 def draw_matches(
     path: Path,
     index: InvertedIndex,
+    found: Sequence[tuple[Query, Hit, ImageRow]],
     query: Query,
-    found: Sequence[tuple[Hit, ImageRow]],
     options: PictureOptions | None = None,
 ) -> None:
-    """Write a picture of a query beside each of its best matches.
+    """Write a picture of the best matches, each beside the query that it matches.
 
     Parameters
     ----------
@@ -59,10 +59,11 @@ def draw_matches(
         Where to; .jpg or .png.
     index : InvertedIndex
         Gives the geometry of the matched features.
+    found : sequence of (Query, Hit, ImageRow)
+        The answer, the best first, each with the query whose features it matches. Verified ones are shown with their
+        matches, others without.
     query : Query
-        The query.
-    found : sequence of (Hit, ImageRow)
-        The answer, the best first. Verified ones are shown with their matches, others without.
+        Shown alone where nothing was found.
     options : PictureOptions, optional
         Sizes.
 
@@ -72,16 +73,12 @@ def draw_matches(
         The picture cannot be written.
     """
     options = options or PictureOptions()
-    left = _Tile.read(query.path, query.width, query.height, options.tile)
-    if query.box is not None:
-        corners = left.place(np.array(query.box, np.float64).reshape(2, 2))
-        (x0, y0), (x1, y1) = np.rint(corners).astype(int).tolist()
-        cv2.rectangle(left.pixels, (x0, y0), (x1, y1), _BOX, 2, cv2.LINE_AA)
-    pairs = [_pair(left, index, query, hit, row, place + 1, options) for place, (hit, row) in enumerate(found)][
-        : options.pairs
+    pairs = [
+        _pair(_Tile.of_query(asked, options.tile), index, asked, hit, row, place + 1, options)
+        for place, (asked, hit, row) in enumerate(found[: options.pairs])
     ]
     if not pairs:
-        pairs = [_caption(left.pixels, "no match", options)]
+        pairs = [_caption(_Tile.of_query(query, options.tile).pixels, "no match", options)]
     rows = [pairs[start : start + options.columns] for start in range(0, len(pairs), options.columns)]
     height = max(pair.shape[0] for pair in pairs)
     width = max(pair.shape[1] for pair in pairs)
@@ -116,6 +113,16 @@ class _Tile:
             factor = side / max(width, height, 1)
             pixels = np.full((max(1, int(height * factor)), max(1, int(width * factor)), 3), 220, np.uint8)
         return _Tile(pixels, (pixels.shape[1] / max(width, 1), pixels.shape[0] / max(height, 1)))
+
+    @staticmethod
+    def of_query(query: Query, side: int) -> "_Tile":
+        """Read a query's photo, and draw its box."""
+        tile = _Tile.read(query.path, query.width, query.height, side)
+        if query.box is not None:
+            corners = tile.place(np.array(query.box, np.float64).reshape(2, 2))
+            (x0, y0), (x1, y1) = np.rint(corners).astype(int).tolist()
+            cv2.rectangle(tile.pixels, (x0, y0), (x1, y1), _BOX, 2, cv2.LINE_AA)
+        return tile
 
     def place(self, points: np.ndarray) -> np.ndarray:
         """Take points of the original to the tile."""
