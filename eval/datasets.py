@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from index.errors import CairnError
+from retrieval.image import list_photos
 
 _IMAGES = ("images", "jpg", "oxbuild_images", "oxbuild_images-v1", "paris", ".")
 _GROUND_TRUTH = ("gt", "gt_files_170407", "gt_files", "paris_120310", ".")
@@ -31,7 +32,7 @@ def published_layout(root: Path) -> tuple[Path, Path]:
     gt = next((root / name for name in _GROUND_TRUTH if any((root / name).glob("*_query.txt"))), None)
     if gt is None:
         raise CairnError(f"There is no ground truth below {root}: unpack the published files into {root / 'gt'}.")
-    images = next((root / name for name in _IMAGES if (root / name).is_dir() and root / name != gt), None)
+    images = next((root / name for name in _IMAGES if (root / name).is_dir() and list_photos([root / name])), None)
     if images is None:
         raise CairnError(f"There are no photos below {root}: unpack them into {root / 'images'}.")
     return images, gt
