@@ -127,6 +127,8 @@ def run_benchmark(
         with Collection.create(folder, options or CollectionOptions()) as opened:
             indexed = index_photos(opened, images, vocabulary=vocabulary, workers=workers, progress=progress)
             seconds = {"index": time.perf_counter() - start}
+            if not opened.catalogue.counts()["indexed"]:
+                raise CairnError(f"None of the photos in {', '.join(map(str, images))} can be indexed.")
             scores, missing = run_queries(opened, asked, queries, search or SearchOptions(), progress)
             seconds["queries"] = time.perf_counter() - start - seconds["index"]
             seconds["total"] = time.perf_counter() - start
