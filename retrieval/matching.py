@@ -34,5 +34,6 @@ def match_descriptors(query: np.ndarray, image: np.ndarray, ratio: float = 0.9) 
     first = np.maximum(-closeness[rows, nearest], 0)
     closeness[rows, nearest] = -np.inf
     second = np.maximum(-closeness.max(axis=1), 0)
-    chosen = np.nonzero(mutual & (first <= ratio * ratio * second))[0]
+    # Strictly nearer: of two that are both the same as the query's, neither is its match.
+    chosen = np.nonzero(mutual & (first < ratio * ratio * second))[0]
     return np.stack([chosen, nearest[chosen]], axis=1).astype(np.int32)
