@@ -65,7 +65,8 @@ class Sift:
         rows = np.empty((len(patches), self.dim), np.float32)
         for start in range(0, len(patches), _CHUNK):
             channels = orientation_channels(patches[start : start + _CHUNK])
-            pooled = channels @ self._pooling  # (8, n, 16)
+            pooled = channels.reshape(-1, channels.shape[2]) @ self._pooling
+            pooled = pooled.reshape(len(channels), -1, self._pooling.shape[1])  # (8, n, 16)
             rows[start : start + _CHUNK] = pooled.transpose(1, 2, 0).reshape(-1, self.dim)
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         np.minimum(rows, 0.2, out=rows)

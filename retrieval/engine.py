@@ -13,6 +13,7 @@ from retrieval.encoding import decode_geometry
 from retrieval.expansion import ExpandedQuery, ExpansionOptions, average_query, back_project
 from retrieval.matching import match_descriptors
 from retrieval.query import Query
+from retrieval.threads import one_thread
 from retrieval.verification import NOTHING, Frames, QueryWords, Verification, VerificationOptions, verify
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
@@ -85,6 +86,10 @@ class Engine:
 
     def search(self, query: Query) -> Answer:
         """Rank all photos of the collection for a query."""
+        with one_thread():
+            return self._search(query)
+
+    def _search(self, query: Query) -> Answer:
         start = time.perf_counter()
         table = np.stack([self.index.score(view.words).scores for view in query.views])
         hits = self._rank(table, self.options.turned)

@@ -12,6 +12,7 @@ from retrieval.gradients import dominant_orientation
 from retrieval.image import Photo
 from retrieval.patches import extract_patches
 from retrieval.regions import RegionOptions, Regions, detect_regions, find_detector
+from retrieval.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,15 @@ class Extractor:
 
     def detect(self, photo: Photo) -> Regions:
         """Detect regions in the working image's pixels."""
-        return detect_regions(photo.grey, self.options.regions)
+        with one_thread():
+            return detect_regions(photo.grey, self.options.regions)
 
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
         """Describe regions of a photo whose content is turned clockwise by an angle in radians."""
+        with one_thread():
+            return self._describe(photo, regions, turn)
+
+    def _describe(self, photo: Photo, regions: Regions, turn: float) -> Features:
         centres = regions.ellipses[:, :2].astype(np.float64)
         frames = upright_frames(regions.ellipses, turn) * self.measurement_scale
         size = self.descriptor.patch_size
