@@ -107,7 +107,7 @@ class _Tile:
     @staticmethod
     def read(path: Path, width: int, height: int, side: int) -> "_Tile":
         try:
-            pixels = np.ascontiguousarray(read_colour(path, ImageOptions(max_side=side)))
+            pixels = np.array(read_colour(path, ImageOptions(max_side=side)))  # a copy, to be drawn on
         except CairnError:
             # The file may have gone since it was indexed; its place stays visible.
             factor = side / max(width, height, 1)
