@@ -166,10 +166,9 @@ def _draw_inliers(
     there = ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
     here = query.ellipses[matches[:, 0]]
     hues = np.linspace(0, 150, len(matches)).astype(np.uint8)
-    colours = cv2.cvtColor(
-        np.stack([hues, np.full_like(hues, 190), np.full_like(hues, 235)], -1)[None], cv2.COLOR_HSV2RGB
-    )
-    for first, second, colour in zip(here, there, colours[0].tolist(), strict=True):
+    hsv = np.stack([hues, np.full_like(hues, 190), np.full_like(hues, 235)], -1)[None]
+    colours = cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)[0].tolist() if len(matches) else []
+    for first, second, colour in zip(here, there, colours, strict=True):
         start = _draw_ellipse(canvas, left, 0, first, colour)
         end = _draw_ellipse(canvas, right, split, second, colour)
         cv2.line(canvas, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
