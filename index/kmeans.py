@@ -46,7 +46,7 @@ class KMeansOptions:
     backend: str = "faiss"  # search back-end, by its registered name
     sample_per_word: int = 50  # descriptors used at most for each word, a random sample; 0 uses all
     neighbours: int = 48  # centres near a descriptor's last one that a pass compares it with
-    refresh: int = 4  # every so many passes, the first included, each descriptor is searched among all centres too
+    refresh: int = 5  # every so many passes, the first included, each descriptor is searched among all centres too
 
     def __post_init__(self) -> None:
         for name, least in (("words", 1), ("iterations", 1), ("sample_per_word", 0), ("neighbours", 1), ("refresh", 1)):
@@ -323,11 +323,14 @@ class _Reserve:
 
 def _accumulate(sums: np.ndarray, counts: np.ndarray, points: np.ndarray, words: np.ndarray, sign: int) -> None:
     """Add points to the sums (K, D) float64 and counts (K,) of their words, or take them away, in place."""
+    if len(points) == 0:
+        return
     order = np.argsort(words, kind="stable")
     present, starts = np.unique(words[order], return_index=True)
     # Sums over groups of rows are the product with a sparse matrix of ones, a row for each word that is present.
     shape = (len(present), len(points))
-    groups = scipy.sparse.csr_matrix((np.full(len(points), float(sign)), order, [*starts, len(points)]), shape=shape)
+    indptr = np.append(starts, len(points))
+    groups = scipy.sparse.csr_matrix((np.full(len(points), float(sign)), order, indptr), shape=shape)
     sums[present] += groups @ points
     counts[present] += sign * np.diff(groups.indptr)
 
