@@ -1,0 +1,115 @@
+"""What end-to-end tests share: a small collection of photos with known homographies, and the command line."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# Before a library reads it: threads that wait for each other make small work slow where other programs run.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pytest
+
+from eval.synthetic import _OBJECTS, DemoCollection, build_demo_collection
+
+# Few objects, few views: enough for a ranking that can be wrong, and quick.
+OBJECTS = ("cat", "coffee", "coins", "page")
+VIEWS, DISTRACTORS = 3, 4
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """The small collection."""
+
+    folder: Path  # the collection
+    photos: Path  # folder of its photos
+    gt: Path  # ground truth in the layout of Oxford5K
+    views: dict[str, np.ndarray]  # by stem: from the object's photograph to the view, (3, 3)
+    boxes: dict[str, tuple[float, float, float, float]]  # by stem of the query: where the object is in it
+
+    def homography(self, query: str, view: str) -> np.ndarray:
+        """From the pixels of one view to those of another of the same object."""
+        return self.views[view] @ np.linalg.inv(self.views[query])
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object on standard output: anything else there is an error."""
+        assert self.code in (0, 1), self.err
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+    def refused(self) -> str:
+        """The one sentence on standard error of a request that was wrong."""
+        assert self.code == 2, (self.code, self.out, self.err)
+        assert self.out == ""
+        assert self.err.startswith("cairn: ") and self.err.endswith((".\n", "…\n")), self.err
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("cairn: ").strip()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eval.synthetic._OBJECTS", tuple(entry for entry in _OBJECTS if entry[0] in OBJECTS))
+        return build_demo_collection(tmp_path_factory.mktemp("demo"), views=VIEWS, distractors=DISTRACTORS)
+
+
+@pytest.fixture(scope="session")
+def indexed(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Indexed:
+    """The demo photos, indexed once with descriptors kept; nobody may change it."""
+    from eval.oxford import read_ground_truth
+    from retrieval.collection import Collection
+    from retrieval.indexing import index_photos
+    from retrieval.options import CollectionOptions
+
+    folder = tmp_path_factory.mktemp("indexed") / "demo.cairn"
+    with Collection.create(folder, CollectionOptions(keep_descriptors=True)) as collection:
+        report = index_photos(collection, [demo.images])
+    assert (report.added, report.failed) == (demo.photos, [])
+    record = json.loads(demo.homographies.read_text())
+    views = {stem: np.array(view["homography"]) for stem, view in record["views"].items()}
+    boxes = {query.stem: query.box for query in read_ground_truth(demo.gt)}
+    return Indexed(folder, demo.images, demo.gt, views, boxes)
+
+
+@pytest.fixture
+def cairn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs `cairn ARGUMENTS…` in this process, as its script does."""
+    from cairn import main
+
+    def run(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["cairn", *map(str, arguments)])
+        capfd.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        return Ran(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def opened(indexed: Indexed) -> Iterator[Any]:
+    """The small collection, open."""
+    from retrieval.collection import Collection
+
+    with Collection.open(indexed.folder) as collection:
+        yield collection
