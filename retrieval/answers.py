@@ -13,6 +13,7 @@ from index.errors import CairnError
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
+from retrieval.homography import homography
 from retrieval.query import Box, Query, read_query
 
 
@@ -79,6 +80,11 @@ def answer_query(
         ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers][:top]
         hits = [hit for _, hit in ranked]
         rows = collection.catalogue.images([hit.number for hit in hits])
+        # Of several photos, an answer does not say which one it matches.
+        matrices = [
+            homography(hit, found[which].query, row, engine.index.features(hit.number)) if len(found) == 1 else None
+            for (which, hit), row in zip(ranked, rows, strict=True)
+        ]
         if picture is not None:
             from retrieval.picture import draw_matches
 
@@ -95,8 +101,8 @@ def answer_query(
         "engine": options.engine,
         "expand": options.expand,
         "results": [
-            _result(place + 1, hit, row, found[0].query if len(found) == 1 else None)
-            for place, (hit, row) in enumerate(zip(hits, rows, strict=True))
+            _result(place + 1, hit, row, matrix)
+            for place, (hit, row, matrix) in enumerate(zip(hits, rows, matrices, strict=True))
         ],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }
@@ -134,20 +140,7 @@ def _strength(hit: Hit) -> tuple[int, float]:
     return hit.verification.inliers, hit.score
 
 
-def homography(hit: Hit, query: Query, row: ImageRow) -> np.ndarray | None:
-    """Give the map (3, 3) from the query's pixels to the photo's, both upright originals; None: not verified."""
-    transform = hit.verification.transform
-    if transform is None:
-        return None
-    side = float(max(row.width or 1, row.height or 1))
-    # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
-    into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query.side]]) / query.side
-    out = np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
-    return out @ np.vstack([transform, [0, 0, 1]]) @ into
-
-
-def _result(place: int, hit: Hit, row: ImageRow, query: Query | None) -> dict[str, Any]:
-    matrix = homography(hit, query, row) if query is not None else None
+def _result(place: int, hit: Hit, row: ImageRow, matrix: np.ndarray | None) -> dict[str, Any]:
     return {
         "rank": place,
         "name": row.name,

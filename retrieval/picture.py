@@ -9,13 +9,13 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from retrieval.answers import homography
 from retrieval.catalogue import ImageRow
 from retrieval.encoding import decode_geometry
 from retrieval.engine import Hit
 from retrieval.geometry import ellipses_of_shapes
+from retrieval.homography import homography
 from retrieval.image import ImageOptions, read_colour
-from retrieval.query import Query
+from retrieval.query import Box, Query
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,9 @@ def _draw_inliers(
         end = _draw_ellipse(canvas, right, split, second, colour)
         cv2.line(canvas, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
     if query.box is not None:
-        _draw_box(canvas, right, split, query, hit, row)
+        matrix = homography(hit, query, row, index.features(hit.number))
+        if matrix is not None:
+            _draw_box(canvas, right, split, query.box, matrix)
 
 
 def _draw_ellipse(
@@ -194,12 +196,9 @@ def _draw_ellipse(
     return centre
 
 
-def _draw_box(canvas: np.ndarray, tile: _Tile, offset: int, query: Query, hit: Hit, row: ImageRow) -> None:
+def _draw_box(canvas: np.ndarray, tile: _Tile, offset: int, box: Box, matrix: np.ndarray) -> None:
     """Draw where the query's box lies in the photo."""
-    matrix = homography(hit, query, row)
-    if matrix is None or query.box is None:
-        return
-    x0, y0, x1, y1 = query.box
+    x0, y0, x1, y1 = box
     corners = np.array([[x0, y0, 1], [x1, y0, 1], [x1, y1, 1], [x0, y1, 1]]) @ matrix.T
     points = tile.place(corners[:, :2] / corners[:, 2:])
     part = canvas[: tile.pixels.shape[0], offset:]

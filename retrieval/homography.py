@@ -1,0 +1,73 @@
+"""Where a query's points lie in a photo that it was verified with: pixels of one upright original to the other's."""
+
+import cv2
+import numpy as np
+
+from index.segment import ImageFeatures
+from retrieval.catalogue import ImageRow
+from retrieval.encoding import decode_geometry
+from retrieval.engine import Hit
+from retrieval.query import Query
+
+TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a part of the photo's longer side
+FEWEST = 12  # matches that fix one
+
+
+def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> np.ndarray | None:
+    """Map a query's pixels to a photo's.
+
+    Verification looks for an affine map, and with a tolerance that lets a flat object seen at a slant pass. What it
+    finds is near enough to the truth for a homography to be fixed by its inliers alone (RANSAC and least squares;
+    Hartley & Zisserman, *Multiple View Geometry*, section 4.8).
+
+    Parameters
+    ----------
+    hit : Hit
+        What verification found.
+    query : Query
+        What was searched for.
+    row : ImageRow
+        The photo that was found.
+    image : ImageFeatures
+        Its features.
+
+    Returns
+    -------
+    ndarray, shape (3, 3), float64, or None
+        The affine map where the inliers fix no homography that keeps the query in front of the camera; None: the hit
+        is not verified.
+    """
+    transform = hit.verification.transform
+    if transform is None:
+        return None
+    side = float(max(row.width or 1, row.height or 1))
+    found = _projective(hit, query, image)
+    if found is None:
+        found = np.vstack([transform, [0, 0, 1]])
+    # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
+    into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query.side]]) / query.side
+    out = np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
+    matrix = out @ found @ into
+    return matrix / matrix[2, 2]
+
+
+def _projective(hit: Hit, query: Query, image: ImageFeatures) -> np.ndarray | None:
+    """Homography (3, 3) that most inliers agree on, in units of the longer sides."""
+    frames = query.views[hit.view].frames
+    matches = hit.verification.matches
+    # Of an expanded query, some matches are of features that other photos lent it.
+    matches = matches[matches[:, 0] < len(frames.centres)]
+    if len(matches) < FEWEST:
+        return None
+    source = frames.centres[matches[:, 0]].astype(np.float64)
+    target = decode_geometry(image.columns, matches[:, 1]).centres.astype(np.float64)
+    matrix, agreeing = cv2.findHomography(source, target, cv2.RANSAC, TOLERANCE, maxIters=2000, confidence=0.999)
+    if matrix is None or agreeing.sum() < max(FEWEST, len(matches) / 2):
+        return None
+    x0, y0 = source.min(axis=0)
+    x1, y1 = source.max(axis=0)
+    depth = matrix[2] @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])
+    # A matched feature behind the camera, or nearly in its plane, or a mirrored one: no view of what was searched for.
+    if not np.isfinite(matrix).all() or depth.min() * 10 < abs(depth).max() or np.linalg.det(matrix) <= 0:
+        return None
+    return matrix
