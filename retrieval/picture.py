@@ -89,8 +89,9 @@ def draw_matches(
         for across, pair in enumerate(row):
             y, x = gap + down * (height + gap), gap + across * (width + gap)
             canvas[y : y + pair.shape[0], x : x + pair.shape[1]] = pair
-    quality = [cv2.IMWRITE_JPEG_QUALITY, 90]
-    done, data = cv2.imencode(path.suffix.lower(), cv2.cvtColor(canvas, cv2.COLOR_RGB2BGR), quality)
+    suffix = path.suffix.lower()
+    quality = [] if suffix == ".png" else [cv2.IMWRITE_JPEG_QUALITY, 90]  # PNG would warn on standard error
+    done, data = cv2.imencode(suffix, cv2.cvtColor(canvas, cv2.COLOR_RGB2BGR), quality)
     try:
         path.write_bytes(data.tobytes() if done else b"")
     except OSError as error:
