@@ -1,0 +1,341 @@
+"""Indexing: the same result whatever the number of workers and however often it was stopped."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from eval.synthetic import DemoCollection
+from index.errors import CairnError
+from retrieval.catalogue import Catalogue
+from retrieval.collection import Collection
+from retrieval.engine import Engine, SearchOptions
+from retrieval.image import ImageOptions, read_photo
+from retrieval.indexing import IndexReport, index_photos
+from retrieval.options import CollectionOptions
+from retrieval.query import read_query
+from tests.conftest import Indexed
+from tests.hostile import photo
+
+ROOT = Path(__file__).resolve().parents[2]
+# Several batches, so that a run can be stopped between them.
+SMALL = CollectionOptions(words=150, iterations=4, batch=4, image=ImageOptions(max_side=240))
+
+
+def index(folder: Path, photos: Path, options: CollectionOptions = SMALL, **more: Any) -> IndexReport:
+    with Collection.create(folder, options) as collection:
+        return index_photos(collection, [photos], **more)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """All that a search can see of a collection, by the names of the photos."""
+    with Collection.open(folder) as collection:
+        images = {}
+        for row in collection.catalogue.images():
+            features = collection.index.features(row.number)
+            columns = {name: column.tobytes() for name, column in features.columns.items()}
+            images[row.name] = (row.path, row.sha256, row.width, row.height, features.words.tobytes(), columns)
+        failures = sorted((failure.path, failure.reason) for failure in collection.catalogue.failures())
+        return {"images": images, "vocabulary": collection.vocabulary.fingerprint, "failures": failures}
+
+
+def ranking(folder: Path, query: Path, **options: Any) -> list[tuple[str, float, int]]:
+    with Collection.open(folder) as collection:
+        hits = Engine(collection, SearchOptions(**options)).search(read_query(collection, query)).hits
+        names = collection.catalogue.names([hit.number for hit in hits])
+        return [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def photos(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten of the demo's photos and one damaged file."""
+    folder = tmp_path_factory.mktemp("photos")
+    for path in sorted(demo.images.iterdir())[:10]:
+        shutil.copy(path, folder)
+    (folder / "b-damaged.jpg").write_bytes(b"no photo")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection that an undisturbed run makes of them."""
+    folder = tmp_path_factory.mktemp("whole") / "c.cairn"
+    report = index(folder, photos)
+    assert (report.added, len(report.failed)) == (10, 1)
+    return folder
+
+
+# The same result
+
+
+def test_workers_change_nothing_and_the_seed_decides(photos: Path, whole: Path, tmp_path: Path) -> None:
+    assert index(tmp_path / "two" / "c.cairn", photos, workers=2).added == 10
+    assert contents(tmp_path / "two" / "c.cairn") == contents(whole)
+    arrays = sorted((whole / "segments").rglob("*.npy"))
+    assert len(arrays) > 20
+    for path in arrays:
+        other = tmp_path / "two" / "c.cairn" / path.relative_to(whole)
+        assert other.read_bytes() == path.read_bytes(), path
+    query = photos / "coffee_001.jpg"
+    assert ranking(tmp_path / "two" / "c.cairn", query) == ranking(whole, query)
+
+    index(tmp_path / "seed" / "c.cairn", photos, CollectionOptions(words=150, iterations=4, seed=1, image=SMALL.image))
+    assert contents(tmp_path / "seed" / "c.cairn")["vocabulary"] != contents(whole)["vocabulary"]
+
+
+def test_what_is_added_later_is_found_like_what_was_there(photos: Path, whole: Path, tmp_path: Path) -> None:
+    """With one vocabulary, how photos are divided into runs and batches makes no difference to any score."""
+    early = sorted(photos.iterdir())[:6]
+    with Collection.create(tmp_path / "c.cairn", CollectionOptions(batch=3, image=SMALL.image)) as collection:
+        first = index_photos(collection, early, vocabulary=whole)
+        assert len(collection.index.image_numbers) == first.added == 5  # one is damaged
+        second = index_photos(collection, [photos])
+        assert (second.added, second.unchanged) == (5, 5)
+        assert len(collection.index.image_numbers) == 10  # the collection that is open sees what was added
+    query = photos / "coffee_001.jpg"
+    assert ranking(tmp_path / "c.cairn", query) == ranking(whole, query)
+
+
+# Interruption
+
+
+class _Killer:
+    """Kills its process at one moment of a run."""
+
+    def __init__(self, moment: str) -> None:
+        self.step, _, self.done = moment.partition(" ")
+        if self.step == "commit":
+            Catalogue.commit_segment = self.now  # type: ignore[method-assign]
+        elif self.step == "segment":
+            import index.segment
+
+            index.segment.publish_folder = self.now
+        elif self.step == "save":
+            import index.vocabulary
+
+            index.vocabulary.publish_folder = self.now
+        elif self.step == "options":
+            import retrieval.collection
+
+            retrieval.collection.write_options = self.now
+
+    def __call__(self, step: str, done: int, _of: int) -> None:
+        if step == self.step and done >= int(self.done):
+            self.now()
+
+    @staticmethod
+    def now(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _index_until(moment: str, folder: Path, photos: Path) -> None:
+    killer = _Killer(moment)
+    index(folder, photos, progress=killer)
+
+
+# Progress of "index" counts photos, four to a batch: 6 is inside the second batch, 4 at the end of the first.
+MOMENTS = ["options", "look 5", "extract 3", "vocabulary 1", "save", "index 2", "segment", "commit", "index 6"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL") or not hasattr(os, "fork"), reason="needs processes to kill")
+def test_a_killed_run_is_picked_up_where_it_stopped(
+    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: set[str] = set()
+    monkeypatch.setattr("retrieval.staging.read_photo", lambda path, how: read.add(path.name) or read_photo(path, how))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    expected = contents(whole)
+    ranked = ranking(whole, photos / "coffee_001.jpg")
+    for moment in MOMENTS:
+        folder = tmp_path / moment / "c.cairn"
+        for _ in range(2 if moment in ("commit", "index 6") else 1):
+            process = context.Process(target=_index_until, args=(moment, folder, photos))
+            process.start()
+            process.join(120)
+            assert process.exitcode == -signal.SIGKILL, moment
+        read.clear()
+        report = index(folder, photos)
+        assert report.added + report.unchanged == 10, moment
+        if moment not in MOMENTS[:3]:  # no photo is looked at twice
+            assert read == {"b-damaged.jpg"}, moment
+        assert contents(folder) == expected, moment
+        assert ranking(folder, photos / "coffee_001.jpg") == ranked, moment
+        assert not (folder / "staging").exists(), moment
+        again = index(folder, photos)
+        assert (again.added, again.unchanged) == (0, 10), moment
+        if moment == "index 6":  # each killed run committed a batch of three photos and the damaged file
+            assert report.unchanged == 6
+        # A segment that was never committed stays as a folder that nothing refers to.
+        with Catalogue.open(folder) as catalogue:
+            orphans = catalogue.orphans(folder / "segments")
+        assert len(orphans) == {"segment": 1, "commit": 2}.get(moment, 0), moment
+
+
+@pytest.mark.slow
+def test_the_command_survives_kill_9_at_any_time(photos: Path, whole: Path, tmp_path: Path) -> None:
+    """A real run with two workers, killed after longer and longer, until it is through."""
+    command = [sys.executable, "-m", "cairn", "index", str(tmp_path / "c.cairn"), str(photos), "--workers", "2"]
+    reference = [*command[:4], str(tmp_path / "whole" / "c.cairn"), *command[5:]]
+    (tmp_path / "whole").mkdir()
+    subprocess.run(reference, cwd=ROOT, check=True, capture_output=True)
+    delay, code = 0.3, -9
+    while code == -signal.SIGKILL:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            process.wait(delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        code = process.wait()
+        delay += 0.4
+        time.sleep(0.1)
+    assert code == 0
+    assert contents(tmp_path / "c.cairn") == contents(tmp_path / "whole" / "c.cairn")
+
+
+def test_a_run_that_fails_is_picked_up(photos: Path, whole: Path, tmp_path: Path) -> None:
+    """An error halfway, such as a full disk: what is committed stays, the rest follows."""
+
+    def fail(step: str, done: int, _of: int) -> None:
+        if step == "index" and done == 6:
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        index(tmp_path / "c.cairn", photos, progress=fail)
+    assert index(tmp_path / "c.cairn", photos).unchanged == 3
+    assert contents(tmp_path / "c.cairn") == contents(whole)
+
+
+# Changes
+
+
+def test_a_touched_photo_is_unchanged_and_a_changed_one_is_indexed_again(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    options = CollectionOptions(words=40, image=ImageOptions(max_side=160))
+    for name in ("coffee", "chelsea", "rocket"):
+        photo(name).save(folder / f"{name}.png")
+    assert index(tmp_path / "c", folder, options).added == 3
+    os.utime(folder / "coffee.png", ns=(1, 1))
+    photo("astronaut").save(folder / "chelsea.png")
+    report = index(tmp_path / "c", folder, options)
+    assert (report.added, report.unchanged) == (1, 2)
+    assert ranking(tmp_path / "c", folder / "chelsea.png")[0][:2] == ("chelsea.png", pytest.approx(1))
+    assert len(ranking(tmp_path / "c", folder / "chelsea.png")) == 3
+
+    # A photo that can no longer be read stays as it was, and is listed.
+    (folder / "rocket.png").write_bytes(b"")
+    report = index(tmp_path / "c", folder, options)
+    assert (report.added, report.unchanged) == (0, 2)
+    assert [Path(entry["path"]).name for entry in report.failed] == ["rocket.png"]
+    photo("rocket").save(tmp_path / "rocket.png")
+    assert ranking(tmp_path / "c", tmp_path / "rocket.png")[0][0] == "rocket.png"
+    photo("rocket").save(folder / "rocket.png")
+    assert index(tmp_path / "c", folder, options).failed == []
+    assert len(ranking(tmp_path / "c", tmp_path / "rocket.png")) == 3
+
+
+def test_two_copies_of_a_photo_are_two_photos(tmp_path: Path) -> None:
+    """Their content has one place among the extracted features, in one batch and over two."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        photo("coffee").save(folder / f"{name}.png")
+    photo("chelsea").save(folder / "d.png")
+    for batch in (1, 3):
+        options = CollectionOptions(words=40, batch=batch, image=ImageOptions(max_side=160))
+        assert index(tmp_path / str(batch), folder, options).added == 4
+        found = ranking(tmp_path / str(batch), folder / "a.png")
+        assert [name for name, _, _ in found] == ["a.png", "b.png", "c.png", "d.png"]
+        assert len({score for _, score, _ in found[:3]}) == 1
+
+
+def test_photos_without_features_are_indexed_beside_others(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    photo("coffee").save(folder / "a.png")
+    Image.new("L", (320, 240), 127).save(folder / "grey.png")
+    Image.new("L", (1, 1), 127).save(folder / "one.png")
+    options = CollectionOptions(words=40, keep_descriptors=True, image=ImageOptions(max_side=160))
+    assert index(tmp_path / "c", folder, options).added == 3
+    for engine in ("tf-idf", "tf-idf-sp", "raw"):
+        found = ranking(tmp_path / "c", folder / "a.png", engine=engine)
+        assert {name for name, _, _ in found} == {"a.png", "grey.png", "one.png"}
+        assert found[0][0] == "a.png"
+
+
+# Vocabularies
+
+
+def test_a_vocabulary_is_taken_from_another_collection(
+    photos: Path, whole: Path, indexed: Indexed, tmp_path: Path, demo: DemoCollection
+) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    shutil.copy(indexed.photos / "page_003.jpg", folder)
+    with Collection.open(whole) as collection:
+        origin = collection.vocabulary
+    for number, source in enumerate((whole, whole / "vocabulary")):
+        target = tmp_path / f"{number}.cairn"
+        index(target, folder, vocabulary=source)
+        with Collection.open(target) as collection:
+            assert collection.vocabulary.fingerprint == origin.fingerprint
+            assert collection.vocabulary.trained_on == "10 photos of c.cairn"
+            assert collection.vocabulary.words == origin.words
+    assert index(target, folder, vocabulary=whole).unchanged == 1  # the same once more does no harm
+
+    with pytest.raises(CairnError, match="another vocabulary"):
+        index(target, folder, vocabulary=indexed.folder)
+    sift = CollectionOptions(descriptor="sift", image=SMALL.image)
+    with pytest.raises(CairnError, match="another descriptor"):
+        index(tmp_path / "sift.cairn", folder, sift, vocabulary=whole)
+    with pytest.raises(CairnError):
+        index(tmp_path / "none.cairn", folder, vocabulary=tmp_path / "nowhere")
+
+
+def test_segments_of_another_vocabulary_are_refused(whole: Path, indexed: Indexed, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed.cairn"
+    shutil.copytree(whole, folder)
+    shutil.rmtree(folder / "vocabulary")
+    shutil.copytree(indexed.folder / "vocabulary", folder / "vocabulary")
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match="another vocabulary"):
+        _ = collection.index
+
+
+def test_progress_is_told_to_the_end(photos: Path, tmp_path: Path) -> None:
+    told: dict[str, list[tuple[int, int]]] = {}
+
+    def tell(step: str, done: int, of: int) -> None:
+        told.setdefault(step, []).append((done, of))
+
+    report = index(tmp_path / "c.cairn", photos, progress=tell)
+    assert list(told) == ["look", "extract", "vocabulary", "index"]
+    for step, steps in told.items():
+        done = [count for count, _ in steps]
+        assert done == sorted(done), step
+        assert steps[-1][0] == steps[-1][1], step
+        assert len({of for _, of in steps}) == 1, step
+    assert told["index"][-1] == (11, 11)
+    assert sum(report.seconds.values()) - report.seconds["total"] <= report.seconds["total"] + 1e-6
+    assert all(value >= 0 for value in report.seconds.values())
+
+
+def test_batches_change_nothing_and_a_sample_makes_the_vocabulary(photos: Path, whole: Path, tmp_path: Path) -> None:
+    options = CollectionOptions(words=150, iterations=4, batch=1, image=SMALL.image)
+    index(tmp_path / "one" / "c.cairn", photos, options)
+    query = photos / "coffee_001.jpg"
+    assert ranking(tmp_path / "one" / "c.cairn", query) == ranking(whole, query)
+
+    sampled = CollectionOptions(words=50, sample=3, image=SMALL.image)
+    assert index(tmp_path / "s.cairn", photos, sampled).added == 10
+    with Collection.open(tmp_path / "s.cairn") as collection:
+        count = int(collection.vocabulary.trained_on.split()[0])
+        assert 1 <= count <= 3

@@ -1,0 +1,88 @@
+"""Options on disk: what is written is read, and what is damaged is refused in one sentence."""
+
+import dataclasses
+import inspect
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.errors import CairnError
+from retrieval.affine import AdaptationOptions
+from retrieval.features import FeatureOptions
+from retrieval.image import ImageOptions
+from retrieval.options import CollectionOptions, read_options, write_options
+from retrieval.regions import RegionOptions
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+collections = st.builds(
+    CollectionOptions,
+    descriptor=st.text(),
+    words=st.integers(0, 2**40),
+    seed=st.integers(0, 2**60),
+    keep_descriptors=st.booleans(),
+    image=st.builds(ImageOptions, max_side=st.integers(0, 10**6), max_pixels=st.integers(1, 10**12)),
+    features=st.builds(
+        FeatureOptions,
+        st.builds(
+            RegionOptions,
+            threshold=st.none() | numbers,
+            edge_ratio=numbers,
+            adaptation=st.builds(AdaptationOptions, window=numbers, keep_unconverged=st.booleans()),
+        ),
+        measurement_scale=st.none() | numbers,
+        upright=st.booleans(),
+    ),
+)
+
+
+@given(options=collections)
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, options: CollectionOptions) -> None:
+    path = tmp_path_factory.getbasetemp() / "written.toml"
+    write_options(path, options)
+    assert read_options(path) == options
+    assert [file.name for file in path.parent.glob("written*")] == ["written.toml"]
+
+
+def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+    path = tmp_path / "collection.toml"
+    path.write_text("format = 1\nwords = 7\n[features]\nmeasurement_scale = 3\n")
+    expected = CollectionOptions(words=7, features=FeatureOptions(measurement_scale=3))
+    assert read_options(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"format": 2}, "update Cairn"),
+        ({"format": None}, "format"),
+        ({"words": 1.5}, "words"),
+        ({"words": True}, "words"),
+        ({"words": "7"}, "words"),
+        ({"descriptor": 7}, "descriptor"),
+        ({"keep_descriptors": 1}, "keep_descriptors"),
+        ({"image": 3}, "image"),
+        ({"image": {"max_side": "wide"}}, "max_side"),
+        ({"image": {"max_side": -1}}, "longest side"),
+        ({"features": {"measurement_scale": "big"}}, "measurement_scale"),
+        ({"features": {"regions": {"adaptation": {"windows": 2.0}}}}, "windows"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, change: dict, told: str) -> None:
+    path = tmp_path / "collection.toml"
+    table = {"format": 1, "words": 5} | change
+    path.write_text(tomli_w.dumps({key: value for key, value in table.items() if value is not None}))
+    with pytest.raises(CairnError, match=told):
+        read_options(path)
+
+
+def test_every_field_is_explained() -> None:
+    """A comment a field: the dataclass is what the user reads."""
+    for kind in (CollectionOptions, ImageOptions, FeatureOptions, RegionOptions, AdaptationOptions):
+        lines = inspect.getsource(kind).splitlines()
+        for item in dataclasses.fields(kind):
+            (line,) = [line for line in lines if line.strip().startswith(f"{item.name}:")]
+            assert "  # " in line, (kind.__name__, item.name)
