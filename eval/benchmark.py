@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,9 +159,11 @@ def run_queries(
     engine = Engine(collection, options)
     rows = collection.catalogue.images()
     stems = {row.number: Path(row.path).stem for row in rows}
-    if len(set(stems.values())) < len(stems):
+    twice = [stem for stem, count in Counter(stems.values()).items() if count > 1]
+    if twice:
         raise CairnError(
-            "Two photos have the same name but for folder or ending, so the ground truth cannot tell them apart."
+            f"{len(twice)} names of photos, such as {twice[0]!r}, come twice but for folder or ending, so the ground "
+            "truth cannot tell them apart: keep one photo of each."
         )
     paths = {Path(row.path).stem: Path(row.path) for row in rows}
     if folder is not None:
