@@ -1,0 +1,150 @@
+"""A benchmark run: its score is that of the rankings it got, and it says what it could not measure."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from eval.benchmark import run_benchmark, run_queries
+from eval.oxford import Query, read_ground_truth
+from index.errors import CairnError
+from retrieval.answers import search_photo
+from retrieval.collection import Collection
+from retrieval.engine import Engine, SearchOptions
+from retrieval.image import ImageOptions
+from retrieval.options import CollectionOptions
+from tests.conftest import Indexed, Ran
+
+UPRIGHT = SearchOptions(turns=1)
+SMALL = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240))
+
+
+def area(ranking: list[str], query: Query) -> float:
+    """Area under precision over recall, by trapezoids of its points, junk taken out first."""
+    clean = [name for name in ranking if name not in query.junk]
+    points = [(0.0, 1.0)]
+    found = 0
+    for place, name in enumerate(clean, start=1):
+        found += name in query.positives
+        points.append((found / len(query.positives), found / place))
+    recall, precision = np.array(points).T
+    return float(np.trapezoid(precision, recall))
+
+
+def write_truth(folder: Path, name: str, line: str, **lists: list[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}_query.txt").write_text(line)
+    for kind in ("good", "ok", "junk"):
+        (folder / f"{name}_{kind}.txt").write_text("\n".join(lists.get(kind, [])))
+
+
+@pytest.mark.parametrize("engine", ["tf-idf", "tf-idf-sp"])
+def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> None:
+    options = SearchOptions(engine=engine, turns=1)
+    queries = read_ground_truth(indexed.gt)
+    assert len(queries) == 8
+    with Collection.open(indexed.folder) as collection:
+        scores, missing = run_queries(collection, queries, None, options)
+        assert missing == []
+        stems = {row.number: Path(row.path).stem for row in collection.catalogue.images()}
+        search = Engine(collection, options)
+        for query, score in zip(queries, scores, strict=True):
+            found = search_photo(search, indexed.photos / f"{query.stem}.jpg", query.box)
+            assert score.name == query.name
+            ranking = [stems[hit.number] for hit in found.answer.hits]
+            assert set(ranking) == set(stems.values())
+            assert score.ap == pytest.approx(area(ranking, query), abs=1e-12)
+    assert np.mean([score.ap for score in scores]) > {"tf-idf": 0.6, "tf-idf-sp": 0.95}[engine]
+
+
+def test_a_run_measures_photos_that_are_not_indexed_yet(indexed: Indexed, tmp_path: Path) -> None:
+    """Queries outside the photos, photos of the ground truth that are not there, and one that cannot be read."""
+    images, queries = tmp_path / "images", tmp_path / "queries"
+    images.mkdir()
+    queries.mkdir()
+    for path in indexed.photos.glob("*.jpg"):
+        shutil.copy(path, queries if path.stem == "coffee_001" else images)
+    (images / "broken.jpg").write_bytes(b"no photo")
+    gt = tmp_path / "gt"
+    box = " ".join(map(str, indexed.boxes["coffee_001"]))
+    write_truth(gt, "coffee_1", f"coffee_001 {box}", good=["coffee_002", "lost"], ok=["coffee_003"], junk=["gone"])
+    write_truth(gt, "nothing", "page_001 0 0 9 9", junk=["page_002"])  # has no positives: leaves the mean
+
+    told: list[str] = []
+    report = run_benchmark(
+        [images], gt, queries=queries, options=SMALL, search=UPRIGHT, progress=lambda step, *_: told.append(step)
+    )
+    # Both positives that are there come first; the third is never found.
+    assert [score.name for score in report.scores] == ["coffee_1"]
+    assert report.mean == pytest.approx(2 / 3)
+    assert report.missing == ["gone", "lost"]
+    assert [Path(entry["path"]).name for entry in report.failed] == ["broken.jpg"]
+    assert report.images == 15
+    assert (report.engine, report.expand, report.descriptor) == ("tf-idf-sp", "none", "rootsift")
+    assert report.words == 150
+    assert report.trained_on.startswith("15 photos")
+    assert set(told) == {"look", "extract", "vocabulary", "index", "queries"}
+    given = json.loads(json.dumps(report.as_json(), allow_nan=False))
+    assert given["mAP"] == pytest.approx(2 / 3, abs=1e-6)
+    assert given["missing"] == report.missing and given["failed"] == report.failed
+    assert given["vocabulary"]["trained_on"] == report.trained_on
+
+    with pytest.raises(CairnError, match="coffee_001"):
+        run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
+    write_truth(gt, "coffee_1", f"coffee_001 {box}", junk=["coffee_002"])
+    with pytest.raises(CairnError, match="positive"):
+        run_benchmark([images], gt, queries=queries, options=SMALL)
+
+
+def test_a_kept_collection_is_used_again_and_a_vocabulary_is_taken(indexed: Indexed, tmp_path: Path) -> None:
+    images, gt = tmp_path / "images", tmp_path / "gt"
+    images.mkdir()
+    for stem in ("coffee_001", "coffee_002", "page_001"):
+        shutil.copy(indexed.photos / f"{stem}.jpg", images)
+    write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"], junk=["coffee_001"])
+    kept = tmp_path / "kept.cairn"
+    reports = [
+        run_benchmark([images], gt, options=CollectionOptions(), search=UPRIGHT, vocabulary=source, collection=kept)
+        for source in (indexed.folder, None)
+    ]
+    with Collection.open(indexed.folder) as origin, Collection.open(kept) as collection:
+        assert collection.vocabulary.fingerprint == origin.vocabulary.fingerprint
+        assert collection.catalogue.counts()["indexed"] == 3
+    for report in reports:
+        assert report.trained_on == "16 photos of demo.cairn"
+        assert report.mean == 1
+
+
+def test_two_photos_of_one_stem_are_no_benchmark(indexed: Indexed, tmp_path: Path) -> None:
+    """The ground truth could mean either, so no score would be right."""
+    images, gt = tmp_path / "images", tmp_path / "gt"
+    images.mkdir()
+    shutil.copy(indexed.photos / "coffee_001.jpg", images / "coffee_001.jpg")
+    with Image.open(indexed.photos / "page_001.jpg") as photo:
+        photo.save(images / "coffee_001.png")
+    write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"])
+    with pytest.raises(CairnError, match="coffee_001"):
+        run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
+
+
+def test_a_published_set_is_measured_from_its_folder(
+    indexed: Indexed, tmp_path: Path, cairn: Callable[..., Ran]
+) -> None:
+    """Oxford5K's query files name their photo with a prefix that its file has not."""
+    root = tmp_path / "oxford"
+    (root / "oxbuild_images").mkdir(parents=True)
+    for stem in ("coffee_001", "coffee_002", "page_001"):
+        shutil.copy(indexed.photos / f"{stem}.jpg", root / "oxbuild_images")
+    gt = root / "gt_files_170407"
+    write_truth(gt, "coffee_1", "oxc1_coffee_001 100 100 500 400", good=["coffee_001", "coffee_002"])
+    command: list[Any] = ["--root", root, "--max-side", 240, "--words", 100, "--workers", 1, "--json"]
+    for name in ("oxford5k", "paris6k"):
+        report = cairn("evaluate", name, *command).json
+        assert report["mAP"] == 1
+        assert [query["name"] for query in report["queries"]] == ["coffee_1"]
+        assert report["missing"] == []
