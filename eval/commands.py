@@ -13,6 +13,7 @@ from retrieval.commands import (
     MaxSide,
     MeasurementScale,
     Search,
+    Seed,
     Turns,
     Upright,
     Words,
@@ -23,7 +24,6 @@ from retrieval.console import Json, Quiet, print_json, progress_bars, say
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 VocabularyFrom = Annotated[
     Path | None, typer.Option(help="Take the vocabulary of this collection instead of making one from the photos.")
 ]

@@ -21,6 +21,8 @@ CatalogueAddress = Annotated[
 ]
 Words = Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)]
 Descriptor = Annotated[str, typer.Option(help="Descriptor: sift or rootsift.")]
+# As large as every search back-end takes.
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=2**31 - 1)]
 Search = Annotated[str, typer.Option(help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.")]
 EngineName = Annotated[
     str, typer.Option(help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).")
@@ -41,7 +43,7 @@ def index(
     ] = None,
     max_side: MaxSide = 1024,
     workers: Workers = 0,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    seed: Seed = 0,
     detector: Detector = "dog-affine",
     measurement_scale: MeasurementScale = None,
     upright: Upright = True,

@@ -10,8 +10,8 @@ import typer
 
 from index.errors import CairnError
 
-DONE, FAILED, WRONG = 0, 1, 2
-"""Exit codes: done; done but something asked for failed; the request was wrong."""
+DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
+"""Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C."""
 
 
 def run(app: Callable[..., Any]) -> None:
@@ -20,9 +20,10 @@ def run(app: Callable[..., Any]) -> None:
         app()
     except CairnError as error:
         _refuse(str(error))
-    except KeyboardInterrupt:
-        print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == STOPPED:  # Typer makes this of a KeyboardInterrupt
+            print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
+        raise
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:  # a full disk, a folder that may not be written
