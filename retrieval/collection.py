@@ -1,5 +1,7 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +20,12 @@ OPTIONS = "collection.toml"
 VOCABULARY = "vocabulary"
 SEGMENTS = "segments"
 STAGING = "staging"
+LOCK = "collection.lock"
 # What may be there before the options are: a run was stopped while it made the collection.
-_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, Path(OPTIONS).with_suffix(".writing").name)
+_FIRST = (
+    *(FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"),
+    *(SEGMENTS, LOCK, Path(OPTIONS).with_suffix(".writing").name),
+)
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,11 @@ class Collection:
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
         Extractor(find_descriptor(options.descriptor), options.features)
         search_backend(options.search)
-        opened = Catalogue.open(_where(folder, catalogue), create=True)
+        where = _where(folder, catalogue)
         (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
-        write_options(folder / OPTIONS, options)
+        with _locked(folder):
+            opened = Catalogue.open(where, create=True)
+            write_options(folder / OPTIONS, options)
         return Collection(folder, options, opened)
 
     def __enter__(self) -> "Collection":
@@ -84,6 +92,10 @@ class Collection:
 
     def __exit__(self, *_: object) -> None:
         self.catalogue.close()
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other processes from adding to the collection; CairnError where one is at it."""
+        return _locked(self.folder)
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -128,6 +140,24 @@ class Collection:
     def index(self) -> InvertedIndex:
         """Postings of all segments, without what was removed."""
         return InvertedIndex(self.segments, self.vocabulary.words, self.catalogue.removed(), options=ScoringOptions())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / LOCK).open("w") as file:
+        try:
+            # The system lets go of it when the process ends, however it ends.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CairnError(f"Another cairn index is at work on {folder}: wait until it has ended.") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def _where(folder: Path, catalogue: str | None) -> Path | str:

@@ -95,12 +95,12 @@ def index_photos(
     Raises
     ------
     CairnError
-        A path does not exist, the vocabulary does not fit, or no photo of the sample has any feature to make one
-        from.
+        Another process is adding to the collection, a path does not exist, the vocabulary does not fit, or no photo of
+        the sample has any feature to make one from.
     """
     report = IndexReport()
     tell = progress or (lambda step, done, of: None)
-    with report.timed("total"):
+    with report.timed("total"), collection.locked():
         if vocabulary is not None:
             _adopt_vocabulary(collection, vocabulary)
         with report.timed("extract"):

@@ -402,7 +402,9 @@ def test_a_wrong_index_is_one_sentence_and_leaves_nothing_behind(
     assert "another vocabulary" in cairn(*good, "--vocabulary", indexed.folder).refused()
 
 
-@pytest.mark.parametrize("arguments", [("--seed", -1), ("--words", -1), ("--workers", -1), ("--words", "x"), ("-x",)])
+@pytest.mark.parametrize(
+    "arguments", [("--seed", -1), ("--seed", 2**31), ("--words", -1), ("--workers", -1), ("--words", "x"), ("-x",)]
+)
 def test_what_the_command_line_itself_refuses_has_code_2_as_well(
     cairn: Cairn, tmp_path: Path, arguments: tuple[object, ...]
 ) -> None:
@@ -519,6 +521,18 @@ def test_the_help_of_a_command_loads_nothing_slow(command: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "quick\n")
     assert "--" in done.stdout
+
+
+def test_who_stops_a_run_learns_how_to_go_on(tmp_path: Path, indexed: Indexed) -> None:
+    code = (
+        "import os, signal, sys, cairn, retrieval.indexing\n"
+        "retrieval.indexing.stage_all = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"sys.argv = ['cairn', 'index', {str(tmp_path / 'c')!r}, {str(indexed.photos)!r}, '--json']\n"
+        "cairn.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip() == "cairn: stopped; run the same command again to go on."
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, indexed: Indexed) -> None:

@@ -201,6 +201,22 @@ def test_the_command_survives_kill_9_at_any_time(photos: Path, whole: Path, tmp_
     assert contents(tmp_path / "c.cairn") == contents(tmp_path / "whole" / "c.cairn")
 
 
+def test_two_runs_at_once_do_not_disturb_each_other(photos: Path, whole: Path, tmp_path: Path) -> None:
+    refused = []
+
+    def start_another(step: str, done: int, _of: int) -> None:
+        if (step, done) in (("extract", 2), ("index", 6)):
+            for options in (SMALL, CollectionOptions(descriptor="sift")):
+                with pytest.raises(CairnError, match="Another cairn index"):
+                    index(tmp_path / "c.cairn", photos, options)
+                refused.append(step)
+
+    index(tmp_path / "c.cairn", photos, progress=start_another)
+    assert refused == ["extract", "extract", "index", "index"]
+    assert contents(tmp_path / "c.cairn") == contents(whole)
+    assert index(tmp_path / "c.cairn", photos).unchanged == 10
+
+
 def test_a_run_that_fails_is_picked_up(photos: Path, whole: Path, tmp_path: Path) -> None:
     """An error halfway, such as a full disk: what is committed stays, the rest follows."""
 
