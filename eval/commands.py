@@ -108,7 +108,7 @@ def _dataset_command(name: str, title: str) -> None:
         vocabulary: VocabularyFrom = None,
         engine: EngineName = "tf-idf-sp",
         expand: Expand = "none",
-        turns: Turns = 1,
+        turns: Turns = 8,
         seed: Seed = 0,
         detector: Detector = "dog-affine",
         measurement_scale: MeasurementScale = None,

@@ -1,7 +1,6 @@
 """The search engine: tf-idf ranking, spatial verification, query expansion."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,11 +9,11 @@ from index.errors import CairnError
 from index.inverted import Scores, rank
 from retrieval.collection import Collection
 from retrieval.encoding import decode_geometry
-from retrieval.expansion import ExpandedQuery, ExpansionOptions, average_query, back_project
+from retrieval.expansion import ExpansionOptions, average_words, back_project
 from retrieval.matching import match_descriptors
-from retrieval.query import Query
+from retrieval.query import Query, View
 from retrieval.threads import one_thread
-from retrieval.verification import NOTHING, Frames, QueryWords, Verification, VerificationOptions, verify
+from retrieval.verification import NOTHING, Verification, VerificationOptions, verify
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")
@@ -29,6 +28,7 @@ class SearchOptions:
     turns: int = 8  # turns at which the query is tried
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
+    second_view: float = 0.9  # upright and a turn are both verified where their weighted scores are so near
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 
@@ -37,6 +37,8 @@ class SearchOptions:
             raise CairnError(f"There is no engine {self.engine!r}; choose one of {', '.join(ENGINES)}.")
         if self.expand not in EXPANSIONS:
             raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")
+        if self.engine == "raw" and self.expand != "none":
+            raise CairnError("Expansion works on visual words: choose the engine tf-idf or tf-idf-sp with it.")
         if self.turns < 1:
             raise CairnError(f"A query is tried at one turn at least, not at {self.turns}.")
 
@@ -92,57 +94,72 @@ class Engine:
     def _search(self, query: Query) -> Answer:
         start = time.perf_counter()
         table = np.stack([self.index.score(view.words).scores for view in query.views])
-        hits = self._rank(table, self.options.turned)
+        hits = self._rank(table)
         searched = time.perf_counter()
-        engine = self.options.engine
-        if engine == "raw":
-            hits = self._verify_best(hits, hits, lambda hit: self._verify_raw(query, hit))
-        elif engine == "tf-idf-sp" or self.options.expand != "none":
-            verified = self._verify_best(self._candidates(table), hits, lambda hit: self._verify_words(query, hit))
-            hits = self._expand(query, table, verified) if self.options.expand != "none" else verified
+        if self.options.engine == "raw":
+            found = {hit.number: replace(hit, verification=self._verify_raw(query, hit)) for hit in hits}
+            hits = _verified_first(hits, found)
+        elif self.options.engine == "tf-idf-sp" or self.options.expand != "none":
+            found = self._verify(query, table, {})
+            if self.options.expand == "average":
+                table = self._expand(query, table, _verified_first(hits, found))
+                hits = self._rank(table)
+                if self.options.engine == "tf-idf-sp":
+                    found = self._verify(query, table, found)
+            if self.options.engine == "tf-idf-sp":
+                hits = _verified_first(hits, found)
         done = time.perf_counter()
         return Answer(hits, {"search": searched - start, "verify": done - searched})
 
-    def _candidates(self, table: np.ndarray) -> list[Hit]:
-        """Choose the photos to be verified, each with the view that suits it best."""
-        return self._rank(table, self.options.turned_candidate, self.options.verification.depth)
-
-    def _rank(self, table: np.ndarray, turned: float, top: int | None = None) -> list[Hit]:
+    def _rank(self, table: np.ndarray) -> list[Hit]:
         """Rank images by their best score over the views, given as rows of a table (V, N).
 
-        Among eight scores of an unrelated photo the best is higher than a single one is: scores of turned views are
+        The best of several scores of an unrelated photo is higher than a single one: scores of turned views are
         multiplied by a weight, so that the many upright photos do not pay for the few that are turned.
         """
-        weighted = table.copy()
-        weighted[1:] *= turned
+        weighted = _weigh(table, self.options.turned)
         views = weighted.argmax(axis=0)
-        best = weighted[views, np.arange(table.shape[1])]
-        view_of = dict(zip(self.index.image_numbers.tolist(), views.tolist(), strict=True))
-        ranked = rank(Scores(self.index.image_numbers, best), top)
+        numbers = self.index.image_numbers
+        view_of = dict(zip(numbers.tolist(), views.tolist(), strict=True))
+        ranked = rank(Scores(numbers, weighted[views, np.arange(len(numbers))]))
         return [
             Hit(number, score, view_of[number])
             for number, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True)
         ]
 
-    @staticmethod
-    def _verify_best(candidates: list[Hit], hits: list[Hit], check: Callable[[Hit], Verification]) -> list[Hit]:
-        """Verify candidates; the verified come first, by inliers, then all other hits in the order they had."""
-        found = {hit.number: replace(hit, verification=check(hit)) for hit in candidates}
-        merged = [found[hit.number] if found.get(hit.number, hit).verification.inliers else hit for hit in hits]
-        # Sorting is stable: equal inliers keep the order of the scores.
-        return sorted(merged, key=lambda hit: -hit.verification.inliers)
+    def _verify(self, query: Query, table: np.ndarray, known: dict[int, Hit]) -> dict[int, Hit]:
+        """Verify the photos of the best scores; give those that pass, and those known to pass, by their numbers.
 
-    def _verify_words(self, query: Query, hit: Hit) -> Verification:
-        view = query.views[hit.view]
-        return self._verify_matches(view.lookup, view.frames, hit.number)
+        Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good.
+        """
+        weighted = _weigh(table, self.options.turned_candidate)
+        numbers = self.index.image_numbers
+        order = np.argsort(-weighted, axis=0, kind="stable")
+        columns = np.arange(len(numbers))
+        best, second = weighted[order[0], columns], weighted[order[min(1, len(order) - 1)], columns]
+        depth = self.options.verification.depth
+        chosen = np.searchsorted(numbers, rank(Scores(numbers, best), depth).image_numbers)
+        found = dict(known)
+        for column in chosen.tolist():
+            number = int(numbers[column])
+            if number in known:
+                continue
+            # Neighbouring turns find the same: only upright beside a turn is worth a second look.
+            near = len(order) > 1 and second[column] >= self.options.second_view * best[column]
+            near = near and 0 in order[:2, column]
+            for view in order[: 2 if near else 1, column].tolist():
+                verification = self._verify_view(query.views[view], number)
+                if verification.inliers > (found[number].verification.inliers if number in found else 0):
+                    found[number] = Hit(number, 0.0, view, verification)
+        return found
 
-    def _verify_matches(self, words: QueryWords, frames: Frames, number: int) -> Verification:
+    def _verify_view(self, view: View, number: int) -> Verification:
         options = self.options.verification
         image = self.index.features(number)
-        pairs = words.match(image.words, options.max_matches)
+        pairs = view.lookup.match(image.words, options.max_matches)
         if len(pairs) < options.min_inliers:
             return NOTHING
-        return verify(frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1]), pairs, options)
+        return verify(view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1]), pairs, options)
 
     def _verify_raw(self, query: Query, hit: Hit) -> Verification:
         view = query.views[hit.view]
@@ -151,33 +168,40 @@ class Engine:
         frames = decode_geometry(image.columns, pairs[:, 1])
         return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification)
 
-    def _expand(self, query: Query, table: np.ndarray, hits: list[Hit]) -> list[Hit]:
-        """Search again with the average of the query and its best verified photos, and verify again."""
+    def _expand(self, query: Query, table: np.ndarray, hits: list[Hit]) -> np.ndarray:
+        """Score again with the average of the query and its best verified photos; give the new table (V, N)."""
         options = self.options.expansion
         sure = [hit for hit in hits if hit.verification.inliers >= options.min_inliers]
         if not sure:
-            return hits
+            return table
         # Photos that were found at one turn are averaged; the best hit says at which.
         view = sure[0].view
         sure = [hit for hit in sure if hit.view == view][: options.photos]
         region = _region(query)
         added = [back_project(self.index.features(hit.number), hit.verification, region) for hit in sure]
-        expanded = average_query(query.views[view].words, query.views[view].frames, added)
+        words, weights = average_words(query.views[view].words, added)
         table = table.copy()
-        table[view] = self.index.score(expanded.words, expanded.weights).scores
-        again = self._rank(table, self.options.turned)
-        if self.options.engine == "tf-idf":
-            return again
-        return self._verify_best(
-            self._candidates(table), again, lambda hit: self._verify_expanded(query, expanded, view, hit)
-        )
+        table[view] = self.index.score(words, weights).scores
+        return table
 
-    def _verify_expanded(self, query: Query, expanded: ExpandedQuery, view: int, hit: Hit) -> Verification:
-        """Verify with the query's own features; where they do not suffice, with all of the expanded query's."""
-        own = self._verify_words(query, hit)
-        if own.inliers or hit.view != view:
-            return own
-        return self._verify_matches(expanded.lookup, expanded.frames, hit.number)
+
+def _weigh(table: np.ndarray, turned: float) -> np.ndarray:
+    """Multiply the scores of all views but the upright one, the first row, by a weight."""
+    weighted = table.copy()
+    weighted[1:] *= turned
+    return weighted
+
+
+def _verified_first(hits: list[Hit], found: dict[int, Hit]) -> list[Hit]:
+    """Move verified hits to the front, by inliers; the others stay in their order, and none is dropped."""
+    merged = [
+        replace(hit, view=found[hit.number].view, verification=found[hit.number].verification)
+        if hit.number in found
+        else hit
+        for hit in hits
+    ]
+    # Sorting is stable: equal inliers keep the order of the scores.
+    return sorted(merged, key=lambda hit: -hit.verification.inliers)
 
 
 def _region(query: Query) -> np.ndarray:

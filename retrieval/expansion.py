@@ -1,13 +1,12 @@
 """Query expansion: what verified photos add to a query (Chum et al., *Total Recall*, ICCV 2007)."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from index.segment import ImageFeatures
 from retrieval.encoding import decode_geometry
-from retrieval.verification import Frames, QueryWords, Verification
+from retrieval.verification import Verification
 
 
 @dataclass(frozen=True)
@@ -18,22 +17,8 @@ class ExpansionOptions:
     min_inliers: int = 12  # a photo with fewer adds nothing: a wrong one would lead the search astray
 
 
-@dataclass(frozen=True)
-class ExpandedQuery:
-    """The features of a query and of the photos verified with it, all in the query's frame."""
-
-    words: np.ndarray  # (N,) int32
-    weights: np.ndarray  # (N,) float32, one over the number of photos averaged
-    frames: Frames
-
-    @cached_property
-    def lookup(self) -> QueryWords:
-        """The words, ready to be looked up."""
-        return QueryWords(self.words)
-
-
-def back_project(image: ImageFeatures, verification: Verification, region: np.ndarray) -> tuple[np.ndarray, Frames]:
-    """Map the features of a verified photo into the query, and keep those that fall into its region.
+def back_project(image: ImageFeatures, verification: Verification, region: np.ndarray) -> np.ndarray:
+    """Map the features of a verified photo into the query, and keep the words of those that fall into its region.
 
     Parameters
     ----------
@@ -46,28 +31,36 @@ def back_project(image: ImageFeatures, verification: Verification, region: np.nd
 
     Returns
     -------
-    words : ndarray, shape (M,), int32
-    frames : Frames
-        In units of the query's longer side.
+    ndarray, shape (M,), int32
+        Words; none where nothing is verified.
     """
-    assert verification.transform is not None
-    frames = decode_geometry(image.columns, np.arange(len(image.words)))
+    if verification.transform is None:
+        return np.zeros(0, np.int32)
+    centres = decode_geometry(image.columns, np.arange(len(image.words))).centres
     inverse = np.linalg.inv(verification.transform[:, :2])
-    centres = (frames.centres - verification.transform[:, 2]) @ inverse.T
-    inside = ((centres >= region[:2]) & (centres <= region[2:])).all(axis=1)
-    linear = (inverse @ frames.linear[inside]).astype(np.float32)
-    return image.words[inside].astype(np.int32), Frames(centres[inside].astype(np.float32), linear)
+    there = (centres - verification.transform[:, 2]) @ inverse.T
+    inside = ((there >= region[:2]) & (there <= region[2:])).all(axis=1)
+    return image.words[inside].astype(np.int32)
 
 
-def average_query(words: np.ndarray, frames: Frames, added: list[tuple[np.ndarray, Frames]]) -> ExpandedQuery:
-    """Average the word counts of a query and of the back-projected photos."""
-    parts = [(words, frames), *added]
-    all_words = np.concatenate([part for part, _ in parts]).astype(np.int32)
-    return ExpandedQuery(
-        all_words,
-        np.full(len(all_words), 1 / len(parts), np.float32),
-        Frames(
-            np.concatenate([part.centres for _, part in parts]),
-            np.concatenate([part.linear for _, part in parts]),
-        ),
-    )
+def average_words(words: np.ndarray, added: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Average the word counts of a query and of the photos that were back-projected into it.
+
+    A photo that shows the query's region in more detail than the query does counts for as much, not for more.
+
+    Parameters
+    ----------
+    words : ndarray, shape (N,), int
+        Words of the query.
+    added : list of ndarray, shape (M_i,), int
+        Words of each photo.
+
+    Returns
+    -------
+    words : ndarray, shape (N + ΣM_i,), int32
+    weights : ndarray, shape (N + ΣM_i,), float32
+        To be given to `InvertedIndex.score`.
+    """
+    parts = [words, *added]
+    weights = [np.full(len(part), min(1.0, len(words) / max(len(part), 1)) / len(parts)) for part in parts]
+    return np.concatenate(parts).astype(np.int32), np.concatenate(weights).astype(np.float32)

@@ -55,8 +55,6 @@ def _projective(hit: Hit, query: Query, image: ImageFeatures) -> np.ndarray | No
     """Homography (3, 3) that most inliers agree on, in units of the longer sides."""
     frames = query.views[hit.view].frames
     matches = hit.verification.matches
-    # Of an expanded query, some matches are of features that other photos lent it.
-    matches = matches[matches[:, 0] < len(frames.centres)]
     if len(matches) < FEWEST:
         return None
     source = frames.centres[matches[:, 0]].astype(np.float64)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -105,6 +106,9 @@ def index_photos(
             _adopt_vocabulary(collection, vocabulary)
         with report.timed("extract"):
             files = _find_new(collection, paths, report, tell)
+        # A run that was killed between a segment and its row leaves the segment: nobody else is writing one now.
+        for orphan in collection.catalogue.orphans(collection.folder / SEGMENTS):
+            shutil.rmtree(orphan, ignore_errors=True)
         staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
         if files and not collection.has_vocabulary:
             with report.timed("vocabulary"):

@@ -159,8 +159,6 @@ def _draw_inliers(
     options: PictureOptions,
 ) -> None:
     matches = hit.verification.matches
-    # Of an expanded query, some matches are of features that other photos lent it: they have no place in this one.
-    matches = matches[matches[:, 0] < len(query.ellipses)]
     matches = matches[np.linspace(0, len(matches) - 1, min(len(matches), options.lines)).astype(int)]
     side = max(row.width or 1, row.height or 1)
     frames = decode_geometry(index.features(hit.number).columns, matches[:, 1])

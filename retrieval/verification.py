@@ -22,6 +22,7 @@ class VerificationOptions:
     threshold: float = 0.025  # largest symmetric transfer error, as a part of the photos' longer sides
     scale_ratio: float = 2.0  # largest ratio between a match's scale change and the hypothesis's
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
+    max_stretch: float = 4.0  # largest ratio of a map's scales: a plane seen at 75 degrees
     min_inliers: int = 4  # fewest matches that verify
     false_alarms: float = 1e-6  # largest expected number of as good hypotheses among as many chance matches
     refined: int = 2  # hypotheses that are refined
@@ -168,7 +169,11 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
             best, best_map, best_error = chosen, transform, error
     if best_map is None or len(best) < options.min_inliers:
         return NOTHING
-    if _false_alarms(len(best), features, expected) > options.false_alarms:
+    stretch = np.linalg.svd(best_map[:, :2], compute_uv=False)
+    if stretch[0] > options.max_stretch * stretch[1]:
+        return NOTHING
+    apart = min(_places(points[:, best], options.threshold) for points in (source.T, target.T))
+    if _false_alarms(apart, features, expected) > options.false_alarms:
         return NOTHING
     return Verification(pairs[best], best_map)
 
@@ -334,6 +339,15 @@ def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     goal = target.mean(axis=0, dtype=np.float64)
     linear = np.linalg.solve(spread, centred.T @ (target - goal)).T
     return np.column_stack([linear, goal - linear @ middle])
+
+
+def _places(points: np.ndarray, threshold: float) -> int:
+    """Number of cells of half the threshold that points (2, K) lie in.
+
+    Regions of several scales at one place agree with a map together: they are no witnesses of their own.
+    """
+    cells = np.floor(points * (2 / threshold)).astype(np.int64)
+    return len(set(zip(*cells.tolist(), strict=True)))
 
 
 def _false_alarms(inliers: float, features: int, expected: float) -> float:

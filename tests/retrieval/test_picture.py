@@ -121,16 +121,6 @@ def test_each_match_stands_beside_its_own_query(
     assert np.median(abs(small - tile(picture, 1)[0])) < 6
 
 
-def test_features_that_other_photos_lent_are_left_out(
-    collection: Collection, query: Query, found: list, tmp_path: Path
-) -> None:
-    """A photo that only an expanded query verifies has matches that the query's photo knows nothing of."""
-    _, hit, row = found[1]
-    lent = replace(hit.verification, matches=np.add(hit.verification.matches, [len(query.ellipses), 0]))
-    picture = drawn(tmp_path / "lent.png", collection.index, [(query, replace(hit, verification=lent), row)], query)
-    assert red(tile(picture, 0)[1]).any()  # the box is still drawn, by the affine map
-
-
 def test_only_so_many_pairs_are_drawn_and_none_is_read_for_nothing(
     collection: Collection, query: Query, found: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
