@@ -88,7 +88,10 @@ def answer_query(
         if picture is not None:
             from retrieval.picture import draw_matches
 
-            shown = [(found[which].query, hit, row) for (which, hit), row in zip(ranked, rows, strict=True)]
+            # Beside a photo of the collection, that photo itself is no news.
+            asked = {str(one.query.path) for one in found}
+            pairs = zip(ranked, rows, strict=True)
+            shown = [(found[which].query, hit, row) for (which, hit), row in pairs if row.path not in asked]
             draw_matches(picture, engine.index, shown, found[0].query)
     seconds = {"extract": sum(one.extract for one in found)}
     for step in ("search", "verify"):
