@@ -35,10 +35,6 @@ class Features:
     def __len__(self) -> int:
         return len(self.ellipses)
 
-    def where(self, mask: np.ndarray) -> "Features":
-        """Keep some of the features."""
-        return Features(self.ellipses[mask], self.angles[mask], self.descriptors[mask])
-
 
 class Extractor:
     """Turns photos into features.

@@ -58,6 +58,10 @@ class Regions:
     def __len__(self) -> int:
         return len(self.ellipses)
 
+    def where(self, mask: np.ndarray) -> "Regions":
+        """Keep some of the regions."""
+        return Regions(self.ellipses[mask], self.responses[mask], self.space)
+
 
 def detect_regions(grey: np.ndarray, options: RegionOptions | None = None) -> Regions:
     """Detect affine-covariant regions.

@@ -311,15 +311,25 @@ def _refine(
 
 def _one_to_one(chosen: np.ndarray, pairs: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Keep the matches that are the closest of both their features; then once more among what is left free."""
-    chosen = chosen[np.argsort(error[chosen], kind="stable")]
+    # The closest last: of several assignments to one place the last one stays.
+    chosen = chosen[np.argsort(-error[chosen], kind="stable")]
     kept = []
     for _ in range(2):
         if not len(chosen):
             break
-        firsts = [np.unique(pairs[chosen, side], return_index=True)[1] for side in (0, 1)]
-        both = chosen[np.intersect1d(firsts[0], firsts[1], assume_unique=True)]
-        kept.append(both)
-        free = ~(np.isin(pairs[chosen, 0], pairs[both, 0]) | np.isin(pairs[chosen, 1], pairs[both, 1]))
+        both = np.ones(len(chosen), bool)
+        for side in (0, 1):
+            features = pairs[chosen, side]
+            closest = np.empty(features.max() + 1, np.int64)
+            closest[features] = chosen
+            both &= closest[features] == chosen
+        free = np.ones(len(chosen), bool)
+        for side in (0, 1):
+            features = pairs[chosen, side]
+            taken = np.zeros(features.max() + 1, bool)
+            taken[features[both]] = True
+            free &= ~taken[features]
+        kept.append(chosen[both])
         chosen = chosen[free]
     return np.sort(np.concatenate(kept)) if kept else chosen
 
