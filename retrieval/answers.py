@@ -41,7 +41,7 @@ def find_photo(collection: Collection, photo: str) -> Path:
 def search_photo(engine: Engine, path: Path, box: Box | None = None) -> Found:
     """Search for a photo, or for a box in one."""
     start = time.perf_counter()
-    query = read_query(engine.collection, path, box, engine.options.turns)
+    query = read_query(engine.collection, path, box, engine.options.turns, soft=engine.options.soft)
     extract = time.perf_counter() - start
     return Found(query, engine.search(query), extract)
 

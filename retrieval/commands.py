@@ -32,6 +32,10 @@ Turns = Annotated[
     int, typer.Option(help="Turns at which a query is tried, so that turned photos are found; 1: upright only.", min=1)
 ]
 
+Soft = Annotated[
+    int, typer.Option(help="Nearest words that a feature of the query is shared between; 1: the nearest alone.", min=1)
+]
+
 
 def index(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
@@ -144,6 +148,7 @@ def query(
     engine: EngineName = "tf-idf-sp",
     expand: Expand = "none",
     turns: Turns = 8,
+    soft: Soft = 1,
     match_all: Annotated[
         bool, typer.Option("--all/--any", help="With several photos: results must match all of them, or any.")
     ] = False,
@@ -160,7 +165,7 @@ def query(
         photos,
         box=box,
         top=top,
-        options=SearchOptions(engine=engine, expand=expand, turns=turns),
+        options=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft),
         match_all=match_all,
         picture=picture,
         catalogue=catalogue,

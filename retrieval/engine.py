@@ -25,6 +25,7 @@ class SearchOptions:
 
     engine: str = "tf-idf-sp"  # tf-idf; tf-idf-sp: the best verified; raw: nearest neighbours of descriptors, verified
     expand: str = "none"  # none, or average: search again with what the verified photos add
+    soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
     turns: int = 8  # turns at which the query is tried
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
@@ -39,6 +40,8 @@ class SearchOptions:
             raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")
         if self.engine == "raw" and self.expand != "none":
             raise CairnError("Expansion works on visual words: choose the engine tf-idf or tf-idf-sp with it.")
+        if self.soft < 1:
+            raise CairnError(f"A feature has one word at least, not {self.soft}.")
         if self.turns < 1:
             raise CairnError(f"A query is tried at one turn at least, not at {self.turns}.")
 
@@ -93,7 +96,7 @@ class Engine:
 
     def _search(self, query: Query) -> Answer:
         start = time.perf_counter()
-        table = np.stack([self.index.score(view.words).scores for view in query.views])
+        table = np.stack([self.index.score(view.terms, view.weights).scores for view in query.views])
         hits = self._rank(table)
         searched = time.perf_counter()
         if self.options.engine == "raw":

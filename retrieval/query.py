@@ -28,6 +28,8 @@ class View:
     words: np.ndarray  # (N,) int32
     frames: Frames
     descriptors: np.ndarray  # (N, D) float16
+    terms: np.ndarray  # (M,) int32, the words that are scored: more than one a feature with soft assignment
+    weights: np.ndarray | None  # (M,) float32, their weights; None: one each
 
     @cached_property
     def lookup(self) -> QueryWords:
@@ -52,9 +54,7 @@ class Query:
         return max(self.width, self.height)
 
 
-def read_query(
-    collection: Collection, path: Path, box: Box | None = None, turns: int = 1, turned_regions: int = TURNED_REGIONS
-) -> Query:
+def read_query(collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1) -> Query:
     """Extract the features of a query.
 
     Parameters
@@ -67,10 +67,11 @@ def read_query(
         Only features whose centre lies in this box are used; corners in any order.
     turns : int
         Number of equally spaced turns at which the query is tried; 1 is upright only. A collection whose patches are
-        rotated needs none.
-    turned_regions : int
-        The strongest regions that are described at the other turns than upright. The weaker ones cost time and, by what
-        they match by chance, precision.
+        rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described: the weaker ones
+        cost time and, by what they match by chance, precision.
+    soft : int
+        Nearest words that a feature is shared between in scoring (soft assignment; Philbin et al., CVPR 2008); 1: the
+        nearest alone.
 
     Raises
     ------
@@ -86,16 +87,21 @@ def read_query(
     clipped = clip_box(box, photo.width, photo.height) if box is not None else None
     if clipped is not None:
         regions = regions.where(inside_box(photo.to_original(regions.ellipses[:, :2]), clipped))
-    strongest = regions.where(np.arange(len(regions)) < turned_regions)
+    strongest = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
     views = []
     ellipses = np.zeros((0, 5), np.float32)
     for turn in 2 * np.pi * np.arange(turns if options.features.upright else 1) / turns:
         features = collection.extractor.describe(photo, strongest if turn else regions, float(turn))
         if turn == 0:
             ellipses = features.ellipses
-        words = collection.vocabulary.assign(features.descriptors.astype(np.float32))
+        rows = features.descriptors.astype(np.float32)
+        words = collection.vocabulary.assign(rows)
+        terms, weights = words, None
+        if soft > 1:
+            several, shares = collection.vocabulary.assign_soft(rows, soft)
+            terms, weights = several.reshape(-1), shares.reshape(-1)
         frames = frames_of(features, max(photo.width, photo.height), float(turn))
-        views.append(View(float(turn), words, frames, features.descriptors))
+        views.append(View(float(turn), words, frames, features.descriptors, terms, weights))
     return Query(path, photo.width, photo.height, clipped, ellipses, views)
 
 

@@ -305,3 +305,27 @@ def test_answers_of_several_photos_are_combined() -> None:
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(CairnError):
         SearchOptions(**options)
+
+
+# Soft assignment
+
+
+def test_soft_assignment_shares_each_feature_between_its_nearest_words(
+    indexed: Indexed, collection: Collection
+) -> None:
+    path = indexed.photos / "coffee_001.jpg"
+    hard, soft = (read_query(collection, path, soft=count).views[0] for count in (1, 3))
+    assert hard.weights is None and hard.terms is hard.words
+    assert soft.weights is not None
+    terms, weights = soft.terms.reshape(-1, 3), soft.weights.reshape(-1, 3)
+    np.testing.assert_array_equal(terms[:, 0], hard.words)  # matching goes by the nearest word still
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
+    assert (np.diff(weights, axis=1) <= 1e-6).all()
+    hits = (
+        Engine(collection, SearchOptions(engine="tf-idf", turns=1, soft=3))
+        .search(read_query(collection, path, soft=3))
+        .hits
+    )
+    scores = collection.index.score(soft.terms, soft.weights)
+    expected = dict(zip(scores.image_numbers.tolist(), scores.scores.tolist(), strict=True))
+    assert {hit.number: hit.score for hit in hits} == expected
