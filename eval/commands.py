@@ -1,7 +1,8 @@
 """Commands: evaluate retrieval, evaluate oxford5k, evaluate paris6k, demo."""
 
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -100,54 +101,22 @@ def retrieval(
 
 
 def _dataset_command(name: str, title: str) -> None:
-    """Add the command that evaluates a published set from the folder it unpacks to."""
+    """Add a command like `retrieval`, for the folder that a published set unpacks to."""
 
-    @evaluate.command(name=name, help=f"Measure on {title}: its photos and ground truth under --root.")
-    def command(
-        root: Annotated[Path, typer.Option(help="Folder with images/ (or the photos themselves) and gt/.")],
-        descriptor: Descriptor = "rootsift",
-        words: Words = 0,
-        vocabulary: VocabularyFrom = None,
-        engine: EngineName = "tf-idf-sp",
-        expand: Expand = "none",
-        turns: Turns = 8,
-        soft: Soft = 1,
-        seed: Seed = 0,
-        detector: Detector = "dog-affine",
-        measurement_scale: MeasurementScale = None,
-        upright: Upright = True,
-        max_side: MaxSide = 1024,
-        search: Search = "faiss",
-        workers: Workers = 0,
-        collection: Keep = None,
-        quiet: bool = Quiet,
-        json: bool = Json,
-    ) -> None:
+    def command(root: Path, **options: Any) -> None:
         from eval.datasets import published_layout
 
         images, gt = published_layout(root)
-        retrieval(
-            images=images,
-            gt=gt,
-            queries=None,
-            descriptor=descriptor,
-            words=words,
-            vocabulary=vocabulary,
-            engine=engine,
-            expand=expand,
-            turns=turns,
-            soft=soft,
-            seed=seed,
-            detector=detector,
-            measurement_scale=measurement_scale,
-            upright=upright,
-            max_side=max_side,
-            search=search,
-            workers=workers,
-            collection=collection,
-            quiet=quiet,
-            json=json,
-        )
+        retrieval(images=images, gt=gt, queries=None, **options)
+
+    # The command line is read off the signature: that of `retrieval`, with --root for its three folders.
+    Root = Annotated[Path, typer.Option(help="Folder with images/ (or the photos themselves) and gt/.")]
+    taken = [one for one in signature(retrieval).parameters.values() if one.name not in ("images", "gt", "queries")]
+    parameters = [Parameter("root", Parameter.KEYWORD_ONLY, annotation=Root)]
+    parameters += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    evaluate.command(name=name, help=f"Measure on {title}: its photos and ground truth under --root.")(command)
 
 
 _dataset_command("oxford5k", "Oxford5K (5,062 photos, 55 queries)")
