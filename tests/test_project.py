@@ -81,7 +81,7 @@ def test_requirements_pin_exactly_and_record_no_index(file: str) -> None:
     assert "://" not in text
     assert not re.search(
         r"^\s*-(?!r requirements\.txt$)", text, re.MULTILINE
-    )  # an option: --index-url, --find-links, -f
+    )  # an option, such as one that names an index
     pins = _pins(file)
     assert pins
     for pin in pins:
