@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,8 @@ from retrieval.answers import search_photo
 from retrieval.collection import Collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.image import list_photos
-from retrieval.indexing import index_photos
+from retrieval.indexing import Progress, index_photos
 from retrieval.options import CollectionOptions
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

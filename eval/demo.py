@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from eval.benchmark import Progress, run_queries
+from eval.benchmark import run_queries
 from eval.metrics import mean_average_precision
 from eval.oxford import read_ground_truth
 from eval.synthetic import build_demo_collection
@@ -13,7 +13,7 @@ from index.errors import CairnError
 from retrieval.answers import answer_query
 from retrieval.collection import Collection
 from retrieval.engine import SearchOptions
-from retrieval.indexing import index_photos
+from retrieval.indexing import Progress, index_photos
 from retrieval.options import CollectionOptions
 
 _SETTINGS = {

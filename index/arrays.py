@@ -140,18 +140,20 @@ def load_array(path: Path, mmap: bool = False) -> np.ndarray:
             if not mmap:
                 return np.lib.format.read_array(file, allow_pickle=False)
         return np.lib.format.open_memmap(path, mode="r")
-    except FileNotFoundError:
-        raise CairnError(f"{path} is missing: it was never written, or has been moved or deleted.") from None
     except OSError as error:
-        raise CairnError(
-            f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
-        ) from error
+        raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
         if "object" in str(error).lower():
             raise CairnError(
                 f"{path} holds pickled objects, which are never loaded: write it again as numbers."
             ) from error
         raise CairnError(f"{path} is damaged and cannot be read as an array: restore it or make it again.") from error
+
+
+def _unreadable(path: Path, error: OSError) -> CairnError:
+    if isinstance(error, FileNotFoundError):
+        return CairnError(f"{path} is missing: it was never written, or has been moved or deleted.")
+    return CairnError(f"{path} cannot be read ({error.strerror or error}): check the disk and its rights.")
 
 
 def load_json(path: Path) -> Any:
@@ -165,12 +167,8 @@ def load_json(path: Path) -> Any:
     path = Path(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CairnError(f"{path} is missing: it was never written, or has been moved or deleted.") from None
     except OSError as error:
-        raise CairnError(
-            f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
-        ) from error
+        raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise CairnError(f"{path} is damaged and cannot be read as JSON: restore it or make it again.") from error
 

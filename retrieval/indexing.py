@@ -15,15 +15,13 @@ import numpy as np
 from index.errors import CairnError
 from index.kmeans import FileSource
 from index.segment import write_segment
-from index.vocabulary import Vocabulary, VocabularyOptions
+from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue import Failure, ImageRow, SegmentRow, check_storable, printable
 from retrieval.collection import SEGMENTS, STAGING, VOCABULARY, Collection
 from retrieval.encoding import encode_geometry
 from retrieval.image import list_photos, read_photo
 from retrieval.staging import Staged, Staging, stage_all
 
-MOST_WORDS = 500_000
-FEATURES_A_WORD = 30
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 
 Progress = Callable[[str, int, int], None]
@@ -215,7 +213,7 @@ def _make_vocabulary(
             )
         return False
     expected = features * len(files) / len(sample)
-    words = options.words or int(np.clip(expected / FEATURES_A_WORD, 1, MOST_WORDS))
+    words = options.words or default_words(int(expected))
     source = FileSource([staging.descriptors(key) for key in dict.fromkeys(file.key for file in described)])
     vocabulary = Vocabulary.train(
         source,

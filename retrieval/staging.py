@@ -4,7 +4,6 @@ A photo's features are kept under the hash of its content and the extractor's fi
 finds them again, and so that the vocabulary is made from descriptors streamed from disk.
 """
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -118,5 +117,4 @@ def _stage_alone(staging: Staging, path: Path, key: str) -> Staged:
     import cv2
 
     cv2.setNumThreads(1)
-    os.environ["OMP_NUM_THREADS"] = "1"
     return staging.stage(path, key)

@@ -115,11 +115,6 @@ class QueryWords:
         return np.stack([query, np.repeat(features, counts)], axis=1).astype(np.int32)
 
 
-def match_words(query_words: np.ndarray, image_words: np.ndarray, most: int) -> np.ndarray:
-    """Pair the features of two photos that share a word; see `QueryWords.match`."""
-    return QueryWords(query_words).match(image_words, most)
-
-
 def verify(query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions) -> Verification:
     """Find the map that the most tentative matches agree on.
 

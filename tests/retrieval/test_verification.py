@@ -12,10 +12,10 @@ from retrieval.features import rotations
 from retrieval.verification import (
     NOTHING,
     Frames,
+    QueryWords,
     VerificationOptions,
     _symmetric_error,
     fit_affine,
-    match_words,
     verify,
 )
 
@@ -321,7 +321,7 @@ def test_the_symmetric_error_is_what_it_says():
 @given(st.lists(st.integers(0, 12), max_size=40), st.lists(st.integers(0, 12), max_size=40))
 def test_words_pair_all_features_that_share_them(query_words, image_words):
     query, image = np.array(query_words, np.int64), np.sort(np.array(image_words, np.int64))
-    found = match_words(query, image, 10_000)
+    found = QueryWords(query).match(image, 10_000)
     expected = {(i, j) for i, one in enumerate(query) for j, other in enumerate(image) if one == other}
     assert found.dtype == np.int32 and found.shape == (len(expected), 2)
     assert {tuple(pair) for pair in found} == expected
@@ -335,8 +335,8 @@ def test_words_pair_all_features_that_share_them(query_words, image_words):
 )
 def test_the_most_ambiguous_words_are_left_out_first(query_words, image_words, most):
     query, image = np.array(query_words), np.sort(np.array(image_words))
-    found = match_words(query, image, most)
-    everything = match_words(query, image, 10_000)
+    found = QueryWords(query).match(image, most)
+    everything = QueryWords(query).match(image, 10_000)
     assert len(found) <= max(most, 0) or len(everything) <= most
     assert len(np.unique(found, axis=0)) == len(found)
     assert (query[found[:, 0]] == image[found[:, 1]]).all()
