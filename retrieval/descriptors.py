@@ -23,6 +23,7 @@ class Descriptor(Protocol):
     dim: int
     patch_size: int
     fingerprint: str
+    bytes: int  # that one descriptor takes where it is kept in its own form
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
         """Describe patches (N, S, S), uint8 or float32, as rows (N, D) float32; N may be 0."""
@@ -44,6 +45,7 @@ class Sift:
     """
 
     dim = 128
+    bytes = 4 * 128
 
     def __init__(self, *, root: bool = False, patch_size: int = 31) -> None:
         self.name = "rootsift" if root else "sift"

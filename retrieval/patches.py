@@ -79,3 +79,32 @@ def extract_patches(space: ScaleSpace, centres: np.ndarray, frames: np.ndarray, 
         members = np.nonzero(levels == level)[0]
         patches[members] = sample_frames(space.level(int(level)), centres[members], frames[members], grid)
     return patches
+
+
+def resample_patches(patches: np.ndarray, size: int) -> np.ndarray:
+    """Resample patches to another number of samples along a side, the outermost samples staying where they are.
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), uint8 or float32
+        Grey values.
+    size : int
+        Samples along a side that are wanted.
+
+    Returns
+    -------
+    ndarray, shape (N, size, size), float32
+        Smoothed first where that is coarser, as by `extract_patches`, so that nothing aliases.
+    """
+    patches = np.asarray(patches, np.float32)
+    spacing = (patches.shape[1] - 1) / (size - 1)
+    if spacing == 1:
+        return patches
+    grid = ((patch_grid(size) + 1) * ((patches.shape[1] - 1) / 2)).astype(np.float32)
+    # A camera's image is taken to have half a sample of smoothing already, and so much is wanted in the end.
+    sigma = 0.5 * np.sqrt(max(spacing**2 - 1, 0))
+    resampled = np.empty((len(patches), size, size), np.float32)
+    for number, patch in enumerate(patches):
+        smooth = cv2.GaussianBlur(patch, (0, 0), sigma) if sigma > 0 else patch
+        resampled[number] = cv2.remap(smooth, grid[0], grid[1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return resampled
