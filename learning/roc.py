@@ -1,0 +1,99 @@
+"""Receiver operating characteristic of distances: how well a threshold tells matching pairs from others."""
+
+import numpy as np
+
+
+def roc_curve(distances: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give the rates of false and of true positives at every threshold.
+
+    Parameters
+    ----------
+    distances : ndarray, shape (M,)
+        Of the two of each pair; smaller is more alike. Infinity is a distance like any other.
+    match : ndarray, shape (M,), bool
+        Whether a pair is a matching one.
+
+    Returns
+    -------
+    fpr : ndarray, shape (T,), float64
+        FP / (FP + TN) where the pairs with ``distances <= thresholds`` are taken for matches; never falls.
+    tpr : ndarray, shape (T,), float64
+        TP / (TP + FN), the recall; never falls.
+    thresholds : ndarray, shape (T,), float64
+        Minus infinity, where nothing is taken, then each distance that occurs, ascending.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a distance is NaN, or there is no matching or no other pair.
+
+    Notes
+    -----
+    Pairs at the same distance lie on the same side of every threshold: they enter together, so that neither their
+    order nor that of a sort changes the curve.
+    """
+    true_positives, false_positives, thresholds = _counts(distances, match)
+    return false_positives / false_positives[-1], true_positives / true_positives[-1], thresholds
+
+
+def fpr_at_recall(distances: np.ndarray, match: np.ndarray, recall: float = 0.95) -> float:
+    """Give the rate of false positives, FP / (FP + TN), at the smallest threshold whose recall is as large as wanted.
+
+    Nothing is interpolated: the threshold is a distance that occurs, and all pairs at that distance count as matches
+    (see `roc_curve`), so that the recall is reached or exceeded.
+
+    Parameters
+    ----------
+    distances, match : ndarray, shape (M,)
+        See `roc_curve`.
+    recall : float
+        Wanted TP / (TP + FN), above 0 and at most 1.
+
+    Raises
+    ------
+    ValueError
+        As `roc_curve` does, and if the recall is out of range.
+    """
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall must lie above 0 and be at most 1, and is {recall}.")
+    fpr, tpr, _ = roc_curve(distances, match)
+    # A quotient of counts is rounded once, as a decimal like 0.95 is: 19 of 20 compare equal to it.
+    return float(fpr[np.searchsorted(tpr, recall, side="left")])
+
+
+def fpr95(distances: np.ndarray, match: np.ndarray) -> float:
+    """Give the rate of false positives (0 to 1) at 95% recall, the measure of Brown11 and Simonyan14 section 10.1.
+
+    See `fpr_at_recall`, ties and errors included.
+    """
+    return fpr_at_recall(distances, match, 0.95)
+
+
+def auc(distances: np.ndarray, match: np.ndarray) -> float:
+    """Give the area (0 to 1) under the ROC curve, straight between thresholds.
+
+    That is the probability that a matching pair is closer than another one, a tie counting half: the statistic of
+    Mann and Whitney over the number of pairs of pairs. Parameters and errors as those of `roc_curve`.
+    """
+    fpr, tpr, _ = roc_curve(distances, match)
+    return float(np.trapezoid(tpr, fpr))
+
+
+def _counts(distances: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True positives, false positives (int64) and thresholds (float64), each (T,); see `roc_curve`."""
+    distances, match = np.asarray(distances, np.float64), np.asarray(match, bool)
+    if distances.ndim != 1 or distances.shape != match.shape:
+        raise ValueError(f"distances and match must be one row each of the same length: {distances.shape, match.shape}")
+    if np.isnan(distances).any():
+        raise ValueError(f"{np.count_nonzero(np.isnan(distances))} of {len(distances)} distances are NaN.")
+    if match.all() or not match.any():
+        raise ValueError(f"{np.count_nonzero(match)} of {len(match)} pairs match; there must be both kinds.")
+    order = np.argsort(distances)
+    ranked = distances[order]
+    last = np.append(np.flatnonzero(ranked[1:] > ranked[:-1]), len(ranked) - 1)  # the last one of each distance
+    true_positives = np.cumsum(match[order])[last]
+    return (
+        np.concatenate([[0], true_positives]),
+        np.concatenate([[0], last + 1 - true_positives]),
+        np.concatenate([[-np.inf], ranked[last]]),
+    )
