@@ -1,0 +1,203 @@
+"""Regularised Dual Averaging for ranking pairs of descriptors (Simonyan14 section 7; Xiao, JMLR 2010).
+
+Both objectives are sums of the hinge L(z) = max(z + 1, 0) over all combinations of a positive pair and a negative pair,
+of the difference of their distances. The loss and its subgradient over *all* P·N combinations follow from sorting the
+distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+from retrieval.threads import one_thread
+
+
+class Rows(Protocol):
+    """Rows of pairs, in memory or on disk."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Give rows (K, N) float32."""
+        ...
+
+
+@dataclass(frozen=True)
+class AveragingOptions:
+    """How long, and in what steps, RDA runs."""
+
+    iterations: int = 2_000  # t of equation 12
+    batch: int = 500  # positive and as many negative pairs an iteration; all their combinations count; 0: all pairs
+    gamma: float = 1.0  # γ of β_t = γ √t, equation 13
+    seed: int = 0  # of the order in which pairs are drawn
+
+
+@dataclass
+class Trace:
+    """What became of the objective."""
+
+    iterations: list[int] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)
+
+
+def hinge_counts(positive: np.ndarray, negative: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mean hinge loss over all combinations of distances, and how often each is active.
+
+    Parameters
+    ----------
+    positive, negative : ndarray, shape (P,) and (N,)
+        Squared distances of positive and of negative pairs.
+
+    Returns
+    -------
+    float
+        Mean over the P·N combinations of max(d_p - d_n + 1, 0).
+    ndarray, shape (P,), float64
+        For each positive pair the share 1 / (P·N) of each combination that is active: the loss's slope by d_p.
+    ndarray, shape (N,), float64
+        The same for each negative pair: minus the loss's slope by d_n.
+    """
+    positive, negative = positive.astype(np.float64), negative.astype(np.float64)
+    combinations = len(positive) * len(negative)
+    by_positive = np.searchsorted(np.sort(negative), positive + 1, side="left") / combinations
+    reach = np.sort(positive)
+    by_negative = (len(positive) - np.searchsorted(reach, negative - 1, side="right")) / combinations
+    loss = by_positive @ (positive + 1) - by_negative @ negative
+    return float(loss), by_positive, by_negative
+
+
+def _batches(positives: int, negatives: int, options: AveragingOptions) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Draw pairs without end, each pair once before any comes again."""
+    rng = np.random.default_rng(options.seed)
+
+    def draw(number: int) -> Iterator[np.ndarray]:
+        size = min(options.batch or number, number)
+        while True:
+            order = rng.permutation(number) if size < number else np.arange(number)
+            for start in range(0, number - size + 1, size):
+                yield np.sort(order[start : start + size])
+
+    return zip(draw(positives), draw(negatives), strict=True)
+
+
+def sparse_weights(
+    positive: Rows,
+    negative: Rows,
+    mu: float,
+    options: AveragingOptions,
+    monitor: Callable[[int, np.ndarray], None] | None = None,
+) -> np.ndarray:
+    """Minimise equation 6 by equation 13: hinge loss and the L1 norm of non-negative weights.
+
+    Parameters
+    ----------
+    positive, negative : Rows
+        ψ of positive and of negative pairs, rows of N.
+    mu : float
+        μ₁, beside the *mean* of the loss over combinations (equation 11).
+    options : AveragingOptions
+        Steps.
+    monitor : callable, optional
+        Told the iteration and its weights.
+
+    Returns
+    -------
+    ndarray, shape (N,), float64
+        Weights; most are zero.
+    """
+    weights = np.zeros(positive.take(np.zeros(1, np.int64)).shape[1])
+    average = np.zeros_like(weights)
+    with one_thread():
+        for step, (of_positive, of_negative) in enumerate(_batches(len(positive), len(negative), options), start=1):
+            near, far = positive.take(of_positive), negative.take(of_negative)
+            current = weights.astype(np.float32)
+            _, by_positive, by_negative = hinge_counts(near @ current, far @ current)
+            gradient = by_positive.astype(np.float32) @ near - by_negative.astype(np.float32) @ far
+            average += (gradient - average) / step
+            weights = np.maximum(-np.sqrt(step) / options.gamma * (average + mu), 0)
+            if monitor:
+                monitor(step, weights)
+            if step >= options.iterations:
+                return weights
+    raise AssertionError("the batches never end")
+
+
+def low_rank_metric(
+    positive: Rows,
+    negative: Rows,
+    mu: float,
+    options: AveragingOptions,
+    norm: str = "nuclear",
+    monitor: Callable[[int, np.ndarray], None] | None = None,
+) -> np.ndarray:
+    """Minimise equation 10 by equation 13: hinge loss and a norm of a positive semi-definite metric.
+
+    Parameters
+    ----------
+    positive, negative : Rows
+        θ = φ(x) - φ(y) of positive and of negative pairs, rows of n.
+    mu : float
+        μ*, beside the mean of the loss over combinations.
+    options : AveragingOptions
+        Steps.
+    norm : {"nuclear", "frobenius"}
+        μ ‖A‖_* lowers the rank; μ/2 ‖A‖_F² does not, and is for projections that keep their dimension.
+    monitor : callable, optional
+        Told the iteration and a W with WᵀW = A.
+
+    Returns
+    -------
+    ndarray, shape (m, n), float64
+        W = √D_r Vᵀ, by falling eigenvalue; m is the rank of A.
+    """
+    size = positive.take(np.zeros(1, np.int64)).shape[1]
+    projection = np.zeros((0, size))
+    average = np.zeros((size, size))
+    for step, (of_positive, of_negative) in enumerate(_batches(len(positive), len(negative), options), start=1):
+        near, far = positive.take(of_positive), negative.take(of_negative)
+        current = projection.T.astype(np.float32)
+        distances = [np.einsum("ij,ij->i", projected, projected) for projected in (near @ current, far @ current)]
+        _, by_positive, by_negative = hinge_counts(*distances)
+        near = near[by_positive > 0] * np.sqrt(by_positive[by_positive > 0], dtype=np.float32)[:, None]
+        far = far[by_negative > 0] * np.sqrt(by_negative[by_negative > 0], dtype=np.float32)[:, None]
+        average += (near.T @ near - far.T @ far - average) / step
+        if norm == "nuclear":
+            scale, target = np.sqrt(step) / options.gamma, -average - mu * np.eye(size)
+        else:  # the norm is strongly convex by itself: its minimum with (γ / √t) ‖A‖²/2 has a closed form
+            scale, target = 1 / (mu + options.gamma / np.sqrt(step)), -average
+        projection = root_of(scale * target)
+        if monitor:
+            monitor(step, projection)
+        if step >= options.iterations:
+            return projection
+    raise AssertionError("the batches never end")
+
+
+def root_of(matrix: np.ndarray) -> np.ndarray:
+    """Give W = √D_r Vᵀ (m, n) of the projection of a symmetric matrix onto the positive semi-definite cone, Π.
+
+    Eigenvalues below 0 are cropped, and with them those that rounding alone may have left above it.
+    """
+    values, vectors = eigh(matrix, subset_by_value=(0, np.inf), check_finite=False)
+    kept = values > 1e-7 * max(values.max(initial=0), 1e-30)
+    order = np.argsort(-values[kept], kind="stable")
+    return (np.sqrt(values[kept]) * vectors[:, kept])[:, order].T
+
+
+def vector_objective(positive: np.ndarray, negative: np.ndarray, weights: np.ndarray, mu: float) -> float:
+    """Give the value of equation 6, its loss the mean over combinations, for ψ (P, N) and (M, N)."""
+    loss, _, _ = hinge_counts(positive @ weights, negative @ weights)
+    return loss + mu * float(np.abs(weights).sum())
+
+
+def metric_objective(
+    positive: np.ndarray, negative: np.ndarray, projection: np.ndarray, mu: float, norm: str = "nuclear"
+) -> float:
+    """Give the value of equation 10, its loss the mean over combinations, for θ (P, n) and (M, n) and A = WᵀW."""
+    near, far = ((rows @ projection.T) ** 2 for rows in (positive, negative))
+    loss, _, _ = hinge_counts(near.sum(axis=1), far.sum(axis=1))
+    gram = projection @ projection.T  # has the eigenvalues of A
+    return loss + mu * float(np.trace(gram) if norm == "nuclear" else 0.5 * (gram**2).sum())

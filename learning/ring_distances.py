@@ -1,0 +1,141 @@
+"""ψ(x, y): squared differences of the full descriptor, summed over each candidate ring (Simonyan14 equation 5).
+
+The full descriptor of a 31x31 patch has 230,000 entries and is never held: it is made one standard deviation at a time
+and for a few pairs at a time. A Gaussian over the plane is the product of two over its axes, and those of one standard
+deviation, wherever their centres lie, are combinations of a few basis functions; so a patch is first brought to that
+basis, and pooled from there.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from index.arrays import load_array, save_array
+from learning.candidates import CandidatePool
+from learning.phototour import PatchSet
+from retrieval.patches import resample_patches
+from retrieval.pooling import ChannelOptions, axis_kernels, normalised_channels
+from retrieval.threads import one_thread
+
+BLOCK = 4_096  # pairs to a file: what a stopped run loses at most
+_CHUNK = 32  # pairs at a time: what they need fits the second-level cache
+_TOLERANCE = 1e-6  # of the basis, relative to its largest singular value
+
+
+class RingDistances:
+    """Computes ψ for pairs of patches.
+
+    Parameters
+    ----------
+    pool : CandidatePool
+        N rings.
+    options : ChannelOptions
+        How patches become channels.
+    """
+
+    def __init__(self, pool: CandidatePool, options: ChannelOptions) -> None:
+        if pool.options.patch_size != options.patch_size:
+            raise ValueError("the pool and the channels must be of patches of one size")
+        self.pool = pool
+        self.options = options
+        size = options.patch_size
+        self._groups = np.zeros((len(pool.positions), pool.groups.max() + 1), np.float32)
+        self._groups[np.arange(len(pool.positions)), pool.groups] = 1
+        self._bases: list[np.ndarray] = []
+        self._combinations: list[np.ndarray] = []
+        for sigma in pool.sigmas:
+            across = axis_kernels(pool.positions[:, 0], sigma, size)
+            down = axis_kernels(pool.positions[:, 1], sigma, size)
+            _, strengths, basis = np.linalg.svd(np.concatenate([across, down]), full_matrices=False)
+            basis = basis[strengths > _TOLERANCE * strengths[0]]
+            self._bases.append(np.ascontiguousarray(basis.T, np.float32))
+            combined = np.einsum("pj,pi->jip", down @ basis.T, across @ basis.T)
+            self._combinations.append(combined.reshape(-1, len(pool.positions)).astype(np.float32))
+
+    def __call__(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Compute ψ of pairs of patches, each (M, S, S); gives (M, N) float32."""
+        result = np.empty((len(first), len(self.pool)), np.float32)
+        for start in range(0, len(first), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            result[part] = self._chunk(first[part], second[part])
+        return result
+
+    def _chunk(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        size, number = self.options.patch_size, len(first)
+        channels = normalised_channels(np.concatenate([first, second]).astype(np.float32), self.options)
+        orientations = len(channels)
+        images = np.ascontiguousarray(channels).reshape(-1, size, size)
+        rings = []
+        for basis, combination in zip(self._bases, self._combinations, strict=True):
+            rank = basis.shape[1]
+            across = (images.reshape(-1, size) @ basis).reshape(-1, size, rank)
+            coefficients = np.matmul(basis.T, across).reshape(len(images), rank * rank)
+            pooled = coefficients @ combination
+            np.minimum(pooled, 1, out=pooled)  # equation 7
+            pooled = pooled.reshape(orientations, 2, number, -1)
+            difference = pooled[:, 0] - pooled[:, 1]
+            np.square(difference, out=difference)
+            rings.append((difference.sum(axis=0) @ self._groups)[:, self.pool.columns])
+        return np.concatenate(rings, axis=1)
+
+
+def write_ring_distances(
+    source: PatchSet,
+    first: np.ndarray,
+    second: np.ndarray,
+    folder: Path,
+    distances: RingDistances,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[np.ndarray]:
+    """Compute ψ for the pairs of a patch set, block by block, on disk.
+
+    Parameters
+    ----------
+    source : PatchSet
+        The patches.
+    first, second : ndarray, shape (M,), int
+        Numbers of the patches of each pair.
+    folder : Path
+        Blocks that are there already are taken as they are: it must be of the same pairs, pool and options.
+    distances : RingDistances
+        Pool and options.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told the pairs done and their number.
+
+    Returns
+    -------
+    list of ndarray, shape (at most 4,096, N), float16
+        Mapped from the disk.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    starts = range(0, len(first), BLOCK)
+    paths = [folder / f"{start // BLOCK:06d}.npy" for start in starts]
+    missing = [(start, path) for start, path in zip(starts, paths, strict=True) if not path.is_file()]
+    done = len(first) - sum(min(BLOCK, len(first) - start) for start, _ in missing)
+    jobs = (
+        delayed(_write_block)(source, first[start : start + BLOCK], second[start : start + BLOCK], path, distances)
+        for start, path in missing
+    )
+    for count in Parallel(n_jobs=workers, return_as="generator_unordered")(jobs):
+        done += count
+        if progress:
+            progress(done, len(first))
+    return [load_array(path, mmap=True) for path in paths]
+
+
+def _write_block(source: PatchSet, first: np.ndarray, second: np.ndarray, path: Path, distances: RingDistances) -> int:
+    size = distances.options.patch_size
+    rows = np.empty((len(first), len(distances.pool)), np.float16)
+    with one_thread():
+        for start in range(0, len(first), 512):
+            part = slice(start, start + 512)
+            pair = [resample_patches(source.read(numbers[part]), size) for numbers in (first, second)]
+            rows[part] = distances(*pair)
+    save_array(path, rows)
+    return len(first)

@@ -1,0 +1,120 @@
+"""Pooled gradient descriptors: what of Simonyan14 section 3 and equations 1, 2 and 7 is applied to patches."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from retrieval.gradients import orientation_channels
+
+
+@dataclass(frozen=True)
+class ChannelOptions:
+    """How a patch becomes normalised gradient channels."""
+
+    patch_size: int = 31  # samples along a side
+    smoothing: float = 0.7  # Gaussian smoothing before the gradient, standard deviation in samples; 0: none
+    orientations: int = 8  # channels, p
+    quantile: float = 0.8  # ζ: T(x) is this quantile of the gradient magnitudes over the patch
+    floor: float = 0.0  # T(x) = sqrt(quantile² + floor²), grey values a sample: keeps noise from being magnified
+
+
+def normalised_channels(patches: np.ndarray, options: ChannelOptions) -> np.ndarray:
+    """Give the gradient channels of patches, divided by T(x) (Simonyan14 sections 3 and 4).
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), float32
+        Grey values; S is ``options.patch_size``.
+    options : ChannelOptions
+        Smoothing, channels and the normaliser.
+
+    Returns
+    -------
+    ndarray, shape (orientations, N, S²), float32
+        Pooling is linear, so that pooling these and cropping at 1 is equation 7.
+    """
+    padded = _smooth_and_pad(patches, options.smoothing)
+    channels = orientation_channels(padded, options.orientations)
+    # The two shares of a magnitude add up to it.
+    magnitude = channels.sum(axis=0)
+    size = magnitude.shape[1]
+    rank = min(int(np.ceil(options.quantile * size)), size) - 1
+    normaliser = np.partition(magnitude, rank, axis=1)[:, rank]
+    # A patch without contrast stays at zero.
+    normaliser = np.sqrt(normaliser**2 + np.float32(options.floor**2 + 1e-6))
+    channels /= normaliser[:, None]
+    return channels
+
+
+def region_kernels(regions: np.ndarray, size: int) -> np.ndarray:
+    """Unit-mass isotropic Gaussians over a patch's samples (equation 1).
+
+    Parameters
+    ----------
+    regions : ndarray, shape (R, 3)
+        Centres x, y from the patch's centre and standard deviations, in samples.
+    size : int
+        Samples along a side, S.
+
+    Returns
+    -------
+    ndarray, shape (S², R), float32
+        Each column sums to one over the samples that the patch has.
+    """
+    across, down = axis_kernels(regions[:, 0], regions[:, 2], size), axis_kernels(regions[:, 1], regions[:, 2], size)
+    return np.einsum("rv,ru->vur", down, across).reshape(size * size, -1).astype(np.float32)
+
+
+def axis_kernels(centres: np.ndarray, sigmas: np.ndarray, size: int) -> np.ndarray:
+    """Unit-mass Gaussians (R, S) float64 along an axis of S samples around 0; their products are those of the plane."""
+    axis = np.arange(size) - (size - 1) / 2
+    sigmas = np.broadcast_to(np.asarray(sigmas, np.float64), np.shape(centres))
+    exponent = -0.5 * ((axis - np.asarray(centres, np.float64)[:, None]) / sigmas[:, None]) ** 2
+    # The largest is brought to 1 first: a narrow Gaussian beyond the border would underflow otherwise.
+    kernels = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    return kernels / kernels.sum(axis=1, keepdims=True)
+
+
+def pool(channels: np.ndarray, kernels: np.ndarray) -> np.ndarray:
+    """Pool normalised channels over regions and crop at 1 (equation 7).
+
+    Parameters
+    ----------
+    channels : ndarray, shape (C, N, S²), float32
+        Of `normalised_channels`.
+    kernels : ndarray, shape (S², R), float32
+        Of `region_kernels`.
+
+    Returns
+    -------
+    ndarray, shape (N, R * C), float32
+        Region by region, the channels of one together.
+    """
+    orientations, number, pixels = channels.shape
+    pooled = channels.reshape(-1, pixels) @ kernels
+    np.minimum(pooled, 1, out=pooled)
+    return pooled.reshape(orientations, number, -1).transpose(1, 2, 0).reshape(number, -1)
+
+
+def _smooth_and_pad(patches: np.ndarray, sigma: float) -> np.ndarray:
+    """Smooth patches, and continue them by one sample on each side, which the gradient there needs."""
+    operator = _smoothing(patches.shape[1], sigma)
+    side = len(operator)
+    across = (patches.reshape(-1, patches.shape[2]) @ operator.T).reshape(len(patches), -1, side)
+    return np.matmul(operator, across)
+
+
+@lru_cache(maxsize=8)
+def _smoothing(size: int, sigma: float) -> np.ndarray:
+    """Matrix (S + 2, S) float32 that smooths a line of samples and continues it by its border samples."""
+    reach = int(np.ceil(4 * sigma)) + 1
+    offsets = np.arange(-reach, reach + 1)
+    taps = np.exp(-0.5 * (offsets / sigma) ** 2) if sigma > 0 else (offsets == 0).astype(np.float64)
+    taps /= taps.sum()
+    operator = np.zeros((size + 2, size))
+    rows = np.arange(size + 2)
+    for offset, tap in zip(offsets, taps, strict=True):
+        # Clipping to the border sample is what continues the line.
+        np.add.at(operator, (rows, np.clip(np.clip(rows - 1, 0, size - 1) + offset, 0, size - 1)), tap)
+    return operator.astype(np.float32)
