@@ -1,4 +1,4 @@
-"""Commands: evaluate retrieval, evaluate oxford5k, evaluate paris6k, demo."""
+"""Commands: evaluate retrieval, evaluate patches, evaluate oxford5k, evaluate paris6k, demo."""
 
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -121,6 +121,38 @@ def _dataset_command(name: str, title: str) -> None:
 
 _dataset_command("oxford5k", "Oxford5K (5,062 photos, 55 queries)")
 _dataset_command("paris6k", "Paris6K (6,392 readable photos, 55 queries)")
+
+
+@evaluate.command()
+def patches(
+    folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
+    descriptor: Descriptor = "rootsift",
+    pairs: Annotated[
+        str | None, typer.Option(help="Pair file of the folder, or a split: train, validation, test [default: test].")
+    ] = None,
+    roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Print the false positive rate of a descriptor at 95% recall on labelled pairs of patches."""
+    from eval.patches import evaluate_patches
+    from eval.plots import check_plot, plot_roc
+    from retrieval.descriptors import find_descriptor
+
+    if roc is not None:
+        check_plot(roc)
+    found = find_descriptor(descriptor)
+    with progress_bars(quiet or json, {"describe": "Describing"}) as tell:
+        report = evaluate_patches(folder, found, pairs, tell)
+    if roc is not None:
+        plot_roc({f"{report.descriptor}, {report.dim}-D": (report.distances, report.match)}, roc)
+    if json:
+        print_json(report.as_json())
+        return
+    say(
+        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {report.pairs} pairs of {report.pair_file}; "
+        f"{report.descriptor}, {report.dim}-D, {report.bytes} bytes, {report.ms_per_patch:.3f} ms a patch"
+    )
 
 
 def demo(

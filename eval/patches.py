@@ -1,0 +1,174 @@
+"""How well a descriptor tells matching patches from others: FPR95 on labelled pairs (Brown11, section 2)."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.phototour import SPLITS, Pairs, PatchSet
+from learning.roc import auc, fpr95
+from retrieval.descriptors import Descriptor
+from retrieval.patches import resample_patches
+from retrieval.threads import one_thread
+
+PUBLISHED_TEST = "m50_100000_100000_0.txt"  # what results on the published sets are reported on
+_PATCHES = 1024  # described at a time
+_PAIRS = 16_384  # measured at a time
+_MEMORY = 1 << 29  # bytes of descriptors kept in memory; more go to a temporary file
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class PatchReport:
+    """What was measured with one descriptor on one list of pairs."""
+
+    folder: str
+    pair_file: str  # its name; empty where pairs were given as they are
+    descriptor: str
+    dim: int
+    bytes: int  # of one descriptor as it is kept
+    pairs: int
+    patches: int  # that occur in the pairs, each described once
+    fpr95: float  # 0 to 1; see learning.roc
+    auc: float
+    ms_per_patch: float  # spent in `describe`, on one thread; reading and resampling left out
+    distances: np.ndarray  # (pairs,) float32: squared Euclidean, of the pairs in their order
+    match: np.ndarray  # (pairs,) bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Give all but the arrays, as `cairn evaluate patches --json` prints it."""
+        return {
+            "folder": self.folder,
+            "pair_file": self.pair_file,
+            "descriptor": self.descriptor,
+            "fpr95": self.fpr95,
+            "auc": self.auc,
+            "dim": self.dim,
+            "bytes": self.bytes,
+            "pairs": self.pairs,
+            "matching": int(self.match.sum()),
+            "patches": self.patches,
+            "ms_per_patch": round(self.ms_per_patch, 5),
+        }
+
+
+def evaluate_patches(
+    folder: Path | PatchSet,
+    descriptor: Descriptor,
+    pairs: str | Pairs | None = None,
+    progress: Progress = lambda step, done, of: None,
+) -> PatchReport:
+    """Measure a descriptor on labelled pairs of patches.
+
+    Parameters
+    ----------
+    folder : Path or PatchSet
+        A folder in the layout of PhotoTour, or one that is open.
+    descriptor : Descriptor
+        Gets the patches resampled to its own size, where that is another.
+    pairs : str or Pairs, optional
+        A pair file in the folder by its name, or the pairs themselves; `default_pair_file` where it is None.
+    progress : callable
+        Called with a step's name, how much of it is done, and how much there is.
+
+    Returns
+    -------
+    PatchReport
+
+    Raises
+    ------
+    CairnError
+        The folder or the pair file cannot be read, or its pairs are all of one kind.
+
+    Notes
+    -----
+    Patches are read and described a thousand at a time. Descriptors above half a gigabyte lie in a temporary file.
+    """
+    patches = folder if isinstance(folder, PatchSet) else PatchSet.open(Path(folder))
+    name = ""
+    if not isinstance(pairs, Pairs):
+        name = pairs if pairs is not None else default_pair_file(patches)
+        pairs = patches.pairs(name)
+    if pairs.match.all() or not pairs.match.any():
+        raise CairnError(
+            f"{name or 'The list'} has {np.count_nonzero(pairs.match)} matching pairs among {len(pairs)}: "
+            "an error rate needs matching and other ones."
+        )
+    used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    rows, seconds = _describe(patches, used, descriptor, progress)
+    distances = squared_distances(rows, *np.split(places, 2))
+    return PatchReport(
+        folder=str(patches.folder),
+        pair_file=name,
+        descriptor=descriptor.name,
+        dim=descriptor.dim,
+        bytes=descriptor.bytes,
+        pairs=len(distances),
+        patches=len(used),
+        fpr95=fpr95(distances, pairs.match),
+        auc=auc(distances, pairs.match),
+        ms_per_patch=1000 * seconds / len(used),
+        distances=distances,
+        match=np.asarray(pairs.match),
+    )
+
+
+def default_pair_file(patches: PatchSet) -> str:
+    """Choose the pair file to test on: the test part of a built set, or the one that published results are of.
+
+    Raises
+    ------
+    CairnError
+        There is no such file.
+    """
+    built = [name for name in patches.pair_files if name.endswith(f"_{SPLITS.index('test')}.txt")]
+    if built:
+        return built[-1]  # the largest
+    if PUBLISHED_TEST in patches.pair_files:
+        return PUBLISHED_TEST
+    found = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
+    raise CairnError(
+        f"{patches.folder} has neither test pairs (m50_…_2.txt) nor {PUBLISHED_TEST}: it {found}; "
+        "name the pairs to take by --pairs."
+    )
+
+
+def squared_distances(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Give the squared Euclidean distances of rows (N, D), pair by pair: first, second (M,) int to (M,) float32."""
+    distances = np.empty(len(first), np.float32)
+    for start in range(0, len(first), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        difference = rows[first[part]] - rows[second[part]]
+        distances[part] = np.einsum("md,md->m", difference, difference)
+    return distances
+
+
+def _describe(
+    patches: PatchSet, numbers: np.ndarray, descriptor: Descriptor, progress: Progress
+) -> tuple[np.ndarray, float]:
+    """Rows (N, D) float32 of the patches of these numbers, and the seconds spent in `describe`."""
+    rows = _room(len(numbers), descriptor.dim)
+    seconds = 0.0
+    for start in range(0, len(numbers), _PATCHES):
+        part = slice(start, start + _PATCHES)
+        batch = resample_patches(patches.read(numbers[part]), descriptor.patch_size)
+        with one_thread():
+            begun = time.perf_counter()
+            rows[part] = descriptor.describe(batch)
+            seconds += time.perf_counter() - begun
+        progress("describe", min(part.stop, len(numbers)), len(numbers))
+    return rows, seconds
+
+
+def _room(number: int, dim: int) -> np.ndarray:
+    """Room for rows (number, dim) float32, in a file that goes with the array where they are many."""
+    if 4 * number * dim <= _MEMORY:
+        return np.empty((number, dim), np.float32)
+    with tempfile.TemporaryFile(prefix="cairn-descriptors-") as file:
+        return np.memmap(file, np.float32, "w+", shape=(number, dim))

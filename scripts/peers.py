@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Print the FPR95 of OpenCV's released descriptors, and of ours, on labelled pairs of patches.
+
+VGG is the paper authors' own model (Simonyan14), BGM, LBGM and BinBoost are Trzcinski's; all were learnt on PhotoTour.
+They are peers to measure against, for tables and tests only.
+
+usage: scripts/peers.py FOLDER... [--descriptor NAME|FILE]... [--peer NAME]... [--pairs N] [--seed 0] [--json]
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from eval.patches import PatchReport, default_pair_file, evaluate_patches
+from index.errors import CairnError
+from learning.phototour import Pairs, PatchSet
+from retrieval.descriptors import Descriptor, find_descriptor
+
+PATCH = 64  # pixels along a side, as in PhotoTour
+# The patch of a SIFT keypoint is so many of its sizes wide: the scale factor that OpenCV gives for its learnt
+# descriptors on such keypoints. So a keypoint of a 6.75th of the patch stands for the whole patch.
+WINDOW = 6.75
+
+_VGG = {"vgg-120": 100, "vgg-80": 101, "vgg-64": 102, "vgg-48": 103}
+_BOOST = {"bgm": 100, "lbgm": 200, "binboost-256": 302}
+PEERS = ("opencv-sift", "opencv-rootsift", *_VGG, *_BOOST)
+
+
+class Peer:
+    """One of OpenCV's descriptors on 64x64 patches, under the contract of `retrieval.descriptors.Descriptor`."""
+
+    patch_size = PATCH
+
+    def __init__(self, name: str) -> None:
+        if name not in PEERS:
+            raise CairnError(f"There is no peer {name!r}; choose one of {', '.join(PEERS)}.")
+        self.name = name
+        self.fingerprint = f"OpenCV {cv2.__version__}: {name}"
+        self._extractor = _extractor(name)
+        self._binary = self._extractor.descriptorType() == cv2.CV_8U
+        size = self._extractor.descriptorSize()  # entries, or bytes of packed bits
+        self.dim = 8 * size if self._binary else size
+        self.bytes = size if self._binary else 4 * size
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches (N, 64, 64) of grey values 0 to 255 as rows (N, D) float32.
+
+        Bits come as 0 and 1, so that squared Euclidean distances are Hamming distances.
+        """
+        middle = cv2.KeyPoint((PATCH - 1) / 2, (PATCH - 1) / 2, PATCH / WINDOW, 0)
+        rows = np.empty((len(patches), self.dim), np.float32)
+        for number, patch in enumerate(np.round(patches).clip(0, 255).astype(np.uint8)):
+            kept, row = self._extractor.compute(patch, [middle])
+            # OpenCV drops keypoints that it finds too near the border, without a word.
+            if len(kept) != 1:
+                raise RuntimeError(f"{self.name} gave {len(kept)} rows for patch {number}, not 1")
+            rows[number] = np.unpackbits(row[0]) if self._binary else row[0]
+        if self.name == "opencv-rootsift":
+            rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6))
+        return rows
+
+
+def _extractor(name: str) -> Any:
+    if name in _VGG:  # smoothing 1.4, patches normalised, the keypoint's size and angle unused: always 64x64 pixels
+        return cv2.xfeatures2d.VGG_create(_VGG[name], 1.4, True, False)
+    if name in _BOOST:  # without the angle; the size still counts
+        return cv2.xfeatures2d.BoostDesc_create(_BOOST[name], False, WINDOW)
+    return cv2.SIFT_create()
+
+
+def describe(name: str, patches: np.ndarray) -> np.ndarray:
+    """Describe patches (N, 64, 64) uint8 by one of `PEERS`, as rows (N, D) float32; see `Peer.describe`."""
+    return Peer(name).describe(patches)
+
+
+def some_pairs(pairs: Pairs, each: int, seed: int = 0) -> Pairs:
+    """Draw at most so many matching and so many other pairs; in the order they had."""
+    rng = np.random.default_rng(seed)
+    kept = []
+    for kind in (True, False):
+        rows = np.flatnonzero(pairs.match == kind)
+        kept.append(rng.permutation(rows)[:each] if each else rows)
+    rows = np.sort(np.concatenate(kept))
+    return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
+
+
+def measure(
+    folder: Path, names: list[str], each: int, seed: int = 0, tell: Callable[[str], None] = lambda line: None
+) -> list[PatchReport]:
+    """Measure descriptors, peers and ours, on the test pairs of a folder.
+
+    Parameters
+    ----------
+    folder
+        A folder in the layout of PhotoTour.
+    names
+        Names of `PEERS`, or what `find_descriptor` takes.
+    each
+        At most so many matching and so many other pairs, drawn by the seed; 0 for all.
+    tell
+        Called with a line for each result.
+    """
+    patches = PatchSet.open(folder)
+    pairs = some_pairs(patches.pairs(default_pair_file(patches)), each, seed)
+    reports = []
+    for name in names:
+        descriptor: Descriptor = Peer(name) if name in PEERS else find_descriptor(name)
+        report = evaluate_patches(patches, descriptor, pairs)
+        reports.append(report)
+        tell(f"{folder.name}  {name}: FPR95 {100 * report.fpr95:.2f}%, {report.ms_per_patch:.3f} ms a patch")
+    return reports
+
+
+def _print(results: dict[str, list[PatchReport]], names: list[str]) -> None:
+    table = Table(title="FPR95 in %")
+    for column in ("descriptor", "dim", "bytes"):
+        table.add_column(column, justify="left" if column == "descriptor" else "right")
+    for folder, reports in results.items():
+        table.add_column(f"{folder}\n{reports[0].pairs:,} pairs", justify="right")
+    for column in ("mean", "ms/patch"):
+        table.add_column(column, justify="right")
+    for name, row in zip(names, zip(*results.values(), strict=True), strict=True):
+        figures = [f"{100 * report.fpr95:.2f}" for report in row]
+        mean = 100 * np.mean([report.fpr95 for report in row])
+        slowest = np.mean([report.ms_per_patch for report in row])
+        table.add_row(name, str(row[0].dim), str(row[0].bytes), *figures, f"{mean:.2f}", f"{slowest:.3f}")
+    Console(width=max(100, 24 + 14 * (len(results) + 4))).print(table)
+
+
+def main() -> None:
+    """Measure on every folder named, and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folders", nargs="+", type=Path, help="folders in the layout of PhotoTour, with a test part")
+    parser.add_argument("--descriptor", action="append", default=[], help="ours, by name or file; may be repeated")
+    parser.add_argument("--peer", action="append", default=[], choices=PEERS, help="only these peers; may be repeated")
+    parser.add_argument("--no-peers", action="store_true", help="measure the descriptors of --descriptor alone")
+    parser.add_argument("--pairs", type=int, default=3000, help="matching, and other, pairs of a folder; 0: all")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the pairs drawn")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    arguments = parser.parse_args()
+    cv2.setNumThreads(1)
+    names = [] if arguments.no_peers else list(arguments.peer or PEERS)
+    names += arguments.descriptor or ["sift", "rootsift"]
+    try:
+        results = {}
+        for folder in arguments.folders:
+            results[folder.name] = measure(
+                folder, names, arguments.pairs, arguments.seed, lambda line: print(line, file=sys.stderr, flush=True)
+            )
+    except CairnError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    if arguments.json:
+        sets = {
+            folder: [report.as_json() | {"descriptor": name} for name, report in zip(names, reports, strict=True)]
+            for folder, reports in results.items()
+        }
+        print(json.dumps({"pairs": arguments.pairs, "seed": arguments.seed, "sets": sets}))
+    else:
+        _print(results, names)
+
+
+if __name__ == "__main__":
+    main()
