@@ -1,0 +1,171 @@
+"""When two detections in two views of a plane show the same thing: the rule of Brown11, section II."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+ALONE, AMBIGUOUS = -1, -2
+"""Instead of a reference detection's number: matches none of them; neither matches one nor is free of all."""
+
+
+@dataclass(frozen=True)
+class MatchRule:
+    """How near is a match; beyond twice any of these is a non-match, between is ambiguous (Brown11, section II)."""
+
+    pixels: float = 5.0  # distance of the centres
+    octaves: float = 0.25  # ratio of the scales
+    radians: float = np.pi / 8  # difference of the orientations
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Interest points or regions of an image, each with the frame that its patch is cut by."""
+
+    centres: np.ndarray  # (N, 2) float64, points (x, y), pixels
+    frames: np.ndarray  # (N, 2, 2) float64, maps from the square [-1, 1]² to the patch's area around the centre
+    oriented: bool = True  # the frame's turn comes from the image, so that orientations can be compared
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    @property
+    def octaves(self) -> np.ndarray:
+        """Scale (N,): log2 of half the patch's side, pixels."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 0.5 * np.log2(np.linalg.det(self.frames))
+
+    @property
+    def angles(self) -> np.ndarray:
+        """Orientation (N,) of the patch's x axis, radians, from x towards y."""
+        return np.arctan2(self.frames[:, 1, 0], self.frames[:, 0, 0])
+
+    def take(self, rows: np.ndarray) -> "Detections":
+        """Some of the detections, by number or mask."""
+        return Detections(self.centres[rows], self.frames[rows], self.oriented)
+
+    @classmethod
+    def concatenate(cls, parts: "Sequence[Detections]") -> "Detections":
+        """All detections of several lists, one after the other."""
+        return cls(
+            np.concatenate([one.centres for one in parts]),
+            np.concatenate([one.frames for one in parts]),
+            all(one.oriented for one in parts),
+        )
+
+    def transfer(self, homography: np.ndarray) -> "Detections":
+        """Project into another image: the centre by the homography, the frame by its Jacobian there.
+
+        Scale so changes by the root of the local change of area, orientation as the patch's x axis turns.
+
+        Parameters
+        ----------
+        homography : ndarray, shape (3, 3)
+            Maps (x, y, 1) of this image to the other.
+
+        Returns
+        -------
+        Detections
+            In the other image; NaN where the homography sees a point from behind, or at infinity.
+        """
+        h = np.asarray(homography, np.float64)
+        projected = self.centres @ h[:, :2].T + h[:, 2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            w = projected[:, 2:]
+            centres = projected[:, :2] / w
+            # d(u, v)/d(x, y) = (H[:2, :2] - (u, v)ᵀ H[2, :2]) / w
+            jacobians = (h[:2, :2] - centres[:, :, None] * h[2, :2]) / w[:, :, None]
+            behind = ~(np.linalg.det(jacobians) > 0)
+            frames = jacobians @ self.frames
+        centres[behind], frames[behind] = np.nan, np.nan
+        return Detections(centres, frames, self.oriented)
+
+
+def disagreement(first: Detections, second: Detections, rule: MatchRule) -> np.ndarray:
+    """How far pairs of detections in the same image are from agreeing, in units of the rule.
+
+    Parameters
+    ----------
+    first, second : Detections
+        N each, compared row by row.
+    rule : MatchRule
+        The units.
+
+    Returns
+    -------
+    ndarray, shape (N,), float64
+        The largest of the three differences, each divided by what the rule allows: at most 1 is a match, more than 2
+        a non-match, between them ambiguous. Orientations are left out where either side has none; NaN where either
+        lies nowhere.
+    """
+    offset = first.centres - second.centres
+    worst = np.maximum(
+        np.hypot(offset[:, 0], offset[:, 1]) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves
+    )
+    if first.oriented and second.oriented:
+        turn = np.abs((first.angles - second.angles + np.pi) % (2 * np.pi) - np.pi)
+        worst = np.maximum(worst, turn / rule.radians)
+    return worst
+
+
+def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find all pairs that are no non-match: at most twice the rule apart.
+
+    Parameters
+    ----------
+    first, second : Detections
+        In the same image.
+    rule : MatchRule
+        The rule.
+
+    Returns
+    -------
+    tuple of ndarray, shape (M,)
+        Rows of `first` and of `second` (int64), and their `disagreement` (float64), sorted by it.
+    """
+    there, here = (np.flatnonzero(np.isfinite(one.centres).all(axis=1)) for one in (first, second))
+    if not len(there) or not len(here):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    # A little wider, so that rounding decides nothing here.
+    found = cKDTree(first.centres[there]).sparse_distance_matrix(
+        cKDTree(second.centres[here]), 2 * rule.pixels * (1 + 1e-9), output_type="ndarray"
+    )
+    a, b = there[found["i"]], here[found["j"]]
+    apart = disagreement(first.take(a), second.take(b), rule)
+    near = apart <= 2
+    a, b, apart = a[near], b[near], apart[near]
+    order = np.lexsort((b, a, apart))
+    return a[order], b[order], apart[order]
+
+
+def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> np.ndarray:
+    """Say which reference detection each detection of an image shows again.
+
+    Parameters
+    ----------
+    reference : Detections
+        Of the reference image, projected into this one.
+    found : Detections
+        Of this image.
+    rule : MatchRule
+        The rule.
+
+    Returns
+    -------
+    ndarray, shape (len(found),), int64
+        The row of `reference` that agrees best, if by the rule they match; `ALONE` where it is a non-match with all of
+        them; `AMBIGUOUS` where neither holds, and where another detection matches the same one better.
+    """
+    a, b, apart = near_pairs(reference, found, rule)
+    assigned = np.full(len(found), ALONE, np.int64)
+    assigned[b] = AMBIGUOUS
+    match = apart <= 1
+    a, b = a[match], b[match]
+    # Pairs are sorted by disagreement, so that the first of each is its best.
+    _, best = np.unique(b, return_index=True)
+    best.sort()
+    a, b = a[best], b[best]
+    _, best = np.unique(a, return_index=True)
+    assigned[b[best]] = a[best]
+    return assigned

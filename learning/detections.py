@@ -1,0 +1,149 @@
+"""Interest points of a photo and the 64 x 64 patches around them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from index.errors import CairnError
+from learning.correspondence import Detections
+from learning.phototour import PATCH
+from retrieval.features import rotations
+from retrieval.geometry import upright_frames
+from retrieval.gradients import dominant_orientation
+from retrieval.image import ImageOptions, Photo, read_photo
+from retrieval.patches import extract_patches
+from retrieval.regions import DETECTORS, RegionOptions, detect_regions, find_detector
+from retrieval.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
+
+SIFT_SIDE = 6.75
+"""Side of a patch over an OpenCV keypoint's size, as in the PhotoTour sets and in OpenCV's descriptors learnt on them."""
+
+
+@dataclass(frozen=True)
+class DetectionOptions:
+    """What is detected, and how patches are cut."""
+
+    detector: str = "sift"  # OpenCV's SIFT keypoints, or dog-affine, hessian-affine
+    measurement_scale: float | None = None  # of regions: patch over detected region; None: the detector's own
+    upright: bool = False  # of regions: keep "down" down; keypoints always turn to their orientation
+    max_detections: int = 8000  # at most this many a photo, the strongest; 0: no limit
+
+    def __post_init__(self) -> None:
+        if self.detector != "sift":
+            if self.detector not in DETECTORS:
+                raise CairnError(f"There is no detector {self.detector!r}; choose one of sift, {', '.join(DETECTORS)}.")
+        elif self.measurement_scale is not None or self.upright:
+            raise CairnError(
+                "SIFT keypoints have a size and an orientation of their own: take --measurement-scale and --upright "
+                "away, or choose --detector dog-affine."
+            )
+        if self.measurement_scale is not None and not 0 < self.measurement_scale < np.inf:
+            raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
+
+
+def read_full(path: Path) -> Photo:
+    """Read a photo at its full size.
+
+    Raises
+    ------
+    CairnError
+        It cannot be read; the sentence names it.
+    """
+    try:
+        return read_photo(path, ImageOptions(max_side=0))
+    except CairnError as error:
+        raise CairnError(f"{path} cannot be read: {error}.") from error
+
+
+def keypoint_frames(sizes: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+    """Frames (N, 2, 2) of keypoints, by OpenCV's size (pixels) and angle (degrees, from x towards y).
+
+    A patch covers 6.75 sizes from the outer edge of its first pixel to that of its last, so that the centres of those
+    two are 63/64 of that apart.
+    """
+    half = SIFT_SIDE * np.asarray(sizes, np.float64) / 2 * ((PATCH - 1) / PATCH)
+    return rotations(np.radians(np.asarray(degrees, np.float64))) * half[:, None, None]
+
+
+def keypoint_space(photo: Photo) -> ScaleSpace:
+    """Scale space to cut keypoints' patches from."""
+    return build_scale_space(photo.grey, ScaleSpaceOptions(double=False))
+
+
+def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, np.ndarray]:
+    """Detect, and cut the patches that lie wholly inside the photo; the others are dropped.
+
+    Parameters
+    ----------
+    photo : Photo
+        At full size.
+    options : DetectionOptions
+        What is detected.
+
+    Returns
+    -------
+    tuple of Detections, ndarray (N, 64, 64) uint8
+        The strongest first.
+    """
+    if options.detector == "sift":
+        found, space = _detect_sift(photo, options), keypoint_space(photo)
+    else:
+        found, space = _detect_regions(photo, options)
+    kept, patches = cut(photo, space, found)
+    return found.take(kept), patches
+
+
+def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[np.ndarray, np.ndarray]:
+    """Cut the patches that lie wholly inside a photo.
+
+    Parameters
+    ----------
+    photo : Photo
+        At full size.
+    space : ScaleSpace
+        Its scale space.
+    found : Detections
+        N of them.
+
+    Returns
+    -------
+    tuple of ndarray (K,) int64, ndarray (K, 64, 64) uint8
+        Which of the detections they are, and their patches.
+    """
+    kept = np.flatnonzero(inside(found, photo.grey.shape))
+    patches = extract_patches(space, found.centres[kept], found.frames[kept], PATCH)
+    return kept, np.clip(np.rint(patches), 0, 255).astype(np.uint8)
+
+
+def inside(found: Detections, shape: tuple[int, ...]) -> np.ndarray:
+    """Mask (N,) of detections whose patch lies wholly inside an image (H, W): the centres of all its pixels do."""
+    corners = np.array([[-1.0, 1, 1, -1], [-1, -1, 1, 1]])
+    points = found.frames @ corners + found.centres[:, :, None]
+    limit = np.array([[shape[1] - 1], [shape[0] - 1]])
+    return ((points >= 0) & (points <= limit)).all(axis=(1, 2))
+
+
+def _detect_sift(photo: Photo, options: DetectionOptions) -> Detections:
+    sift = cv2.SIFT_create(enable_precise_upscale=True)
+    keypoints = sift.detect(np.rint(photo.grey).astype(np.uint8), None)
+    rows = np.array(
+        [(one.pt[0], one.pt[1], one.size, one.angle, one.response) for one in keypoints], np.float64
+    ).reshape(-1, 5)
+    # By all columns, so that the order never depends on how OpenCV shares its work between threads.
+    rows = np.unique(rows, axis=0)
+    rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0], -rows[:, 4]))]
+    if options.max_detections:
+        rows = rows[: options.max_detections]
+    return Detections(rows[:, :2], keypoint_frames(rows[:, 2], rows[:, 3]))
+
+
+def _detect_regions(photo: Photo, options: DetectionOptions) -> tuple[Detections, ScaleSpace]:
+    regions = detect_regions(photo.grey, RegionOptions(options.detector, max_regions=options.max_detections))
+    scale = options.measurement_scale or find_detector(options.detector).measurement_scale
+    centres = regions.ellipses[:, :2].astype(np.float64)
+    frames = upright_frames(regions.ellipses) * scale
+    if not options.upright:
+        frames = frames @ rotations(dominant_orientation(extract_patches(regions.space, centres, frames, PATCH)))
+    return Detections(centres, frames, oriented=not options.upright), regions.space

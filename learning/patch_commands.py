@@ -1,0 +1,96 @@
+"""Commands: patches build."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from retrieval.commands import MeasurementScale, Seed
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)
+
+
+@patches.callback()
+def _group() -> None:
+    """Keep `build` a command of its own, while it is the only one."""
+
+
+@patches.command()
+def build(
+    out: Annotated[Path, typer.Argument(help="Folder to write; must not exist, or be empty.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of image sequences with known homographies, or one .npz of correspondences."),
+    ],
+    photos: Annotated[Path | None, typer.Option(help="Folder of the photos that the .npz names.")] = None,
+    images: Annotated[str, typer.Option(help="Which of the photos that the .npz names: 'castle_*'.")] = "*",
+    min_angle: Annotated[
+        float,
+        typer.Option(help="Smallest angle between the viewing directions of a match of the .npz, degrees.", min=0),
+    ] = 0.0,
+    detector: Annotated[
+        str, typer.Option(help="Of sequences: sift (OpenCV's keypoints), dog-affine or hessian-affine.")
+    ] = "sift",
+    measurement_scale: MeasurementScale = None,
+    upright: Annotated[
+        bool,
+        typer.Option("--upright/--rotated", help="Keep 'down' down in patches of regions, or turn them as keypoints."),
+    ] = False,
+    train: Annotated[int, typer.Option(help="Pairs to train on; 0: none.", min=0)] = 20_000,
+    validation: Annotated[int, typer.Option(help="Pairs to validate on; 0: none.", min=0)] = 5_000,
+    test: Annotated[int, typer.Option(help="Pairs to test on; 0: none.", min=0)] = 10_000,
+    seed: Seed = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Build labelled patches, in the layout of the PhotoTour sets (Brown, Hua, Winder, 2011).
+
+    A sequence is a folder with img1, img2, … and homographies H1to2p, …, or folders 1, 2 and h of pairs. Detections
+    within 5 pixels, 0.25 octaves and 22.5 degrees of each other match, those beyond twice any of these do not, and
+    those between are left out. An .npz names the matches itself.
+
+    Points are divided among train, validation and test in proportion to their pairs, so that none is in two; half of
+    the pairs are matches, as far as there are so many. The pair files are m50_P_N_0.txt for train, _1 for validation and
+    _2 for test, with P matches and N non-matches.
+    """
+    from index.errors import CairnError
+    from learning.detections import DetectionOptions
+    from learning.patchbuild import SplitOptions, build_from_points, build_from_sequences
+
+    started = perf_counter()
+    splits = SplitOptions(train, validation, test, seed)
+    files = [source for source in sources if source.suffix.lower() == ".npz"]
+    if files and len(sources) > 1:
+        raise CairnError("Correspondences are built alone: name one .npz, or folders of sequences.")
+    with progress_bars(quiet or json, {"detect": "Photos", "write": "Bitmaps"}) as tell:
+        if files:
+            if photos is None:
+                raise CairnError("Correspondences need the photos that they name: give their folder with --photos.")
+            report = build_from_points(out, files[0], photos, images, min_angle, splits=splits, progress=tell)
+        else:
+            options = DetectionOptions(detector, measurement_scale, upright)
+            report = build_from_sequences(out, sources, options, splits=splits, progress=tell)
+    seconds = round(perf_counter() - started, 3)
+    if json:
+        print_json(
+            {
+                "patches": report.patches,
+                "points": report.points,
+                "images": report.images,
+                "pairs": report.pairs,
+                "unused": report.unused,
+                "seconds": seconds,
+            }
+        )
+        return
+    say(
+        f"{out}: {report.patches} patches of {report.points} points in {report.images} photos; "
+        f"{report.unused} detections left out; {seconds:.1f} s"
+    )
+    for name, pairs in report.pairs.items():
+        short = (
+            "" if pairs["matches"] + pairs["non_matches"] == pairs["wanted"] else f", of {pairs['wanted']} pairs wanted"
+        )
+        say(f"{name}: {pairs['matches']} matches and {pairs['non_matches']} non-matches{short}: {pairs['file']}")

@@ -1,0 +1,215 @@
+"""Building a set of labelled patches in the PhotoTour layout, split into training, validation and test pairs."""
+
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from index.arrays import publish_folder, save_json
+from index.errors import CairnError
+from learning.correspondence import Detections, MatchRule
+from learning.detections import SIFT_SIDE, DetectionOptions
+from learning.labelled import Labelled, Progress
+from learning.phototour import PATCH, SPLITS, write_bitmaps, write_info, write_interest, write_pairs
+from learning.planar import label_sequences
+from learning.pointfile import label_points, read_points
+from learning.sequences import read_sequences
+from learning.splits import draw_matches, draw_non_matches, split_points
+from retrieval.threads import one_thread
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How many pairs each split gets, half of them matches; 0: it is not written, and its points serve the others."""
+
+    train: int = 20_000
+    validation: int = 5_000
+    test: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.sizes) < 0 or not any(self.sizes):
+            raise CairnError("Numbers of pairs cannot be negative, and one at least must be above 0.")
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """In the order of `SPLITS`."""
+        return self.train, self.validation, self.test
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What was built."""
+
+    patches: int
+    points: int
+    images: int
+    pairs: dict[str, dict[str, Any]]  # by split: its file, matches, non_matches, and the matches that were asked for
+    unused: int  # detections that can be told neither same nor different
+
+
+def build_from_sequences(
+    out: Path,
+    folders: list[Path],
+    detection: DetectionOptions | None = None,
+    rule: MatchRule | None = None,
+    splits: SplitOptions | None = None,
+    progress: Progress = lambda step, done, of: None,
+) -> BuildReport:
+    """Build a set from image sequences with known homographies.
+
+    Parameters
+    ----------
+    out : Path
+        Folder to write; must not exist, or be empty.
+    folders : list of Path
+        See `read_sequences`.
+    detection, rule, splits : options, optional
+        What is detected, what matches, and how many pairs are wanted.
+    progress : callable, optional
+        Told about the steps ``detect`` and ``write``.
+
+    Raises
+    ------
+    CairnError
+        `out` is not empty, a folder is no sequence, an image cannot be read, or nothing matches.
+    """
+    detection, rule = detection or DetectionOptions(), rule or MatchRule()
+    sequences = [sequence for folder in folders for sequence in read_sequences(folder)]
+    if not sequences:
+        raise CairnError("No sequence is named: name at least one folder.")
+    origin = {
+        "sequences": [sequence.name for sequence in sequences],
+        "detection": asdict(detection),
+        "rule": asdict(rule),
+    }
+    return _build(
+        out,
+        lambda pixels: label_sequences(sequences, detection, rule, pixels, progress),
+        origin,
+        splits or SplitOptions(),
+        progress,
+    )
+
+
+def build_from_points(
+    out: Path,
+    file: Path,
+    photos: Path,
+    pattern: str = "*",
+    min_angle: float = 0.0,
+    rule: MatchRule | None = None,
+    splits: SplitOptions | None = None,
+    progress: Progress = lambda step, done, of: None,
+) -> BuildReport:
+    """Build a set from given correspondences.
+
+    Parameters
+    ----------
+    out : Path
+        Folder to write; must not exist, or be empty.
+    file, photos, pattern, min_angle
+        The correspondences, the photos' folder and which are used, and the smallest angle between the viewing
+        directions of a match, degrees: see `read_points` and `label_points`.
+    rule : MatchRule, optional
+        What is too near for a non-match.
+    splits : SplitOptions, optional
+        How many pairs are wanted.
+    progress : callable, optional
+        Told about the steps ``detect`` and ``write``.
+
+    Raises
+    ------
+    CairnError
+        `out` is not empty, the file is no such file, a photo is missing or cannot be read, or no pair is left.
+    """
+    rule = rule or MatchRule()
+    given = read_points(file, min_angle)
+    origin = {
+        "points": Path(file).name,
+        "photos": Path(photos).resolve().name,
+        "images": pattern,
+        "min_angle": min_angle,
+        "rule": asdict(rule),
+    }
+    return _build(
+        out,
+        lambda pixels: label_points(given, photos, pattern, rule, pixels, progress),
+        origin,
+        splits or SplitOptions(),
+        progress,
+    )
+
+
+def _build(
+    out: Path, label: Callable[[BinaryIO], Labelled], origin: dict[str, Any], splits: SplitOptions, progress: Progress
+) -> BuildReport:
+    """Label, choose pairs, write everything in a folder beside `out`, and give it its name."""
+    out = Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise CairnError(f"{out} already exists: remove it first, or choose another name.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
+    folder.mkdir()
+    try:
+        # Patches are many: they wait in a file until the order of the points is known.
+        spool = folder / "patches.raw"
+        with one_thread(), spool.open("wb") as pixels:
+            labelled = label(pixels)
+        if not len(labelled.matches):
+            raise CairnError("No two detections match: check that the homographies or pairs belong to these photos.")
+        report = _write(folder, labelled, np.memmap(spool, np.uint8, "r").reshape(-1, PATCH, PATCH), splits, progress)
+        spool.unlink()
+        counts = asdict(report)
+        save_json(folder / "provenance.json", {**origin, "splits": asdict(splits), "counts": counts})
+        publish_folder(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return report
+
+
+def _write(
+    folder: Path, labelled: Labelled, pixels: np.ndarray, splits: SplitOptions, progress: Progress
+) -> BuildReport:
+    rng = np.random.default_rng(splits.seed)
+    # Patches of one point lie side by side, as in the published sets.
+    order = np.argsort(labelled.points, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    points = labelled.points[order]
+    split_of = split_points(labelled.points, splits.sizes, rng)
+
+    def different(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return (labelled.points[first] != labelled.points[second]) & labelled.are_apart(first, second)
+
+    report: dict[str, dict[str, Any]] = {}
+    for split, (name, size) in enumerate(zip(SPLITS, splits.sizes, strict=True)):
+        if not size:
+            continue
+        there = labelled.matches[split_of[labelled.matches[:, 0]] == split]
+        matches = draw_matches(there, size - size // 2, rng)
+        others = draw_non_matches(np.flatnonzero(split_of == split), labelled.groups, different, size // 2, rng)
+        pairs = place[rng.permutation(np.concatenate([matches, others]))]
+        file = write_pairs(folder, split, pairs[:, 0], pairs[:, 1], points)
+        report[name] = {
+            "file": file,
+            "matches": len(matches),
+            "non_matches": len(others),
+            "wanted": size,
+            "points": len(np.unique(labelled.points[split_of == split])),
+        }
+
+    write_info(folder, points, labelled.photos[order])
+    write_interest(folder, labelled.photos[order], _geometry(labelled.detections.take(order)))
+    write_bitmaps(folder, pixels, order, lambda done, of: progress("write", done, of))
+    return BuildReport(len(points), len(np.unique(points)), labelled.images, report, labelled.unused)
+
+
+def _geometry(detections: Detections) -> np.ndarray:
+    """Columns of `write_interest` (N, 4); scale is that of an OpenCV keypoint's size, whose patch has 6.75 times it."""
+    size = detections.octaves + np.log2(2 * PATCH / (PATCH - 1) / SIFT_SIDE)
+    return np.column_stack([detections.centres, detections.angles, size])

@@ -1,0 +1,316 @@
+"""Labelled patches on disk, in the layout of the PhotoTour sets (Brown11, section VI; also called Brown's patch data).
+
+A folder holds bitmaps ``patches0000.bmp``, ``patches0001.bmp``, … of 16 x 16 patches of 64 x 64 pixels, row by row
+(1024 x 1024 pixels, 8-bit grey; what follows the last patch is black); ``info.txt``, for each patch a line with the
+number of its 3-D point and that of its photo; and pair files ``m50_P_N_S.txt`` with lines ``patch1 point1 unused patch2
+point2 unused unused``: a match if the points are the same. ``interest.txt``, with a line ``photo x y orientation scale``
+for each patch, may be there; nothing here needs it. The published sets have pair files with S = 0 alone, of
+several sizes; sets that are built here have one for each split: 0 train, 1 validation, 2 test.
+"""
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from index.errors import CairnError
+
+PATCH = 64
+"""Pixels along a side of a patch."""
+
+ROW = 16
+"""Patches along a side of a bitmap."""
+
+SPLITS = ("train", "validation", "test")
+"""What the last number of a pair file's name stands for in the sets that are built here."""
+
+_SIDE, _PER_BITMAP = ROW * PATCH, ROW * ROW
+_KEPT = 16  # decoded bitmaps in memory, 1 MB each
+_SAMPLED = 16  # bitmaps whose contents are part of the fingerprint
+_PAIR_FILE = re.compile(r"m50_(\d+)_(\d+)_(\d+)\.txt")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of patches."""
+
+    first: np.ndarray  # (M,) int64, numbers of patches
+    second: np.ndarray  # (M,) int64
+    match: np.ndarray  # (M,) bool: both show the same 3-D point
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+
+class PatchSet:
+    """A folder of labelled patches.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it lies.
+    points : ndarray, shape (N,), int64
+        The 3-D point that each patch shows.
+    photos : ndarray, shape (N,), int64
+        The photo that it is from.
+    pair_files : list of str
+        Names of the pair files: by split, and within one the smallest first.
+    """
+
+    def __init__(self, folder: Path, points: np.ndarray, photos: np.ndarray, pair_files: list[str]) -> None:
+        self.folder = folder
+        self.points = points
+        self.photos = photos
+        self.pair_files = pair_files
+        self._bitmaps: OrderedDict[int, np.ndarray] = OrderedDict()
+
+    @classmethod
+    def open(cls, folder: Path) -> "PatchSet":
+        """Open a folder; bitmaps are read when their patches are.
+
+        Raises
+        ------
+        CairnError
+            ``info.txt`` or a bitmap is missing, or ``info.txt`` is damaged.
+        """
+        folder = Path(folder)
+        info = folder / "info.txt"
+        if not info.is_file():
+            raise CairnError(f"{folder} is no folder of patches in the PhotoTour layout: it has no info.txt.")
+        points, photos = _read_columns(info, (0, 1), "a point and a photo")
+        if not len(points):
+            raise CairnError(f"{info} is empty: it needs a line for each patch.")
+        names = {path.name for path in folder.iterdir()}
+        for number in range(_bitmaps_of(len(points))):
+            if bitmap_name(number) not in names:
+                raise CairnError(
+                    f"{folder / bitmap_name(number)} is missing: info.txt has {len(points)} patches, which fill "
+                    f"{_bitmaps_of(len(points))} bitmaps."
+                )
+        found = sorted(
+            (int(match[3]), int(match[1]) + int(match[2]), name)
+            for name in names
+            if (match := _PAIR_FILE.fullmatch(name))
+        )
+        return cls(folder, points, photos, [name for *_, name in found])
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of ``info.txt``, the bitmaps' names and sizes, and the contents of 16 of them, evenly spaced."""
+        digest = hashlib.sha256((self.folder / "info.txt").read_bytes())
+        number = _bitmaps_of(len(self))
+        sampled = set(np.linspace(0, number - 1, _SAMPLED).astype(int).tolist())
+        for bitmap in range(number):
+            path = self.folder / bitmap_name(bitmap)
+            digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+            if bitmap in sampled:
+                digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Read patches.
+
+        Parameters
+        ----------
+        numbers : ndarray, shape (K,), int
+            Numbers of patches, in any order, repeated or not; sorted ones are read fastest.
+
+        Returns
+        -------
+        ndarray, shape (K, 64, 64), uint8
+
+        Raises
+        ------
+        CairnError
+            A bitmap is damaged, or is not 1024 x 1024 pixels.
+        IndexError
+            There is no such patch.
+        """
+        numbers = np.asarray(numbers, np.int64).reshape(-1)
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(self)):
+            raise IndexError(f"patches are numbered from 0 to {len(self) - 1}")
+        patches = np.empty((len(numbers), PATCH, PATCH), np.uint8)
+        order = np.argsort(numbers, kind="stable")
+        bitmaps, starts = np.unique(numbers[order] // _PER_BITMAP, return_index=True)
+        for bitmap, rows in zip(bitmaps, np.split(order, starts[1:]), strict=True):
+            patches[rows] = self._bitmap(int(bitmap))[numbers[rows] % _PER_BITMAP]
+        return patches
+
+    def _bitmap(self, number: int) -> np.ndarray:
+        """Patches (256, 64, 64) of a bitmap."""
+        if number in self._bitmaps:
+            self._bitmaps.move_to_end(number)
+            return self._bitmaps[number]
+        path = self.folder / bitmap_name(number)
+        try:
+            with Image.open(path) as image:
+                size = image.size
+                if size == (_SIDE, _SIDE):
+                    pixels = np.asarray(image.convert("L"))
+        except (OSError, ValueError, SyntaxError) as error:
+            raise CairnError(f"{path} is missing, damaged or cut short: restore it or build the set again.") from error
+        if size != (_SIDE, _SIDE):
+            raise CairnError(
+                f"{path} is {size[0]}x{size[1]} pixels, but a bitmap of {ROW} x {ROW} patches has {_SIDE}x{_SIDE}."
+            )
+        patches = np.ascontiguousarray(pixels.reshape(ROW, PATCH, ROW, PATCH).swapaxes(1, 2))
+        self._bitmaps[number] = patches.reshape(_PER_BITMAP, PATCH, PATCH)
+        if len(self._bitmaps) > _KEPT:
+            self._bitmaps.popitem(last=False)
+        return self._bitmaps[number]
+
+    def pairs(self, name: str | None = None) -> Pairs:
+        """Read a pair file.
+
+        Parameters
+        ----------
+        name : str, optional
+            Its name; or a split, ``train``, ``validation`` or ``test``, for the largest file that ends with its number.
+            None: the largest of the first split there is: ``train`` of a set that was built here, and the largest
+            of a published one, whose files all end with 0.
+
+        Raises
+        ------
+        CairnError
+            There is no such file, or it is damaged, or contradicts ``info.txt``.
+        """
+        path = self.folder / self._pair_file(name)
+        first, point1, second, point2 = _read_columns(path, (0, 1, 3, 4), "two patches with their points")
+        for patches, points in ((first, point1), (second, point2)):
+            outside = (patches < 0) | (patches >= len(self))
+            if outside.any():
+                row = int(outside.argmax())
+                raise CairnError(
+                    f"{path} names patch {patches[row]} in line {row + 1}, but info.txt has {len(self)} patches."
+                )
+            other = self.points[patches] != points
+            if other.any():
+                row = int(other.argmax())
+                raise CairnError(
+                    f"{path} and info.txt disagree on the point of patch {patches[row]} (line {row + 1}): "
+                    "they are not of the same set, or one is damaged."
+                )
+        return Pairs(first, second, point1 == point2)
+
+    def _pair_file(self, name: str | None) -> str:
+        if not self.pair_files:
+            raise CairnError(f"{self.folder} has no pair file (m50_…_0.txt).")
+        if name is not None and name not in SPLITS:
+            if not (self.folder / name).is_file():
+                raise CairnError(f"{self.folder} has no pair file {name}; it has {', '.join(self.pair_files)}.")
+            return name
+        split = _split_of(self.pair_files[0]) if name is None else SPLITS.index(name)
+        files = [file for file in self.pair_files if _split_of(file) == split]
+        if not files:
+            raise CairnError(f"{self.folder} has no {name} pairs; it has {', '.join(self.pair_files)}.")
+        return files[-1]
+
+
+def bitmap_name(number: int) -> str:
+    """Name of a bitmap."""
+    return f"patches{number:04d}.bmp"
+
+
+def _bitmaps_of(patches: int) -> int:
+    return -(-patches // _PER_BITMAP)
+
+
+def _split_of(name: str) -> int:
+    match = _PAIR_FILE.fullmatch(name)
+    assert match
+    return int(match[3])
+
+
+def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> np.ndarray:
+    """Columns (len(columns), rows) int64 of a text file of whole numbers."""
+    try:
+        with path.open("rb") as file:
+            if not file.read(1):
+                return np.zeros((len(columns), 0), np.int64)
+        table = np.loadtxt(path, np.int64, comments=None, usecols=columns, ndmin=2, encoding="ascii")
+    except FileNotFoundError:
+        raise CairnError(f"{path} is missing: restore it or build the set again.") from None
+    except (ValueError, IndexError, OverflowError, OSError) as error:
+        where = re.search(r"\brow (\d+)", str(error))
+        line = f" in line {int(where[1]) + ('string' in str(error))}" if where else ""
+        raise CairnError(f"{path} is damaged{line}: each line must give {meaning} as whole numbers.") from error
+    return np.ascontiguousarray(table.T)
+
+
+def write_bitmaps(
+    folder: Path,
+    patches: np.ndarray,
+    order: np.ndarray | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> None:
+    """Write patches as bitmaps.
+
+    Parameters
+    ----------
+    folder : Path
+        Must exist.
+    patches : ndarray, shape (N, 64, 64), uint8
+        May be memory-mapped: one bitmap's worth is copied at a time.
+    order : ndarray, shape (M,), int, optional
+        Which are written, and in which order; None: all as they are.
+    progress : callable, optional
+        Told how many bitmaps are done, and how many there are.
+    """
+    order = np.arange(len(patches)) if order is None else order
+    total = _bitmaps_of(len(order))
+    for number in range(total):
+        block = np.zeros((_PER_BITMAP, PATCH, PATCH), np.uint8)
+        part = patches[order[number * _PER_BITMAP : (number + 1) * _PER_BITMAP]]
+        block[: len(part)] = part
+        pixels = block.reshape(ROW, ROW, PATCH, PATCH).swapaxes(1, 2).reshape(_SIDE, _SIDE)
+        Image.fromarray(pixels).save(Path(folder) / bitmap_name(number))
+        progress(number + 1, total)
+
+
+def write_info(folder: Path, points: np.ndarray, photos: np.ndarray) -> None:
+    """Write ``info.txt``: points (N,) and photos (N,), whole numbers."""
+    np.savetxt(Path(folder) / "info.txt", np.stack([points, photos], axis=1), "%d")
+
+
+def write_interest(folder: Path, photos: np.ndarray, geometry: np.ndarray) -> None:
+    """Write ``interest.txt``: photos (N,), and geometry (N, 4) of x, y, orientation (radians) and scale (log2)."""
+    rows = np.column_stack([photos, geometry])
+    np.savetxt(Path(folder) / "interest.txt", rows, ("%d", "%.6f", "%.6f", "%.6f", "%.6f"))
+
+
+def write_pairs(folder: Path, split: int, first: np.ndarray, second: np.ndarray, points: np.ndarray) -> str:
+    """Write a pair file.
+
+    Parameters
+    ----------
+    folder : Path
+        Must exist.
+    split : int
+        0, 1, 2: train, validation, test.
+    first, second : ndarray, shape (M,), int
+        Numbers of patches.
+    points : ndarray, shape (N,), int
+        The point of every patch, as in ``info.txt``.
+
+    Returns
+    -------
+    str
+        Its name, ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two numbers in the names of the
+        published sets' files each give all their pairs.)
+    """
+    one, two = points[first], points[second]
+    matches = int((one == two).sum())
+    nothing = np.zeros_like(one)
+    name = f"m50_{matches}_{len(one) - matches}_{split}.txt"
+    rows = np.stack([first, one, nothing, second, two, nothing, nothing], axis=1)
+    np.savetxt(Path(folder) / name, rows, "%d")
+    return name

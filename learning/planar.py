@@ -1,0 +1,124 @@
+"""Labelled patches from image sequences with known homographies, by the rule of Brown11."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from learning.correspondence import ALONE, AMBIGUOUS, Detections, MatchRule, assign_points, disagreement
+from learning.detections import DetectionOptions, detect, read_full
+from learning.labelled import Labelled, Progress
+from learning.sequences import Sequence
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is used of one image; points are numbered within its sequence."""
+
+    points: np.ndarray  # (N,) int64
+    detections: Detections  # (N,) in its own pixels
+    reference: Detections  # (N,) in the pixels of the sequence's first image
+
+
+def label_sequences(
+    sequences: list[Sequence], options: DetectionOptions, rule: MatchRule, pixels: BinaryIO, progress: Progress
+) -> Labelled:
+    """Detect in the images of sequences, and label by the homographies.
+
+    The detections of a sequence's first image are its points. A detection of another image belongs to the one that it
+    matches best, to none (and is a point of its own, for non-matches) where it is a non-match with all, and is
+    dropped in between (`assign_points`). Matches are the pairs of patches of one point that also match each other by
+    the rule, in the pixels of the later image. Non-matches are pairs of one sequence that are non-matches in the
+    pixels of its first image.
+
+    Parameters
+    ----------
+    sequences : list of Sequence
+        At least one.
+    options : DetectionOptions
+        What is detected.
+    rule : MatchRule
+        What matches.
+    pixels : file
+        The patches (N, 64, 64) uint8 are written here.
+    progress : callable
+        Told about the images.
+
+    Returns
+    -------
+    Labelled
+        Grouped by sequence.
+
+    Raises
+    ------
+    CairnError
+        An image cannot be read.
+    """
+    images = sum(len(sequence.images) for sequence in sequences)
+    views: list[_View] = []
+    groups: list[int] = []  # of the views
+    matches: list[np.ndarray] = []
+    points = patches = unused = 0
+    for group, sequence in enumerate(sequences):
+        before = len(views)
+        for view, ambiguous in _label_views(sequence, options, rule, pixels):
+            views.append(view)
+            unused += ambiguous
+            progress("detect", len(views), images)
+        own = views[before:]
+        matches.append(_match_views(own, sequence, rule) + patches)
+        views[before:] = [_View(view.points + points, view.detections, view.reference) for view in own]
+        groups += [group] * len(own)
+        points += 1 + max(int(view.points.max(initial=-1)) for view in own)
+        patches += sum(len(view.points) for view in own)
+
+    counts = [len(view.points) for view in views]
+    reference = Detections.concatenate([view.reference for view in views])
+    return Labelled(
+        np.concatenate([view.points for view in views]),
+        np.repeat(np.arange(len(views)), counts),
+        np.repeat(groups, counts),
+        Detections.concatenate([view.detections for view in views]),
+        np.concatenate(matches),
+        # What has no place in the first image (NaN) cannot be told apart from anything.
+        lambda first, second: disagreement(reference.take(first), reference.take(second), rule) > 2,
+        images,
+        unused,
+    )
+
+
+def _label_views(
+    sequence: Sequence, options: DetectionOptions, rule: MatchRule, pixels: BinaryIO
+) -> Iterator[tuple[_View, int]]:
+    """Yield each image's view, and how many of its detections are ambiguous."""
+    first: Detections | None = None
+    number = 0
+    for path, homography in zip(sequence.images, sequence.homographies, strict=True):
+        detections, patches = detect(read_full(path), options)
+        if first is None:
+            first = detections
+            points = np.arange(len(detections))
+        else:
+            points = assign_points(first.transfer(homography), detections, rule)
+            points[points == ALONE] = number + np.arange((points == ALONE).sum())
+        number = max(number, int(points.max(initial=-1)) + 1)
+        used = points != AMBIGUOUS
+        pixels.write(patches[used].tobytes())
+        detections = detections.take(used)
+        yield _View(points[used], detections, detections.transfer(np.linalg.inv(homography))), int((~used).sum())
+
+
+def _match_views(views: list[_View], sequence: Sequence, rule: MatchRule) -> np.ndarray:
+    """Numbers (M, 2) of a sequence's patches that match, the one of the earlier image first."""
+    starts = np.cumsum([0] + [len(view.points) for view in views])
+    rows = [np.zeros((0, 2), np.int64)]
+    for a in range(len(views)):
+        for b in range(a + 1, len(views)):
+            # A point is at most once in an image.
+            _, in_a, in_b = np.intersect1d(views[a].points, views[b].points, assume_unique=True, return_indices=True)
+            onto = sequence.homographies[b] @ np.linalg.inv(sequence.homographies[a])
+            moved = views[a].detections.take(in_a).transfer(onto)
+            match = disagreement(moved, views[b].detections.take(in_b), rule) <= 1
+            rows.append(np.stack([starts[a] + in_a[match], starts[b] + in_b[match]], axis=1))
+    return np.concatenate(rows)

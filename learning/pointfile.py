@@ -1,0 +1,166 @@
+"""Labelled patches around given keypoints with known correspondences."""
+
+import zipfile
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.correspondence import Detections, MatchRule, near_pairs
+from learning.detections import cut, keypoint_frames, keypoint_space, read_full
+from learning.labelled import Labelled, Progress
+from retrieval.image import PHOTO_SUFFIXES
+
+
+@dataclass(frozen=True)
+class PointFile:
+    """Keypoints of photos and which of them show the same 3-D point."""
+
+    names: list[str]  # stems of the photos
+    photos: np.ndarray  # (N,) int64, number of each keypoint's photo
+    detections: Detections  # N, in pixels of their photos
+    points: np.ndarray  # (N,) int64
+    pairs: np.ndarray  # (M, 2) int64, numbers of keypoints that match
+
+
+def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
+    """Read a file of correspondences.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npz`` with ``names`` (P,) stems of photos; for N keypoints ``image`` (number of its name), ``x``, ``y``,
+        ``size`` and ``angle`` (OpenCV's: pixels, degrees) and ``point``; ``pairs`` (M, 2) numbers of keypoints that
+        match; and, where pairs are chosen by it, ``pair_angle`` (M,), degrees between the viewing directions.
+    min_angle : float
+        Leave out pairs with a smaller angle, degrees.
+
+    Raises
+    ------
+    CairnError
+        It is missing, damaged, or says what cannot be.
+    """
+    names = ("names", "image", "x", "y", "size", "angle", "point", "pairs") + (("pair_angle",) if min_angle > 0 else ())
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = [name for name in names if name not in file]
+            given = {name: file[name] for name in names if name not in missing}
+    except FileNotFoundError:
+        raise CairnError(f"There is no file {path}: check the name.") from None
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise CairnError(f"{path} is damaged, or is no .npz file of plain arrays.") from error
+    if missing:
+        raise CairnError(f"{path} has no array {missing[0]!r}: it needs {', '.join(names)}.")
+
+    number, wanted = len(given["image"]), len(given["pairs"])
+    shapes = {name: (number,) for name in ("image", "x", "y", "size", "angle", "point")}
+    shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (len(given["names"]),)}
+    for name, array in given.items():
+        if array.shape != shapes[name] or (name != "names" and array.dtype.kind not in "iuf"):
+            raise CairnError(f"{path} is damaged: {name!r} should hold numbers in the shape {shapes[name]}.")
+    photos, points, pairs = (given[name].astype(np.int64) for name in ("image", "point", "pairs"))
+    _check_range(path, "image", photos, len(given["names"]))
+    _check_range(path, "pairs", pairs, number)
+    x, y, size, angle = (given[name].astype(np.float64) for name in ("x", "y", "size", "angle"))
+    if not (np.isfinite(x + y + size + angle).all() and (size > 0).all()):
+        raise CairnError(f"{path} is damaged: positions, sizes and angles should be finite, and sizes positive.")
+    if points.min(initial=0) < 0 or (points[pairs[:, 0]] != points[pairs[:, 1]]).any():
+        raise CairnError(f"{path} is damaged: the two keypoints of a pair should be of the same point, from 0 on.")
+    if min_angle > 0:
+        pairs = pairs[given["pair_angle"] >= min_angle]
+    detections = Detections(np.stack([x, y], axis=1), keypoint_frames(size, angle))
+    return PointFile([str(name) for name in given["names"]], photos, detections, points, pairs)
+
+
+def _check_range(path: Path, name: str, numbers: np.ndarray, limit: int) -> None:
+    if numbers.min(initial=0) < 0 or numbers.max(initial=-1) >= limit:
+        raise CairnError(f"{path} is damaged: {name!r} should hold numbers from 0 to {limit - 1}.")
+
+
+def label_points(
+    file: PointFile, folder: Path, pattern: str, rule: MatchRule, pixels: BinaryIO, progress: Progress
+) -> Labelled:
+    """Cut the patches of keypoints that are in a pair, and label them by their points.
+
+    Matches are the given pairs. Non-matches are pairs of different points, unless two keypoints of these points are
+    within twice the rule of each other in some photo.
+
+    Parameters
+    ----------
+    file : PointFile
+        Keypoints and matches.
+    folder : Path
+        Folder of the photos.
+    pattern : str
+        Which photos are used, by their stems, with ``*`` and ``?``.
+    rule : MatchRule
+        What is too near for a non-match.
+    pixels : file
+        The patches (N, 64, 64) uint8 are written here.
+    progress : callable
+        Told about the photos.
+
+    Returns
+    -------
+    Labelled
+        Of one group; photos are numbered as they are used.
+
+    Raises
+    ------
+    CairnError
+        No photo has such a name, or one is missing or cannot be read.
+    """
+    wanted = [number for number, name in enumerate(file.names) if fnmatchcase(name, pattern)]
+    if not wanted:
+        raise CairnError(f"No photo has a name like {pattern!r}; the file's are {', '.join(file.names[:3])}, ….")
+    paths = _find_photos(folder, [file.names[number] for number in wanted])
+    in_use = np.isin(file.photos, wanted)
+    pairs = file.pairs[in_use[file.pairs].all(axis=1)]
+    paired = np.zeros(len(file.points), bool)
+    paired[pairs] = True
+
+    used: list[np.ndarray] = []
+    close: list[np.ndarray] = []
+    for number, path in zip(wanted, paths, strict=True):
+        photo = read_full(path)
+        here = np.flatnonzero(file.photos == number)
+        a, b, _ = near_pairs(file.detections.take(here), file.detections.take(here), rule)
+        close.append(file.points[np.stack([here[a], here[b]], axis=1)])
+        here = here[paired[here]]
+        kept, patches = cut(photo, keypoint_space(photo), file.detections.take(here))
+        pixels.write(patches.tobytes())
+        used.append(here[kept])
+        progress("detect", len(used), len(wanted))
+
+    rows = np.concatenate(used)
+    place = np.full(len(file.points), -1)
+    place[rows] = np.arange(len(rows))
+    matches = place[pairs]
+    points = file.points[rows]
+    # A pair of points as one number, so that it can be looked up; a point is near itself.
+    span = int(file.points.max(initial=0)) + 1
+    near = np.concatenate(close)
+    near_codes = np.unique(near[:, 0] * span + near[:, 1])
+    return Labelled(
+        points,
+        np.repeat(np.arange(len(used)), [len(one) for one in used]),
+        np.zeros(len(rows), np.int64),
+        file.detections.take(rows),
+        matches[(matches >= 0).all(axis=1)],
+        lambda first, second: ~np.isin(points[first] * span + points[second], near_codes),
+        len(wanted),
+        int(in_use.sum()) - len(rows),
+    )
+
+
+def _find_photos(folder: Path, names: list[str]) -> list[Path]:
+    if not Path(folder).is_dir():
+        raise CairnError(f"There is no folder {folder}: name the folder of the photos with --photos.")
+    there = {path.stem: path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in PHOTO_SUFFIXES}
+    for name in names:
+        if name not in there:
+            raise CairnError(f"{folder} has no photo {name}: it needs all that the correspondences name.")
+    return [there[name] for name in names]

@@ -1,0 +1,85 @@
+"""Dividing points among training, validation and test, and drawing each split's pairs."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+_ROUNDS = 50  # of drawing non-matches, before it is taken that there are no more
+
+
+def split_points(points: np.ndarray, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+    """Divide points at random, in proportion to the splits' sizes.
+
+    Parameters
+    ----------
+    points : ndarray, shape (N,), int
+        The point of each patch.
+    sizes : sequence of int
+        Pairs wanted of each split; one that wants none gets no point.
+    rng : Generator
+        Decides.
+
+    Returns
+    -------
+    ndarray, shape (N,), int64
+        The split of each patch: that of its point.
+    """
+    distinct, of_patch = np.unique(points, return_inverse=True)
+    bounds = np.rint(np.cumsum(sizes) / np.sum(sizes) * len(distinct)).astype(np.int64)
+    ranks = rng.permutation(len(distinct))
+    return np.searchsorted(bounds, ranks, side="right")[of_patch]
+
+
+def draw_matches(matches: np.ndarray, wanted: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw some of the matches (M, 2): so many as are wanted, or all."""
+    return matches[np.sort(rng.permutation(len(matches))[:wanted])]
+
+
+def draw_non_matches(
+    candidates: np.ndarray,
+    groups: np.ndarray,
+    different: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    wanted: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Draw pairs of patches that do not match.
+
+    Parameters
+    ----------
+    candidates : ndarray, shape (K,), int64
+        Numbers of the patches to draw from.
+    groups : ndarray, shape (N,), int
+        The group of every patch; pairs are of one group.
+    different : callable
+        Says of pairs (A,), (A,) of numbers which are non-matches (A,), bool.
+    wanted : int
+        How many pairs.
+    rng : Generator
+        Decides.
+
+    Returns
+    -------
+    ndarray, shape (M, 2), int64
+        Pairs, none twice in either order; fewer than wanted only where nearly none are left.
+    """
+    candidates = candidates[np.argsort(groups[candidates], kind="stable")]
+    _, start, of_candidate, count = np.unique(
+        groups[candidates], return_index=True, return_inverse=True, return_counts=True
+    )
+    drawn = np.zeros((0, 2), np.int64)
+    if not len(candidates):
+        return drawn
+    for _ in range(_ROUNDS):
+        if len(drawn) >= wanted:
+            break
+        # A little more than is missing, for some will be refused.
+        one = rng.integers(len(candidates), size=int(1.2 * (wanted - len(drawn))) + 10)
+        group = of_candidate[one]
+        two = start[group] + rng.integers(count[group])
+        pairs = np.stack([candidates[one], candidates[two]], axis=1)
+        pairs = np.concatenate([drawn, pairs[different(pairs[:, 0], pairs[:, 1])]])
+        ordered = np.sort(pairs, axis=1)
+        # np.unique keeps the first of each, so that what was drawn stays; its own order would not be random.
+        _, first = np.unique(ordered[:, 0] * len(groups) + ordered[:, 1], return_index=True)
+        drawn = pairs[np.sort(first)]
+    return drawn[:wanted]
