@@ -106,7 +106,7 @@ def plot_pooling_regions(regions: np.ndarray, weights: np.ndarray, radius: float
     figure = _figure(path, 10.5, 4.6)
     left, right = figure.subplots(1, 2)
     scale = Normalize(0, float(np.max(weights, initial=0)) or 1.0)
-    colours = ScalarMappable(scale, "jet")
+    colours = ScalarMappable(scale, "turbo")
     for row in np.argsort(weights, kind="stable"):  # the heaviest on top
         x, y, sigma = map(float, regions[row])
         colour = colours.cmap(scale(float(weights[row])))
@@ -115,7 +115,7 @@ def plot_pooling_regions(regions: np.ndarray, weights: np.ndarray, radius: float
     figure.colorbar(colours, ax=left)
 
     shown = right.imshow(
-        pixel_contribution(regions, weights, radius), cmap="jet", extent=(-radius, radius, radius, -radius)
+        pixel_contribution(regions, weights, radius), cmap="turbo", extent=(-radius, radius, radius, -radius)
     )
     right.set(title="relative contribution of pixels")
     figure.colorbar(shown, ax=right)
@@ -179,7 +179,7 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
     axes = figure.add_subplot()
     lengths = sorted({bits for row, _, _ in models.values() for bits in row})
     for number, (label, (bits, errors, parent)) in enumerate(models.items()):
-        axes.plot(*_percent((np.asarray(bits), np.asarray(errors))), f"C{number}", marker="o", label=label)
+        axes.plot(*_percent((np.asarray(bits), np.asarray(errors))), color=f"C{number}", marker="o", label=label)
         axes.axhline(100 * parent, color=f"C{number}", linestyle="--", linewidth=1)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(ScalarFormatter())
@@ -213,9 +213,12 @@ def _figure(path: Path, width: float, height: float) -> "Figure":
 
 
 def _save(figure: "Figure", path: Path) -> None:
-    # Without the date, so that the same data give the same file.
+    from matplotlib import rc_context
+
+    # Without the date and with fixed identifiers: the same data give the same file.
     stamp: dict[str, Any] = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-    figure.savefig(path, dpi=_DPI, metadata=stamp[Path(path).suffix.lower()])
+    with rc_context({"svg.hashsalt": "cairn"}):
+        figure.savefig(path, dpi=_DPI, metadata=stamp[Path(path).suffix.lower()])
 
 
 def _percent(curve: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
