@@ -1,4 +1,4 @@
-"""Commands: evaluate retrieval, evaluate patches, evaluate oxford5k, evaluate paris6k, demo."""
+"""Commands: evaluate retrieval, evaluate matching, evaluate patches, evaluate oxford5k, evaluate paris6k, demo."""
 
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -98,6 +98,63 @@ def retrieval(
         say(f"{len(report.missing)} photos of the ground truth are not among the images.")
     for entry in report.failed:
         say(f"failed: {entry['path']}: {entry['reason']}")
+
+
+@evaluate.command()
+def matching(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders with img1, img2, … and H1to2p, …, or with 1/, 2/ and h/.")
+    ],
+    descriptor: Descriptor = "rootsift",
+    overlap: Annotated[
+        tuple[float, float],
+        typer.Option(help="Overlap of measurement regions above which a match is positive, below which negative."),
+    ] = (0.6, 0.3),
+    ratio: Annotated[
+        bool, typer.Option("--ratio", help="Rank matches by the ratio of nearest to second nearest, not by distance.")
+    ] = False,
+    detector: Detector = "dog-affine",
+    measurement_scale: MeasurementScale = None,
+    upright: Upright = True,
+    max_side: MaxSide = 1024,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Match photos whose homographies are known; print the recall and the average precision of nearest neighbours."""
+    from eval.matching import MatchingOptions, evaluate_matching, find_pairs
+    from retrieval.descriptors import find_descriptor
+    from retrieval.features import FeatureOptions
+    from retrieval.image import ImageOptions
+    from retrieval.regions import RegionOptions
+
+    options = MatchingOptions(*overlap, ratio=ratio)
+    described = find_descriptor(descriptor)
+    pairs = [pair for folder in folders for pair in find_pairs(folder)]
+    with progress_bars(quiet or json, {"pairs": "Pairs"}) as tell:
+        report = evaluate_matching(
+            pairs,
+            [described],
+            features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
+            image=ImageOptions(max_side=max_side),
+            options=options,
+            progress=tell,
+        )[0]
+    if json:
+        print_json(report.as_json())
+        return
+    for score in report.scores:
+        if score.recall is None or score.ap is None:
+            say(f"    -       -        0 features  {score.pair}")
+        else:
+            say(f"{score.recall:.4f}  {score.ap:.4f}  {score.features:6d} features  {score.pair}")
+    if report.recall is None or report.mean_ap is None:
+        say(f"{report.descriptor}: no pair has a feature that the other photo's regions overlap.")
+        return
+    counted = sum(score.recall is not None for score in report.scores)
+    say(
+        f"recall {report.recall:.4f}, mAP {report.mean_ap:.4f} over {counted} pairs; {report.descriptor}; "
+        f"{report.seconds['total']:.1f} s"
+    )
 
 
 def _dataset_command(name: str, title: str) -> None:
