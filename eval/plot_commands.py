@@ -1,0 +1,161 @@
+"""Commands: plot roc, regions, metric, models, bits."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from retrieval.console import Quiet, progress_bars, say
+
+if TYPE_CHECKING:
+    from retrieval.learnt import LearntModel
+
+plot = typer.Typer(help="Draw what was learnt and measured; needs cairn-search\\[plots].", no_args_is_help=True)
+
+Folder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")]
+File = Annotated[Path, typer.Argument(help="A descriptor file (.npz) that cairn learn wrote.")]
+Out = Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")]
+PairFile = Annotated[
+    str | None, typer.Option(help="Pair file of the folder, or a split: train, validation, test [default: test].")
+]
+
+
+@plot.command()
+def roc(
+    folder: Folder,
+    descriptor: Annotated[list[str], typer.Option(help="Name or file (.npz) of a descriptor; may be repeated.")],
+    out: Out,
+    pairs: PairFile = None,
+    quiet: bool = Quiet,
+) -> None:
+    """Draw the ROC curves of descriptors on labelled patches."""
+    from eval.patches import evaluate_patches
+    from eval.plots import check_plot, plot_roc
+    from retrieval.descriptors import find_descriptor
+
+    check_plot(out)
+    found = {name: find_descriptor(name) for name in descriptor}
+    curves = {}
+    for name, one in found.items():
+        with progress_bars(quiet, {"describe": name}) as tell:
+            report = evaluate_patches(folder, one, pairs, tell)
+        curves[f"{Path(name).stem}, {report.dim}-D"] = (report.distances, report.match)
+    plot_roc(curves, out)
+    say(str(out))
+
+
+@plot.command()
+def regions(descriptor: File, out: Out) -> None:
+    """Draw the pooling regions of a learnt descriptor, with their weights and the share of each pixel."""
+    from eval.plots import check_plot, plot_pooling_regions
+    from index.errors import CairnError
+    from retrieval.learnt import load_model
+
+    check_plot(out)
+    pooling = load_model(descriptor).pooling
+    if pooling is None:
+        raise CairnError(f"{descriptor} has no learnt pooling regions: it projects SIFT.")
+    plot_pooling_regions(pooling.regions, pooling.weights, pooling.channels.patch_size / 2, out)
+    say(str(out))
+
+
+@plot.command()
+def metric(descriptor: File, out: Out) -> None:
+    """Draw the matrix A of a learnt projection."""
+    from eval.plots import check_plot, plot_metric
+    from index.errors import CairnError
+    from retrieval.learnt import load_model
+
+    check_plot(out)
+    projection = load_model(descriptor).projection
+    if projection is None:
+        raise CairnError(f"{descriptor} has no learnt projection: learn one with --stage projection or both.")
+    plot_metric(projection.T @ projection, out)  # A = Wᵀ W
+    say(str(out))
+
+
+@plot.command()
+def models(
+    records: Annotated[Path, typer.Argument(help="JSON list of models tried: their stage, dim and fpr95.")],
+    out: Out,
+) -> None:
+    """Draw the error of every model tried against its dimension, a panel for each stage."""
+    from eval.plots import check_plot, plot_dimension_error
+    from index.arrays import load_json
+
+    check_plot(out)
+    plot_dimension_error(_models_by_stage(load_json(records), records), out)
+    say(str(out))
+
+
+@plot.command()
+def bits(
+    folder: Folder,
+    descriptor: Annotated[list[Path], typer.Option(help="A real-valued descriptor file (.npz); may be repeated.")],
+    out: Out,
+    length: Annotated[
+        list[int] | None, typer.Option(help="Length of the codes in bits; may be repeated [default: 64 to 1024].")
+    ] = None,
+    pairs: PairFile = None,
+    seed: Annotated[int, typer.Option(help="Seed of the codes' random frames.", min=0)] = 0,
+    quiet: bool = Quiet,
+) -> None:
+    """Draw the error of descriptors' binary codes against their length, those no shorter than the descriptor."""
+    from eval.plots import check_plot, plot_bits
+    from retrieval.learnt import load_model
+
+    check_plot(out)
+    lengths = sorted(set(length or (64, 128, 256, 512, 1024)))
+    found = {path.stem: (path, load_model(path)) for path in descriptor}
+    curves = {}
+    for name, (path, model) in found.items():
+        with progress_bars(quiet, {"describe": name}) as tell:
+            curves[name] = _error_of_codes(folder, path, model, lengths, pairs, seed, tell)
+    plot_bits(curves, out)
+    say(str(out))
+
+
+def _error_of_codes(
+    folder: Path,
+    path: Path,
+    model: "LearntModel",
+    lengths: list[int],
+    pairs: str | None,
+    seed: int,
+    tell: Callable[[str, int, int], None],
+) -> tuple[list[int], list[float], float]:
+    """Lengths in bits that the descriptor can have, their errors, and that of the descriptor as it is."""
+    from eval.patches import evaluate_patches
+    from index.errors import CairnError
+    from learning.binary import centred_code
+    from retrieval.learnt import LearntDescriptor
+
+    if model.code is not None:
+        raise CairnError(f"{path} is compressed already: name the descriptor that it was made of.")
+    if model.mean is None:
+        raise CairnError(f"{path} has no mean, which codes are centred by: learn it again with cairn learn descriptor.")
+    taken = [bits for bits in lengths if bits >= len(model.mean)]
+    if not taken:
+        raise CairnError(f"{path} has {len(model.mean)} dimensions: name a --length of as many bits at least.")
+    parent = evaluate_patches(folder, LearntDescriptor(model), pairs, tell).fpr95
+    errors = []
+    for bits in taken:
+        code = centred_code(model.mean, bits, seed=seed)
+        errors.append(evaluate_patches(folder, LearntDescriptor(model.with_code(code)), pairs, tell).fpr95)
+    return taken, errors, parent
+
+
+def _models_by_stage(records: Any, path: Path) -> dict[str, list[tuple[int, float]]]:
+    """The dimension and error of each model, by the stage it is of, in the order of the list."""
+    from index.errors import CairnError
+
+    entries: dict[str, list[tuple[int, float]]] = {}
+    try:
+        for record in records:
+            entries.setdefault(str(record["stage"]), []).append((int(record["dim"]), float(record["fpr95"])))
+    except (TypeError, KeyError, ValueError) as error:
+        raise CairnError(f"{path} is no list of models: each needs a stage, a dim and an fpr95.") from error
+    if not entries:
+        raise CairnError(f"{path} lists no model: let cairn learn descriptor try some first.")
+    return entries
