@@ -185,7 +185,8 @@ def patches(
     folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
     descriptor: Descriptor = "rootsift",
     pairs: Annotated[
-        str | None, typer.Option(help="Pair file of the folder, or a split: train, validation, test [default: test].")
+        str | None,
+        typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
     ] = None,
     roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
     quiet: bool = Quiet,

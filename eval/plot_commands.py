@@ -17,7 +17,8 @@ Folder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the
 File = Annotated[Path, typer.Argument(help="A descriptor file (.npz) that cairn learn wrote.")]
 Out = Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")]
 PairFile = Annotated[
-    str | None, typer.Option(help="Pair file of the folder, or a split: train, validation, test [default: test].")
+    str | None,
+    typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
 ]
 
 
@@ -95,7 +96,7 @@ def bits(
     descriptor: Annotated[list[Path], typer.Option(help="A real-valued descriptor file (.npz); may be repeated.")],
     out: Out,
     length: Annotated[
-        list[int] | None, typer.Option(help="Length of the codes in bits; may be repeated [default: 64 to 1024].")
+        list[int] | None, typer.Option(help="Length of the codes in bits; may be repeated; 64 to 1,024 if left out.")
     ] = None,
     pairs: PairFile = None,
     seed: Annotated[int, typer.Option(help="Seed of the codes' random frames.", min=0)] = 0,
