@@ -6,6 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from index.errors import CairnError
+from learning.phototour import PATCH
+
 ALONE, AMBIGUOUS = -1, -2
 """Instead of a reference detection's number: matches none of them; neither matches one nor is free of all."""
 
@@ -17,6 +20,13 @@ class MatchRule:
     pixels: float = 5.0  # distance of the centres
     octaves: float = 0.25  # ratio of the scales
     radians: float = np.pi / 8  # difference of the orientations
+    # Ours: a match's centres are also no further apart than this part of the smaller patch's side; 0: no such limit. To
+    # the smallest patches of small photos (13 pixels), 5 pixels are so much that most of such matches are by chance.
+    max_shift: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not min(self.pixels, self.octaves, self.radians) > 0 or not 0 <= self.max_shift < np.inf:
+            raise CairnError("What a match allows (pixels, octaves, radians) must be above 0, and its shift not below.")
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,12 @@ class Detections:
         """Scale (N,): log2 of half the patch's side, pixels."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return 0.5 * np.log2(np.linalg.det(self.frames))
+
+    @property
+    def sides(self) -> np.ndarray:
+        """Side (N,) of the patch, pixels; of a slanted one, that of a square of its area."""
+        # The frame reaches from the centre of the first pixel to that of the last.
+        return 2 * PATCH / (PATCH - 1) * 2**self.octaves
 
     @property
     def angles(self) -> np.ndarray:
@@ -95,21 +111,31 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> np.n
     Returns
     -------
     ndarray, shape (N,), float64
-        The largest of the three differences, each divided by what the rule allows: at most 1 is a match, more than 2
-        a non-match, between them ambiguous. Orientations are left out where either side has none; NaN where either
-        lies nowhere.
+        The largest of the three differences, each divided by what the rule allows: more than 2 is a non-match, at most
+        1 a match if the shift allows it (see `is_match`). Orientations are left out where either side has none;
+        NaN where either lies nowhere.
     """
-    offset = first.centres - second.centres
-    worst = np.maximum(
-        np.hypot(offset[:, 0], offset[:, 1]) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves
-    )
+    worst = np.maximum(_distance(first, second) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves)
     if first.oriented and second.oriented:
         turn = np.abs((first.angles - second.angles + np.pi) % (2 * np.pi) - np.pi)
         worst = np.maximum(worst, turn / rule.radians)
     return worst
 
 
-def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def is_match(first: Detections, second: Detections, rule: MatchRule) -> np.ndarray:
+    """Say which pairs of detections (N,) in the same image are matches; see `disagreement`."""
+    match = disagreement(first, second, rule) <= 1
+    if rule.max_shift:
+        match &= _distance(first, second) <= rule.max_shift * np.minimum(first.sides, second.sides)
+    return match
+
+
+def _distance(first: Detections, second: Detections) -> np.ndarray:
+    offset = first.centres - second.centres
+    return np.hypot(offset[:, 0], offset[:, 1])
+
+
+def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[np.ndarray, np.ndarray]:
     """Find all pairs that are no non-match: at most twice the rule apart.
 
     Parameters
@@ -122,11 +148,11 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
     Returns
     -------
     tuple of ndarray, shape (M,)
-        Rows of `first` and of `second` (int64), and their `disagreement` (float64), sorted by it.
+        Rows of `first` and of `second` (int64), sorted by their `disagreement`.
     """
     there, here = (np.flatnonzero(np.isfinite(one.centres).all(axis=1)) for one in (first, second))
     if not len(there) or not len(here):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     # A little wider, so that rounding decides nothing here.
     found = cKDTree(first.centres[there]).sparse_distance_matrix(
         cKDTree(second.centres[here]), 2 * rule.pixels * (1 + 1e-9), output_type="ndarray"
@@ -136,7 +162,7 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
     near = apart <= 2
     a, b, apart = a[near], b[near], apart[near]
     order = np.lexsort((b, a, apart))
-    return a[order], b[order], apart[order]
+    return a[order], b[order]
 
 
 def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> np.ndarray:
@@ -157,10 +183,10 @@ def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> 
         The row of `reference` that agrees best, if by the rule they match; `ALONE` where it is a non-match with all of
         them; `AMBIGUOUS` where neither holds, and where another detection matches the same one better.
     """
-    a, b, apart = near_pairs(reference, found, rule)
+    a, b = near_pairs(reference, found, rule)
     assigned = np.full(len(found), ALONE, np.int64)
     assigned[b] = AMBIGUOUS
-    match = apart <= 1
+    match = is_match(reference.take(a), found.take(b), rule)
     a, b = a[match], b[match]
     # Pairs are sorted by disagreement, so that the first of each is its best.
     _, best = np.unique(b, return_index=True)

@@ -18,7 +18,7 @@ from retrieval.regions import DETECTORS, RegionOptions, detect_regions, find_det
 from retrieval.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
 
 SIFT_SIDE = 6.75
-"""Side of a patch over an OpenCV keypoint's size, as in the PhotoTour sets and in OpenCV's descriptors learnt on them."""
+"""Side of a patch over an OpenCV keypoint's size, as OpenCV has it for descriptors learnt on the PhotoTour sets."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class DetectionOptions:
     detector: str = "sift"  # OpenCV's SIFT keypoints, or dog-affine, hessian-affine
     measurement_scale: float | None = None  # of regions: patch over detected region; None: the detector's own
     upright: bool = False  # of regions: keep "down" down; keypoints always turn to their orientation
+    min_side: float = 0.0  # smallest side of a patch, pixels of the photo; 0: no limit
     max_detections: int = 8000  # at most this many a photo, the strongest; 0: no limit
 
     def __post_init__(self) -> None:
@@ -88,9 +89,12 @@ def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, np.ndar
         The strongest first.
     """
     if options.detector == "sift":
-        found, space = _detect_sift(photo, options), keypoint_space(photo)
+        found, space = _detect_sift(photo), keypoint_space(photo)
     else:
         found, space = _detect_regions(photo, options)
+    found = found.take(found.sides >= options.min_side)
+    if options.max_detections:
+        found = found.take(np.arange(len(found)) < options.max_detections)
     kept, patches = cut(photo, space, found)
     return found.take(kept), patches
 
@@ -125,8 +129,8 @@ def inside(found: Detections, shape: tuple[int, ...]) -> np.ndarray:
     return ((points >= 0) & (points <= limit)).all(axis=(1, 2))
 
 
-def _detect_sift(photo: Photo, options: DetectionOptions) -> Detections:
-    sift = cv2.SIFT_create(enable_precise_upscale=True)
+def _detect_sift(photo: Photo) -> Detections:
+    sift = cv2.SIFT.create(enable_precise_upscale=True)
     keypoints = sift.detect(np.rint(photo.grey).astype(np.uint8), None)
     rows = np.array(
         [(one.pt[0], one.pt[1], one.size, one.angle, one.response) for one in keypoints], np.float64
@@ -134,13 +138,11 @@ def _detect_sift(photo: Photo, options: DetectionOptions) -> Detections:
     # By all columns, so that the order never depends on how OpenCV shares its work between threads.
     rows = np.unique(rows, axis=0)
     rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0], -rows[:, 4]))]
-    if options.max_detections:
-        rows = rows[: options.max_detections]
     return Detections(rows[:, :2], keypoint_frames(rows[:, 2], rows[:, 3]))
 
 
 def _detect_regions(photo: Photo, options: DetectionOptions) -> tuple[Detections, ScaleSpace]:
-    regions = detect_regions(photo.grey, RegionOptions(options.detector, max_regions=options.max_detections))
+    regions = detect_regions(photo.grey, RegionOptions(options.detector, max_regions=0))
     scale = options.measurement_scale or find_detector(options.detector).measurement_scale
     centres = regions.ellipses[:, :2].astype(np.float64)
     frames = upright_frames(regions.ellipses) * scale

@@ -38,6 +38,16 @@ def build(
         bool,
         typer.Option("--upright/--rotated", help="Keep 'down' down in patches of regions, or turn them as keypoints."),
     ] = False,
+    min_side: Annotated[
+        float, typer.Option(help="Of sequences: leave out patches with a smaller side, pixels of the photo.", min=0)
+    ] = 0.0,
+    max_shift: Annotated[
+        float,
+        typer.Option(help="Of sequences: largest distance of a match over the smaller patch's side; 0: any.", min=0),
+    ] = 0.2,
+    max_detections: Annotated[
+        int, typer.Option(help="Of sequences: detections a photo, the strongest; 0: no limit.", min=0)
+    ] = 8000,
     train: Annotated[int, typer.Option(help="Pairs to train on; 0: none.", min=0)] = 20_000,
     validation: Annotated[int, typer.Option(help="Pairs to validate on; 0: none.", min=0)] = 5_000,
     test: Annotated[int, typer.Option(help="Pairs to test on; 0: none.", min=0)] = 10_000,
@@ -49,13 +59,15 @@ def build(
 
     A sequence is a folder with img1, img2, … and homographies H1to2p, …, or folders 1, 2 and h of pairs. Detections
     within 5 pixels, 0.25 octaves and 22.5 degrees of each other match, those beyond twice any of these do not, and
-    those between are left out. An .npz names the matches itself.
+    those between are left out. Where 5 pixels are much of a patch, such matches are by chance: see --max-shift. An
+    .npz names the matches itself.
 
     Points are divided among train, validation and test in proportion to their pairs, so that none is in two; half of
-    the pairs are matches, as far as there are so many. The pair files are m50_P_N_0.txt for train, _1 for validation and
-    _2 for test, with P matches and N non-matches.
+    the pairs are matches, as far as there are so many. The pair files are m50_P_N_0.txt for train, _1 for validation
+    and _2 for test, with P matches and N non-matches.
     """
     from index.errors import CairnError
+    from learning.correspondence import MatchRule
     from learning.detections import DetectionOptions
     from learning.patchbuild import SplitOptions, build_from_points, build_from_sequences
 
@@ -70,8 +82,10 @@ def build(
                 raise CairnError("Correspondences need the photos that they name: give their folder with --photos.")
             report = build_from_points(out, files[0], photos, images, min_angle, splits=splits, progress=tell)
         else:
-            options = DetectionOptions(detector, measurement_scale, upright)
-            report = build_from_sequences(out, sources, options, splits=splits, progress=tell)
+            options = DetectionOptions(detector, measurement_scale, upright, min_side, max_detections)
+            report = build_from_sequences(
+                out, sources, options, MatchRule(max_shift=max_shift), splits=splits, progress=tell
+            )
     seconds = round(perf_counter() - started, 3)
     if json:
         print_json(

@@ -211,5 +211,5 @@ def _write(
 
 def _geometry(detections: Detections) -> np.ndarray:
     """Columns of `write_interest` (N, 4); scale is that of an OpenCV keypoint's size, whose patch has 6.75 times it."""
-    size = detections.octaves + np.log2(2 * PATCH / (PATCH - 1) / SIFT_SIDE)
-    return np.column_stack([detections.centres, detections.angles, size])
+    size = detections.sides / SIFT_SIDE
+    return np.column_stack([detections.centres, detections.angles, np.log2(size)])

@@ -2,10 +2,10 @@
 
 A folder holds bitmaps ``patches0000.bmp``, ``patches0001.bmp``, … of 16 x 16 patches of 64 x 64 pixels, row by row
 (1024 x 1024 pixels, 8-bit grey; what follows the last patch is black); ``info.txt``, for each patch a line with the
-number of its 3-D point and that of its photo; and pair files ``m50_P_N_S.txt`` with lines ``patch1 point1 unused patch2
-point2 unused unused``: a match if the points are the same. ``interest.txt``, with a line ``photo x y orientation scale``
-for each patch, may be there; nothing here needs it. The published sets have pair files with S = 0 alone, of
-several sizes; sets that are built here have one for each split: 0 train, 1 validation, 2 test.
+number of its 3-D point and that of its photo; and pair files ``m50_P_N_S.txt`` with lines
+``patch1 point1 unused patch2 point2 unused unused``: a match if the points are the same. ``interest.txt``, with a line
+``photo x y orientation scale`` for each patch, may be there; nothing here needs it. The published sets have pair files
+with S = 0 alone, of several sizes; sets that are built here have one for each split: 0 train, 1 validation, 2 test.
 """
 
 import hashlib

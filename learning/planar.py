@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from learning.correspondence import ALONE, AMBIGUOUS, Detections, MatchRule, assign_points, disagreement
+from learning.correspondence import ALONE, AMBIGUOUS, Detections, MatchRule, assign_points, disagreement, is_match
 from learning.detections import DetectionOptions, detect, read_full
 from learning.labelled import Labelled, Progress
 from learning.sequences import Sequence
@@ -119,6 +119,6 @@ def _match_views(views: list[_View], sequence: Sequence, rule: MatchRule) -> np.
             _, in_a, in_b = np.intersect1d(views[a].points, views[b].points, assume_unique=True, return_indices=True)
             onto = sequence.homographies[b] @ np.linalg.inv(sequence.homographies[a])
             moved = views[a].detections.take(in_a).transfer(onto)
-            match = disagreement(moved, views[b].detections.take(in_b), rule) <= 1
+            match = is_match(moved, views[b].detections.take(in_b), rule)
             rows.append(np.stack([starts[a] + in_a[match], starts[b] + in_b[match]], axis=1))
     return np.concatenate(rows)

@@ -56,7 +56,7 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
         raise CairnError(f"{path} has no array {missing[0]!r}: it needs {', '.join(names)}.")
 
     number, wanted = len(given["image"]), len(given["pairs"])
-    shapes = {name: (number,) for name in ("image", "x", "y", "size", "angle", "point")}
+    shapes: dict[str, tuple[int, ...]] = {name: (number,) for name in ("image", "x", "y", "size", "angle", "point")}
     shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (len(given["names"]),)}
     for name, array in given.items():
         if array.shape != shapes[name] or (name != "names" and array.dtype.kind not in "iuf"):
@@ -127,7 +127,7 @@ def label_points(
     for number, path in zip(wanted, paths, strict=True):
         photo = read_full(path)
         here = np.flatnonzero(file.photos == number)
-        a, b, _ = near_pairs(file.detections.take(here), file.detections.take(here), rule)
+        a, b = near_pairs(file.detections.take(here), file.detections.take(here), rule)
         close.append(file.points[np.stack([here[a], here[b]], axis=1)])
         here = here[paired[here]]
         kept, patches = cut(photo, keypoint_space(photo), file.detections.take(here))
