@@ -1,0 +1,148 @@
+"""Binary signatures: bits packed in 64-bit words, and the Hamming distances between them."""
+
+import numpy as np
+
+WORD = 64
+"""Bits of a word."""
+
+# Distances counted at a time: their exclusive-ors (256 KiB), counts and the distances stay in the second-level cache.
+_BLOCK = 32_768
+
+
+def pack(bits: np.ndarray) -> np.ndarray:
+    """Pack bits in words.
+
+    Parameters
+    ----------
+    bits : ndarray, shape (N, q), bool or of 0 and 1
+        One signature a row.
+
+    Returns
+    -------
+    ndarray, shape (N, ceil(q / 64)), uint64
+        Bit i of a signature is bit i mod 64, counted from the lowest, of word i div 64; what is left of the last word
+        is 0.
+    """
+    bits = np.asarray(bits)
+    if bits.ndim != 2:
+        raise ValueError(f"bits must have the shape (N, q), not {bits.shape}")
+    return from_bytes(np.packbits(bits.astype(bool, copy=False), axis=1, bitorder="little"))
+
+
+def unpack(words: np.ndarray, number: int) -> np.ndarray:
+    """Undo `pack`.
+
+    Parameters
+    ----------
+    words : ndarray, shape (N, W), uint64
+        Packed signatures.
+    number : int
+        Bits of a signature, at most 64 W.
+
+    Returns
+    -------
+    ndarray, shape (N, number), bool
+    """
+    words = _check_words(words)
+    if not 0 <= number <= WORD * words.shape[1]:
+        raise ValueError(f"{words.shape[1]} words hold no {number} bits")
+    return np.unpackbits(to_bytes(words, (number + 7) // 8), axis=1, count=number, bitorder="little").astype(bool)
+
+
+def from_bytes(packed: np.ndarray) -> np.ndarray:
+    """Give signatures of bytes (N, B) uint8, the lowest bit first, as words (N, ceil(B / 8)) uint64."""
+    number, length = packed.shape
+    padded = np.zeros((number, -(-length // 8) * 8), np.uint8)
+    padded[:, :length] = packed
+    return padded.view("<u8").astype(np.uint64, copy=False)
+
+
+def to_bytes(words: np.ndarray, length: int) -> np.ndarray:
+    """Give the first `length` bytes of each signature (N, W) uint64 as (N, length) uint8."""
+    little = np.ascontiguousarray(_check_words(words), "<u8")
+    return np.ascontiguousarray(little.view(np.uint8).reshape(len(little), 8 * little.shape[1])[:, :length])
+
+
+def hamming(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Hamming distances between all signatures of two sets.
+
+    Parameters
+    ----------
+    first : ndarray, shape (N, W), uint64
+        Packed signatures.
+    second : ndarray, shape (M, W), uint64
+        Others, of as many words.
+
+    Returns
+    -------
+    ndarray, shape (N, M), int32
+        Numbers of bits that differ.
+
+    Raises
+    ------
+    ValueError
+        The arrays are not of these shapes and types.
+    """
+    first, second = _check_alike(first, second)
+    distances = np.zeros((len(first), len(second)), np.int32)
+    by_word = np.ascontiguousarray(second.T)
+    # Whole rows as far as they fit: a block without gaps is counted a third faster.
+    columns = min(_BLOCK, max(1, len(second)))
+    rows = _BLOCK // columns
+    # Temporaries are written over and over rather than made anew, so that they are never fetched from memory.
+    differing, counts = np.empty((rows, columns), np.uint64), np.empty((rows, columns), np.uint8)
+    for row in range(0, len(first), rows):
+        left = first[row : row + rows]
+        for column in range(0, len(second), columns):
+            right = by_word[:, column : column + columns]
+            block = distances[row : row + rows, column : column + columns]
+            xor, count = (array[: block.shape[0], : block.shape[1]] for array in (differing, counts))
+            for word in range(first.shape[1]):
+                np.bitwise_xor(left[:, word, None], right[word], out=xor)
+                if word == 0:
+                    np.bitwise_count(xor, out=block)
+                else:
+                    np.add(block, np.bitwise_count(xor, out=count), out=block)
+    return distances
+
+
+def hamming_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Hamming distances between signatures that stand side by side.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (N, W), uint64
+        Packed signatures.
+
+    Returns
+    -------
+    ndarray, shape (N,), int32
+
+    Raises
+    ------
+    ValueError
+        The arrays are not of these shapes and types.
+    """
+    first, second = _check_alike(first, second)
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} signatures and {len(second)} make no pairs")
+    distances = np.empty(len(first), np.int32)
+    block = max(1, _BLOCK // max(1, first.shape[1]))
+    for start in range(0, len(first), block):
+        part = slice(start, start + block)
+        distances[part] = np.bitwise_count(first[part] ^ second[part]).sum(axis=1, dtype=np.int32)
+    return distances
+
+
+def _check_words(words: np.ndarray) -> np.ndarray:
+    words = np.asarray(words)
+    if words.ndim != 2 or words.dtype != np.uint64:
+        raise ValueError(f"packed signatures must be (N, W) uint64, not {words.shape} {words.dtype}")
+    return words
+
+
+def _check_alike(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    first, second = _check_words(first), _check_words(second)
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(f"signatures of {first.shape[1]} and {second.shape[1]} words cannot be compared")
+    return first, second

@@ -1,0 +1,94 @@
+"""Binarisation (Simonyan14 section 8): frames whose signs make a binary code of a real-valued descriptor."""
+
+import numpy as np
+import scipy.linalg
+
+from index.errors import CairnError
+from retrieval.codes import BinaryCode
+from retrieval.threads import one_thread
+
+METHODS = ("frame", "lsh")
+"""How rows are expanded: by a Parseval tight frame (the paper's), or by random projections (its baseline)."""
+
+MOST_BITS = 8_192
+"""More bits than any code has use for: eight times the paper's longest."""
+
+
+def parseval_frame(bits: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+    """Random Parseval tight frame (Simonyan14 section 8, after Jégou, Furon, Fuchs, 2012).
+
+    The first m columns of the orthogonal matrix of the QR decomposition of a random q x q matrix. Those depend on its
+    first m columns alone, so no others are drawn. The signs are those for which R's diagonal is positive, which makes
+    the decomposition unique, and the orthogonal matrix uniformly distributed.
+
+    Parameters
+    ----------
+    bits : int
+        Vectors of the frame, q; at least m.
+    dim : int
+        Length m of a descriptor.
+    rng : numpy.random.Generator
+        Draws the matrix.
+
+    Returns
+    -------
+    ndarray, shape (q, m), float32
+        U, with U'U = I: an expansion by it keeps all distances.
+
+    Raises
+    ------
+    CairnError
+        q is less than m, or too large.
+    """
+    _check_bits(bits)
+    if bits < dim:
+        raise CairnError(
+            f"A frame needs at least as many bits as the descriptor has dimensions: choose {dim} or more rather than "
+            f"{bits}, learn a descriptor of at most {bits} dimensions, or take --product, which goes lower."
+        )
+    with one_thread():
+        orthogonal, triangular = scipy.linalg.qr(rng.standard_normal((bits, dim)), mode="economic")
+    return (orthogonal * np.where(np.diag(triangular) < 0, -1, 1)).astype(np.float32)
+
+
+def random_projections(bits: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+    """Normals (q, m) float32 of random hyperplanes (Charikar, STOC 2002); raises CairnError where q is out of range."""
+    _check_bits(bits)
+    return rng.standard_normal((bits, dim)).astype(np.float32)
+
+
+def learn_binary(rows: np.ndarray, bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
+    """Learn a binary code: the mean of training rows, and a random frame.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, m), float32
+        The descriptor of training patches.
+    bits : int
+        Bits q of a code.
+    method : str
+        One of `METHODS`.
+    seed : int
+        Of the frame.
+
+    Raises
+    ------
+    CairnError
+        There are no rows, they are not finite, or q is less than m or too large.
+    """
+    if rows.ndim != 2 or not len(rows):
+        raise CairnError("A binary code needs rows to learn their mean from: there are none.")
+    return centred_code(rows.mean(axis=0, dtype=np.float64), bits, method=method, seed=seed)
+
+
+def centred_code(mean: np.ndarray, bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
+    """Make a binary code of the mean (m,) of training rows; otherwise as `learn_binary`."""
+    if not np.isfinite(mean).all():
+        raise CairnError("A binary code needs finite rows: some of these are not.")
+    draw = {"frame": parseval_frame, "lsh": random_projections}[method]
+    return BinaryCode(mean.astype(np.float32), draw(bits, len(mean), np.random.default_rng(seed)))
+
+
+def _check_bits(bits: int) -> None:
+    if not 1 <= bits <= MOST_BITS:
+        raise CairnError(f"A binary code has from 1 to {MOST_BITS:,} bits, not {bits}.")

@@ -1,0 +1,353 @@
+"""Codes: compressed forms of a real-valued descriptor's rows (Simonyan14 section 8), binary or product-quantised."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.threads import one_thread
+
+WORDS = 256
+"""Codewords of a sub-quantiser: its part of a code is one byte."""
+
+_BLOCK = 128  # rows that are multiplied at a time
+_SYMMETRIC, _COLUMNS = 16, 4096  # pairs whose distances are looked up at a time
+_DAMAGED = "The descriptor's code is damaged: {}; compress the descriptor again."
+
+
+class Code(Protocol):
+    """What every code offers. The same row gives the same code, to the bit, whatever else is in the batch."""
+
+    @property
+    def source_dim(self) -> int:
+        """Length m of the rows that are coded."""
+
+    @property
+    def dim(self) -> int:
+        """Length of what `apply` gives."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a packed code."""
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """Give rows (N, m) float32 as what their codes stand for, (N, dim) float32; N may be 0.
+
+        The squared Euclidean distance of two such rows is the distance of the codes: Hamming's, or the symmetric one.
+
+        Raises
+        ------
+        ValueError
+            The rows are of another length.
+        """
+
+    def encode(self, rows: np.ndarray) -> np.ndarray:
+        """Give the packed codes (N, bytes) uint8 of rows (N, m) float32; raises as `apply` does."""
+
+    def decode(self, packed: np.ndarray) -> np.ndarray:
+        """Give packed codes (N, bytes) uint8 as `apply` gives rows, (N, dim) float32."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays to be kept in a descriptor file."""
+
+    def meta(self) -> dict[str, Any]:
+        """What else is to be kept: the kind of code, and its bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryCode:
+    """Signs of an expansion: β = sgn(U (Ψ - mean)), where sgn(a) = 1 iff a > 0 (Simonyan14 equation 14).
+
+    Raises
+    ------
+    CairnError
+        The arrays do not fit together, or are not finite.
+    """
+
+    mean: np.ndarray  # (m,) float32: of the descriptor, so that what is expanded is centred on zero
+    frame: np.ndarray  # (q, m) float32: U, one vector of the frame a row, one bit of the code each
+
+    def __post_init__(self) -> None:
+        _check_floats(self.frame, (None, None), "frame")
+        _check_floats(self.mean, (self.frame.shape[1],), "mean")
+
+    @property
+    def source_dim(self) -> int:
+        """Length m of the rows that are coded."""
+        return self.frame.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """Bits q."""
+        return len(self.frame)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a packed code."""
+        return (self.dim + 7) // 8
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """Give rows (N, m) as their bits, (N, q) float32 of 0 and 1: their squared distance is Hamming's."""
+        return self._bits(rows).astype(np.float32)
+
+    def encode(self, rows: np.ndarray) -> np.ndarray:
+        """Give the packed bits (N, bytes) uint8 of rows (N, m), the lowest first.
+
+        `index.signatures.from_bytes` makes signatures of them, whose Hamming distances are counted fast.
+        """
+        return np.packbits(self._bits(rows), axis=1, bitorder="little")
+
+    def decode(self, packed: np.ndarray) -> np.ndarray:
+        """Give packed bits (N, bytes) uint8 as (N, q) float32 of 0 and 1."""
+        packed = _check_packed(packed, self.bytes)
+        return np.unpackbits(packed, axis=1, count=self.dim, bitorder="little").astype(np.float32)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays to be kept in a descriptor file."""
+        return {"mean": self.mean, "frame": self.frame}
+
+    def meta(self) -> dict[str, Any]:
+        """What else is to be kept."""
+        return {"kind": "binary", "bits": self.dim}
+
+    def _bits(self, rows: np.ndarray) -> np.ndarray:
+        return steady_product(_check_rows(rows, self.source_dim) - self.mean, self.frame.T) > 0
+
+
+@dataclass(frozen=True, eq=False)
+class ProductCode:
+    """Product quantisation (Jégou, Douze, Schmid, PAMI 2011): each part of a row is replaced by its nearest codeword.
+
+    Parts need not be of one length, so nothing is padded where the number of parts does not divide m.
+
+    Raises
+    ------
+    CairnError
+        The arrays do not fit together, or are not finite.
+    """
+
+    centroids: np.ndarray  # (256, m) float32: the codewords of all parts, side by side
+    sizes: np.ndarray  # (G,) int32: length of each part; m in all
+    rotation: np.ndarray | None = None  # (m, m) float32, orthogonal: rows @ rotation is what is cut into parts
+
+    def __post_init__(self) -> None:
+        _check_floats(self.centroids, (WORDS, None), "centroids")
+        dim = self.centroids.shape[1]
+        if self.sizes.ndim != 1 or self.sizes.dtype != np.int32:
+            raise CairnError(_DAMAGED.format("its sizes are of the wrong type"))
+        if not len(self.sizes) or self.sizes.min() < 1 or self.sizes.sum(dtype=np.int64) != dim:
+            raise CairnError(_DAMAGED.format("its sizes do not add up to the length of a row"))
+        if self.rotation is not None:
+            _check_floats(self.rotation, (dim, dim), "rotation")
+            with one_thread():
+                gram = self.rotation.T.astype(np.float64) @ self.rotation
+            if np.abs(gram - np.eye(dim)).max() > 1e-3:
+                raise CairnError(_DAMAGED.format("its rotation is not orthogonal"))
+
+    @property
+    def source_dim(self) -> int:
+        """Length m of the rows that are coded."""
+        return self.centroids.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """Length m of a decoded row."""
+        return self.centroids.shape[1]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a code: one for each part."""
+        return len(self.sizes)
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """Give rows (N, m) as their codes stand for: their squared distance is the symmetric one."""
+        return self.decode(self.encode(rows))
+
+    def encode(self, rows: np.ndarray) -> np.ndarray:
+        """Give the numbers (N, G) uint8 of the codewords nearest to the parts of rows (N, m)."""
+        rows = self._rotated(_check_rows(rows, self.source_dim))
+        packed = np.empty((len(rows), self.bytes), np.uint8)
+        for part, (columns, centroids) in enumerate(self._parts):
+            packed[:, part] = nearest_words(rows[:, columns], centroids)
+        return packed
+
+    def decode(self, packed: np.ndarray) -> np.ndarray:
+        """Give codes (N, G) uint8 as rows (N, m) float32, turned back to where they came from."""
+        packed = _check_packed(packed, self.bytes)
+        rows = np.empty((len(packed), self.dim), np.float32)
+        for part, (columns, centroids) in enumerate(self._parts):
+            rows[:, columns] = centroids[packed[:, part]]
+        return rows if self.rotation is None else steady_product(rows, self.rotation.T)
+
+    def symmetric_distances(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Squared distances between decoded rows, from tables of those between codewords.
+
+        Parameters
+        ----------
+        first : ndarray, shape (N, G), uint8
+            Codes.
+        second : ndarray, shape (M, G), uint8
+            Others.
+
+        Returns
+        -------
+        ndarray, shape (N, M), float32
+        """
+        first, second = _check_packed(first, self.bytes), _check_packed(second, self.bytes)
+        distances = np.empty((len(first), len(second)), np.float32)
+        parts = np.arange(self.bytes)
+        for start in range(0, len(first), _SYMMETRIC):
+            rows = slice(start, start + _SYMMETRIC)
+            distances[rows] = _look_up(self._tables[parts, first[rows]], second)
+        return distances
+
+    def asymmetric_distances(self, queries: np.ndarray, packed: np.ndarray) -> np.ndarray:
+        """Squared distances between rows as they are and decoded ones: more exact, as one side alone is coded.
+
+        Parameters
+        ----------
+        queries : ndarray, shape (Q, m), float32
+            Rows.
+        packed : ndarray, shape (N, G), uint8
+            Codes.
+
+        Returns
+        -------
+        ndarray, shape (Q, N), float32
+        """
+        queries = self._rotated(_check_rows(queries, self.source_dim))
+        packed = _check_packed(packed, self.bytes)
+        distances = np.empty((len(queries), len(packed)), np.float32)
+        for start in range(0, len(queries), _SYMMETRIC):
+            rows = queries[start : start + _SYMMETRIC]
+            tables = np.empty((len(rows), self.bytes, WORDS), np.float32)
+            for part, (columns, centroids) in enumerate(self._parts):
+                tables[:, part] = ((rows[:, None, columns] - centroids) ** 2).sum(axis=2)
+            distances[start : start + _SYMMETRIC] = _look_up(tables, packed)
+        return distances
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays to be kept in a descriptor file."""
+        arrays = {"centroids": self.centroids, "sizes": self.sizes}
+        return arrays if self.rotation is None else {**arrays, "rotation": self.rotation}
+
+    def meta(self) -> dict[str, Any]:
+        """What else is to be kept."""
+        return {"kind": "product", "bits": 8 * self.bytes}
+
+    def _rotated(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self.rotation is None else steady_product(rows, self.rotation)
+
+    @cached_property
+    def _parts(self) -> list[tuple[slice, np.ndarray]]:
+        """Columns and codewords (256, size) of each part."""
+        ends = np.cumsum(self.sizes).tolist()
+        columns = [slice(end - size, end) for end, size in zip(ends, self.sizes.tolist(), strict=True)]
+        return [(part, np.ascontiguousarray(self.centroids[:, part])) for part in columns]
+
+    @cached_property
+    def _tables(self) -> np.ndarray:
+        """Squared distances (G, 256, 256) float32 between the codewords of each part."""
+        tables = np.zeros((self.bytes, WORDS, WORDS), np.float32)
+        for table, (_, centroids) in zip(tables, self._parts, strict=True):
+            for column in centroids.T:  # entry by entry: a product of matrices would give small distances no digits
+                table += (column[:, None] - column) ** 2
+        return tables
+
+
+def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code:
+    """Build a code from what its `meta` and `arrays` gave.
+
+    Parameters
+    ----------
+    meta : mapping
+        Read from a file, and not trusted.
+    arrays : mapping of str to ndarray
+        Likewise.
+
+    Raises
+    ------
+    CairnError
+        Something is missing, of a wrong shape or type, not finite, or contradicts something else.
+    """
+    if not isinstance(meta, Mapping) or meta.get("kind") not in ("binary", "product"):
+        raise CairnError(_DAMAGED.format("it is neither binary nor a product"))
+    names = ("mean", "frame") if meta["kind"] == "binary" else ("centroids", "sizes")
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise CairnError(_DAMAGED.format(f"its {missing[0]} is missing"))
+    first, second = (arrays[name] for name in names)
+    code: Code = (
+        BinaryCode(first, second) if meta["kind"] == "binary" else ProductCode(first, second, arrays.get("rotation"))
+    )
+    if meta.get("bits") != code.meta()["bits"]:
+        raise CairnError(_DAMAGED.format(f"it should have {meta.get('bits')} bits and has {code.meta()['bits']}"))
+    return code
+
+
+def nearest_words(parts: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Numbers (N,) intp of the codewords (K, d) float32 that are nearest to parts (N, d) float32 of rows."""
+    if centroids.shape[1] == 1:  # on a line, the nearest is found by the midpoints
+        order = np.argsort(centroids[:, 0], kind="stable")
+        words = centroids[order, 0]
+        return order[np.searchsorted((words[1:] + words[:-1]) / 2, parts[:, 0])]
+    # |x - c|² = |x|² - 2 (x·c - |c|²/2), and |x|² is the same for all codewords.
+    nearness = steady_product(parts, centroids.T)
+    nearness -= (centroids**2).sum(axis=1) / 2
+    return nearness.argmax(axis=1)
+
+
+def steady_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Product (N, n) float32 of rows (N, m) with a matrix (m, n), where a row's result depends on that row alone.
+
+    Sums of a product of matrices are taken in an order that depends on the number of rows, so their last bits do too,
+    and with them a sign or a nearest codeword. Here all products have the same number of rows.
+    """
+    product = np.empty((len(rows), matrix.shape[1]), np.float32)
+    block = np.zeros((_BLOCK, matrix.shape[0]), np.float32)
+    with one_thread():
+        for start in range(0, len(rows), _BLOCK):
+            part = rows[start : start + _BLOCK]
+            block[: len(part)] = part
+            product[start : start + _BLOCK] = (block @ matrix)[: len(part)]
+    return product
+
+
+def _look_up(tables: np.ndarray, packed: np.ndarray) -> np.ndarray:
+    """Sums (N, M) float32 over the parts of what tables (N, G, 256) have for codes (M, G)."""
+    sums = np.empty((len(tables), len(packed)), np.float32)
+    for start in range(0, len(packed), _COLUMNS):
+        words = packed[start : start + _COLUMNS].T.astype(np.intp)
+        block = tables[:, 0].take(words[0], axis=1)
+        for part in range(1, len(words)):
+            block += tables[:, part].take(words[part], axis=1)
+        sums[:, start : start + _COLUMNS] = block
+    return sums
+
+
+def _check_rows(rows: np.ndarray, dim: int) -> np.ndarray:
+    rows = np.asarray(rows, np.float32)
+    if rows.ndim != 2 or rows.shape[1] != dim:
+        raise ValueError(f"rows must have the shape (N, {dim}), not {rows.shape}")
+    return rows
+
+
+def _check_packed(packed: np.ndarray, length: int) -> np.ndarray:
+    packed = np.asarray(packed)
+    if packed.ndim != 2 or packed.shape[1] != length or packed.dtype != np.uint8:
+        raise ValueError(f"packed codes must be (N, {length}) uint8, not {packed.shape} {packed.dtype}")
+    return packed
+
+
+def _check_floats(array: np.ndarray, shape: tuple[int | None, ...], name: str) -> None:
+    """Raise CairnError where an array is not of this shape (None: any length but 0), not float32 or not finite."""
+    fits = array.ndim == len(shape) and all(
+        length > 0 and wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        raise CairnError(_DAMAGED.format(f"its {name} has the shape {array.shape}"))
+    if array.dtype != np.float32 or not np.isfinite(array).all():
+        raise CairnError(_DAMAGED.format(f"its {name} does not consist of finite 32-bit numbers"))
