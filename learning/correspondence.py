@@ -112,8 +112,8 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> np.n
     -------
     ndarray, shape (N,), float64
         The largest of the three differences, each divided by what the rule allows: more than 2 is a non-match, at most
-        1 a match if the shift allows it (see `is_match`). Orientations are left out where either side has none;
-        NaN where either lies nowhere.
+        1 a match if `is_match` allows it. Orientations are left out where either side has none of its own; NaN where
+        either lies nowhere.
     """
     worst = np.maximum(_distance(first, second) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves)
     if first.oriented and second.oriented:
@@ -123,8 +123,29 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> np.n
 
 
 def is_match(first: Detections, second: Detections, rule: MatchRule) -> np.ndarray:
-    """Say which pairs of detections (N,) in the same image are matches; see `disagreement`."""
+    """Say which pairs of detections in the same image are matches.
+
+    They agree by the rule (`disagreement` of at most 1), the distance of their centres is small for their patches, and
+    upright patches are not turned against each other by more than orientations may differ: the content of such a pair
+    is the same, but its patches are not alike.
+
+    Parameters
+    ----------
+    first, second : Detections
+        N each, compared row by row.
+    rule : MatchRule
+        The rule.
+
+    Returns
+    -------
+    ndarray, shape (N,), bool
+    """
     match = disagreement(first, second, rule) <= 1
+    if not (first.oriented and second.oriented):
+        # What turns one patch's content into the other's: the rotation nearest to the map between their frames.
+        between = np.linalg.solve(second.frames, first.frames)
+        turn = np.arctan2(between[:, 1, 0] - between[:, 0, 1], between[:, 0, 0] + between[:, 1, 1])
+        match &= np.abs(turn) <= rule.radians
     if rule.max_shift:
         match &= _distance(first, second) <= rule.max_shift * np.minimum(first.sides, second.sides)
     return match

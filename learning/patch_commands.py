@@ -74,6 +74,10 @@ def build(
     started = perf_counter()
     splits = SplitOptions(train, validation, test, seed)
     files = [source for source in sources if source.suffix.lower() == ".npz"]
+    if not files and (photos is not None or images != "*" or min_angle):
+        raise CairnError("--photos, --images and --min-angle go with an .npz of correspondences: take them away.")
+    if files and detector != "sift":
+        raise CairnError("An .npz of correspondences brings its own detections: take --detector away.")
     if files and len(sources) > 1:
         raise CairnError("Correspondences are built alone: name one .npz, or folders of sequences.")
     with progress_bars(quiet or json, {"detect": "Photos", "write": "Bitmaps"}) as tell:

@@ -14,7 +14,8 @@ from index.errors import CairnError
 from learning.correspondence import Detections, MatchRule
 from learning.detections import SIFT_SIDE, DetectionOptions
 from learning.labelled import Labelled, Progress
-from learning.phototour import PATCH, SPLITS, write_bitmaps, write_info, write_interest, write_pairs
+from learning.patchfiles import write_bitmaps, write_info, write_interest, write_pairs
+from learning.phototour import PATCH, SPLITS
 from learning.planar import label_sequences
 from learning.pointfile import label_points, read_points
 from learning.sequences import read_sequences

@@ -10,8 +10,8 @@ with S = 0 alone, of several sizes; sets that are built here have one for each s
 
 import hashlib
 import re
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,9 @@ ROW = 16
 SPLITS = ("train", "validation", "test")
 """What the last number of a pair file's name stands for in the sets that are built here."""
 
-_SIDE, _PER_BITMAP = ROW * PATCH, ROW * ROW
+SIDE, PER_BITMAP = ROW * PATCH, ROW * ROW
+"""Pixels along a side of a bitmap, and patches in one."""
+
 _KEPT = 16  # decoded bitmaps in memory, 1 MB each
 _SAMPLED = 16  # bitmaps whose contents are part of the fingerprint
 _PAIR_FILE = re.compile(r"m50_(\d+)_(\d+)_(\d+)\.txt")
@@ -87,11 +89,11 @@ class PatchSet:
         if not len(points):
             raise CairnError(f"{info} is empty: it needs a line for each patch.")
         names = {path.name for path in folder.iterdir()}
-        for number in range(_bitmaps_of(len(points))):
+        for number in range(bitmaps_of(len(points))):
             if bitmap_name(number) not in names:
                 raise CairnError(
                     f"{folder / bitmap_name(number)} is missing: info.txt has {len(points)} patches, which fill "
-                    f"{_bitmaps_of(len(points))} bitmaps."
+                    f"{bitmaps_of(len(points))} bitmaps."
                 )
         found = sorted(
             (int(match[3]), int(match[1]) + int(match[2]), name)
@@ -107,7 +109,7 @@ class PatchSet:
     def fingerprint(self) -> str:
         """SHA-256 of ``info.txt``, the bitmaps' names and sizes, and the contents of 16 of them, evenly spaced."""
         digest = hashlib.sha256((self.folder / "info.txt").read_bytes())
-        number = _bitmaps_of(len(self))
+        number = bitmaps_of(len(self))
         sampled = set(np.linspace(0, number - 1, _SAMPLED).astype(int).tolist())
         for bitmap in range(number):
             path = self.folder / bitmap_name(bitmap)
@@ -140,9 +142,9 @@ class PatchSet:
             raise IndexError(f"patches are numbered from 0 to {len(self) - 1}")
         patches = np.empty((len(numbers), PATCH, PATCH), np.uint8)
         order = np.argsort(numbers, kind="stable")
-        bitmaps, starts = np.unique(numbers[order] // _PER_BITMAP, return_index=True)
+        bitmaps, starts = np.unique(numbers[order] // PER_BITMAP, return_index=True)
         for bitmap, rows in zip(bitmaps, np.split(order, starts[1:]), strict=True):
-            patches[rows] = self._bitmap(int(bitmap))[numbers[rows] % _PER_BITMAP]
+            patches[rows] = self._bitmap(int(bitmap))[numbers[rows] % PER_BITMAP]
         return patches
 
     def _bitmap(self, number: int) -> np.ndarray:
@@ -154,16 +156,16 @@ class PatchSet:
         try:
             with Image.open(path) as image:
                 size = image.size
-                if size == (_SIDE, _SIDE):
+                if size == (SIDE, SIDE):
                     pixels = np.asarray(image.convert("L"))
         except (OSError, ValueError, SyntaxError) as error:
             raise CairnError(f"{path} is missing, damaged or cut short: restore it or build the set again.") from error
-        if size != (_SIDE, _SIDE):
+        if size != (SIDE, SIDE):
             raise CairnError(
-                f"{path} is {size[0]}x{size[1]} pixels, but a bitmap of {ROW} x {ROW} patches has {_SIDE}x{_SIDE}."
+                f"{path} is {size[0]}x{size[1]} pixels, but a bitmap of {ROW} x {ROW} patches has {SIDE}x{SIDE}."
             )
         patches = np.ascontiguousarray(pixels.reshape(ROW, PATCH, ROW, PATCH).swapaxes(1, 2))
-        self._bitmaps[number] = patches.reshape(_PER_BITMAP, PATCH, PATCH)
+        self._bitmaps[number] = patches.reshape(PER_BITMAP, PATCH, PATCH)
         if len(self._bitmaps) > _KEPT:
             self._bitmaps.popitem(last=False)
         return self._bitmaps[number]
@@ -216,12 +218,13 @@ class PatchSet:
 
 
 def bitmap_name(number: int) -> str:
-    """Name of a bitmap."""
+    """Name of a bitmap, by its number from 0."""
     return f"patches{number:04d}.bmp"
 
 
-def _bitmaps_of(patches: int) -> int:
-    return -(-patches // _PER_BITMAP)
+def bitmaps_of(patches: int) -> int:
+    """How many bitmaps a number of patches takes."""
+    return -(-patches // PER_BITMAP)
 
 
 def _split_of(name: str) -> int:
@@ -233,84 +236,13 @@ def _split_of(name: str) -> int:
 def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> np.ndarray:
     """Columns (len(columns), rows) int64 of a text file of whole numbers."""
     try:
-        with path.open("rb") as file:
-            if not file.read(1):
-                return np.zeros((len(columns), 0), np.int64)
-        table = np.loadtxt(path, np.int64, comments=None, usecols=columns, ndmin=2, encoding="ascii")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            table = np.loadtxt(path, np.int64, comments=None, usecols=columns, ndmin=2, encoding="ascii")
     except FileNotFoundError:
         raise CairnError(f"{path} is missing: restore it or build the set again.") from None
     except (ValueError, IndexError, OverflowError, OSError) as error:
         where = re.search(r"\brow (\d+)", str(error))
         line = f" in line {int(where[1]) + ('string' in str(error))}" if where else ""
         raise CairnError(f"{path} is damaged{line}: each line must give {meaning} as whole numbers.") from error
-    return np.ascontiguousarray(table.T)
-
-
-def write_bitmaps(
-    folder: Path,
-    patches: np.ndarray,
-    order: np.ndarray | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
-) -> None:
-    """Write patches as bitmaps.
-
-    Parameters
-    ----------
-    folder : Path
-        Must exist.
-    patches : ndarray, shape (N, 64, 64), uint8
-        May be memory-mapped: one bitmap's worth is copied at a time.
-    order : ndarray, shape (M,), int, optional
-        Which are written, and in which order; None: all as they are.
-    progress : callable, optional
-        Told how many bitmaps are done, and how many there are.
-    """
-    order = np.arange(len(patches)) if order is None else order
-    total = _bitmaps_of(len(order))
-    for number in range(total):
-        block = np.zeros((_PER_BITMAP, PATCH, PATCH), np.uint8)
-        part = patches[order[number * _PER_BITMAP : (number + 1) * _PER_BITMAP]]
-        block[: len(part)] = part
-        pixels = block.reshape(ROW, ROW, PATCH, PATCH).swapaxes(1, 2).reshape(_SIDE, _SIDE)
-        Image.fromarray(pixels).save(Path(folder) / bitmap_name(number))
-        progress(number + 1, total)
-
-
-def write_info(folder: Path, points: np.ndarray, photos: np.ndarray) -> None:
-    """Write ``info.txt``: points (N,) and photos (N,), whole numbers."""
-    np.savetxt(Path(folder) / "info.txt", np.stack([points, photos], axis=1), "%d")
-
-
-def write_interest(folder: Path, photos: np.ndarray, geometry: np.ndarray) -> None:
-    """Write ``interest.txt``: photos (N,), and geometry (N, 4) of x, y, orientation (radians) and scale (log2)."""
-    rows = np.column_stack([photos, geometry])
-    np.savetxt(Path(folder) / "interest.txt", rows, ("%d", "%.6f", "%.6f", "%.6f", "%.6f"))
-
-
-def write_pairs(folder: Path, split: int, first: np.ndarray, second: np.ndarray, points: np.ndarray) -> str:
-    """Write a pair file.
-
-    Parameters
-    ----------
-    folder : Path
-        Must exist.
-    split : int
-        0, 1, 2: train, validation, test.
-    first, second : ndarray, shape (M,), int
-        Numbers of patches.
-    points : ndarray, shape (N,), int
-        The point of every patch, as in ``info.txt``.
-
-    Returns
-    -------
-    str
-        Its name, ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two numbers in the names of the
-        published sets' files each give all their pairs.)
-    """
-    one, two = points[first], points[second]
-    matches = int((one == two).sum())
-    nothing = np.zeros_like(one)
-    name = f"m50_{matches}_{len(one) - matches}_{split}.txt"
-    rows = np.stack([first, one, nothing, second, two, nothing, nothing], axis=1)
-    np.savetxt(Path(folder) / name, rows, "%d")
-    return name
+    return np.ascontiguousarray(table.T) if table.size else np.zeros((len(columns), 0), np.int64)

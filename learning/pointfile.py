@@ -55,9 +55,9 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
     if missing:
         raise CairnError(f"{path} has no array {missing[0]!r}: it needs {', '.join(names)}.")
 
-    number, wanted = len(given["image"]), len(given["pairs"])
+    number, wanted = given["image"].size, given["pairs"].size // 2
     shapes: dict[str, tuple[int, ...]] = {name: (number,) for name in ("image", "x", "y", "size", "angle", "point")}
-    shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (len(given["names"]),)}
+    shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (given["names"].size,)}
     for name, array in given.items():
         if array.shape != shapes[name] or (name != "names" and array.dtype.kind not in "iuf"):
             raise CairnError(f"{path} is damaged: {name!r} should hold numbers in the shape {shapes[name]}.")
@@ -128,7 +128,7 @@ def label_points(
         photo = read_full(path)
         here = np.flatnonzero(file.photos == number)
         a, b = near_pairs(file.detections.take(here), file.detections.take(here), rule)
-        close.append(file.points[np.stack([here[a], here[b]], axis=1)])
+        close.append(np.stack([here[a], here[b]], axis=1))
         here = here[paired[here]]
         kept, patches = cut(photo, keypoint_space(photo), file.detections.take(here))
         pixels.write(patches.tobytes())
@@ -141,16 +141,17 @@ def label_points(
     matches = place[pairs]
     points = file.points[rows]
     # A pair of points as one number, so that it can be looked up; a point is near itself.
-    span = int(file.points.max(initial=0)) + 1
-    near = np.concatenate(close)
-    near_codes = np.unique(near[:, 0] * span + near[:, 1])
+    distinct, short = np.unique(file.points, return_inverse=True)
+    near = short[np.concatenate(close)]
+    near_codes = np.unique(near[:, 0] * len(distinct) + near[:, 1])
+    short = short[rows]
     return Labelled(
         points,
         np.repeat(np.arange(len(used)), [len(one) for one in used]),
         np.zeros(len(rows), np.int64),
         file.detections.take(rows),
         matches[(matches >= 0).all(axis=1)],
-        lambda first, second: ~np.isin(points[first] * span + points[second], near_codes),
+        lambda first, second: ~np.isin(short[first] * len(distinct) + short[second], near_codes),
         len(wanted),
         int(in_use.sum()) - len(rows),
     )
