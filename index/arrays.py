@@ -115,6 +115,11 @@ def save_json(path: Path, obj: object) -> None:
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
+def save_bytes(path: Path, contents: bytes) -> None:
+    """Write a file, so that it is there whole or not at all; it is replaced where it exists."""
+    _write_safely(Path(path), lambda file: file.write(contents))
+
+
 def load_array(path: Path, mmap: bool = False) -> np.ndarray:
     """Read a .npy file.
 

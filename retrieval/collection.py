@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from index.arrays import save_bytes
 from index.errors import CairnError
 from index.forest import search_backend
 from index.inverted import InvertedIndex, ScoringOptions
@@ -14,9 +15,11 @@ from index.vocabulary import Vocabulary
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor
 from retrieval.features import Extractor
+from retrieval.learnt import read_model_file
 from retrieval.options import CollectionOptions, read_options, write_options
 
 OPTIONS = "collection.toml"
+DESCRIPTOR = "descriptor.npz"
 VOCABULARY = "vocabulary"
 SEGMENTS = "segments"
 STAGING = "staging"
@@ -24,7 +27,7 @@ LOCK = "collection.lock"
 # What may be there before the options are: a run was stopped while it made the collection.
 _FIRST = (
     *(FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"),
-    *(SEGMENTS, LOCK, Path(OPTIONS).with_suffix(".writing").name),
+    *(SEGMENTS, LOCK, DESCRIPTOR, Path(OPTIONS).with_suffix(".writing").name),
 )
 
 
@@ -71,19 +74,28 @@ class Collection:
         CairnError
             The folder is something else's, an option names what does not exist, or a part of the collection is damaged.
         """
+        named, learnt = options.descriptor, None
+        if named.endswith(".npz"):
+            # A collection keeps a copy of its own: the file it came from may go.
+            learnt = read_model_file(Path(named))
+            options = replace(options, descriptor=DESCRIPTOR)
         if (folder / OPTIONS).is_file():
             collection = Collection.open(folder, catalogue=catalogue)
-            if collection.has_vocabulary or collection.options == options:
+            if collection.has_vocabulary:
+                return collection
+            if collection.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):
                 return collection
             collection.catalogue.close()
         elif folder.exists() and (not folder.is_dir() or any(path.name not in _FIRST for path in folder.iterdir())):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
-        Extractor(find_descriptor(options.descriptor), options.features)
+        Extractor(find_descriptor(named), options.features)
         search_backend(options.search)
         where = _where(folder, catalogue)
         (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             opened = Catalogue.open(where, create=True)
+            if learnt is not None:
+                save_bytes(folder / DESCRIPTOR, learnt)
             write_options(folder / OPTIONS, options)
         return Collection(folder, options, opened)
 
@@ -100,7 +112,7 @@ class Collection:
     @cached_property
     def extractor(self) -> Extractor:
         """Turns photos into features as this collection's were."""
-        return Extractor(find_descriptor(self.options.descriptor), self.options.features)
+        return Extractor(find_descriptor(self.options.descriptor, self.folder), self.options.features)
 
     @property
     def has_vocabulary(self) -> bool:

@@ -1,6 +1,7 @@
 """Descriptors of patches, under one contract."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -102,8 +103,27 @@ DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
 }
 
 
-def find_descriptor(name: str) -> Descriptor:
-    """Look a descriptor up by name; raises CairnError where there is none."""
-    if name not in DESCRIPTORS:
-        raise CairnError(f"There is no descriptor {name!r}; choose one of {', '.join(DESCRIPTORS)}.")
-    return DESCRIPTORS[name]()
+def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
+    """Look a descriptor up by its name, or read it from its file.
+
+    Parameters
+    ----------
+    name : str
+        A name of `DESCRIPTORS`, or the path of a file (.npz) that `cairn learn` or `cairn compress` wrote.
+    folder : Path, optional
+        What a relative path is relative to; the working folder otherwise.
+
+    Raises
+    ------
+    CairnError
+        There is none of that name, or its file is missing or damaged.
+    """
+    if name in DESCRIPTORS:
+        return DESCRIPTORS[name]()
+    if name.endswith(".npz"):
+        from retrieval.learnt import LearntDescriptor, load_model
+
+        return LearntDescriptor(load_model((folder or Path()) / name))
+    raise CairnError(
+        f"There is no descriptor {name!r}; choose one of {', '.join(DESCRIPTORS)}, or a file (.npz) of cairn learn."
+    )

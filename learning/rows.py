@@ -1,0 +1,112 @@
+"""Rows of training pairs, in memory or in blocks on disk."""
+
+import numpy as np
+
+
+class ArrayRows:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    array : ndarray, shape (M, N)
+        One row a pair.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Give rows (K, N) float32."""
+        return self._array[numbers].astype(np.float32, copy=False)
+
+
+class BlockRows:
+    """Rows in blocks, as `ring_distances.write_ring_distances` leaves them on disk.
+
+    Parameters
+    ----------
+    blocks : list of ndarray, shape (any, N)
+        At least one row in all.
+    scale : float
+        What rows are multiplied by as they are read.
+    """
+
+    def __init__(self, blocks: list[np.ndarray], scale: float = 1.0) -> None:
+        self.blocks = [block for block in blocks if len(block)]
+        self.scale = scale
+        self._starts = np.cumsum([0] + [len(block) for block in self.blocks])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Give rows (K, N) float32."""
+        rows = np.empty((len(numbers), self.blocks[0].shape[1]), np.float32)
+        owner = np.searchsorted(self._starts, numbers, side="right") - 1
+        for block in np.unique(owner):
+            members = owner == block
+            rows[members] = self.blocks[block][numbers[members] - self._starts[block]]
+        rows *= np.float32(self.scale)
+        return rows
+
+    def dot(self, weights: np.ndarray) -> np.ndarray:
+        """Give the product (M,) float32 of all rows with weights (N,)."""
+        used = np.nonzero(weights)[0]
+        few = (weights[used] * self.scale).astype(np.float32)
+        parts = []
+        for block in self.blocks:
+            for start in range(0, len(block), 1024):
+                parts.append(block[start : start + 1024][:, used].astype(np.float32) @ few)
+        return np.concatenate(parts)
+
+    def mean(self) -> np.ndarray:
+        """Give the mean row (N,) float64."""
+        total = np.zeros(self.blocks[0].shape[1])
+        for block in self.blocks:
+            for start in range(0, len(block), 1024):
+                total += block[start : start + 1024].sum(axis=0, dtype=np.float32)
+        return total * (self.scale / len(self))
+
+
+class DifferenceRows:
+    """Differences of the descriptors of pairs, made as they are read.
+
+    Parameters
+    ----------
+    descriptors : ndarray, shape (U, n), float32
+        Of the patches.
+    first, second : ndarray, shape (M,), int
+        Rows of the patches of each pair.
+    """
+
+    def __init__(self, descriptors: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+        self.descriptors = descriptors
+        self.first = first
+        self.second = second
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Give differences (K, n) float32."""
+        return self.descriptors[self.first[numbers]] - self.descriptors[self.second[numbers]]
+
+    def distances(self, projection: np.ndarray) -> np.ndarray:
+        """Squared distances (M,) float32 of the pairs once their descriptors are projected by W (m, n)."""
+        projected = self.descriptors @ projection.T.astype(np.float32)
+        parts = [
+            np.square(projected[self.first[start : start + 8192]] - projected[self.second[start : start + 8192]]).sum(1)
+            for start in range(0, len(self), 8192)
+        ]
+        return np.concatenate(parts)
+
+    def moment(self) -> np.ndarray:
+        """Mean of θθᵀ over the pairs (n, n) float64."""
+        total = np.zeros((self.descriptors.shape[1],) * 2)
+        for start in range(0, len(self), 8192):
+            rows = self.take(np.arange(start, min(start + 8192, len(self))))
+            total += rows.T @ rows
+        return total / len(self)

@@ -1,0 +1,81 @@
+"""Labelled patches that a descriptor is learnt from: pairs for training, and pairs held out for validation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.phototour import PatchSet, Pairs
+
+
+@dataclass(frozen=True)
+class Source:
+    """One folder of patches and what of it is used."""
+
+    patches: PatchSet
+    train: Pairs
+    validation: Pairs
+
+
+def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0) -> list[Source]:
+    """Open folders in the PhotoTour layout.
+
+    A set that `cairn patches build` made has pairs for validation, of other points than those for training. A published
+    one has none: a share of its largest file is held out then (Simonyan14 10.1.2: 100,000 of 500,000).
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        The sets.
+    pairs : int
+        At most so many training pairs of each set, and half as many for validation, drawn at random; 0: all.
+    held_out : float
+        Share of a published set's pairs for validation.
+    seed : int
+        Of what is drawn.
+
+    Raises
+    ------
+    CairnError
+        A set is missing or damaged, or lacks matches or non-matches.
+    """
+    sources = []
+    for folder in folders:
+        rng = np.random.default_rng(seed)
+        patches = PatchSet.open(folder)
+        if not any(file.endswith("_0.txt") for file in patches.pair_files):
+            raise CairnError(f"{folder} has no training pairs (m50_…_0.txt): it was built for testing alone.")
+        train = patches.pairs("train")
+        if any(file.endswith("_1.txt") for file in patches.pair_files):
+            validation = patches.pairs("validation")
+        else:
+            order = rng.permutation(len(train))
+            cut = round(held_out * len(train))
+            train, validation = _take(train, np.sort(order[cut:])), _take(train, np.sort(order[:cut]))
+        if pairs:
+            train, validation = _draw(train, pairs, rng), _draw(validation, max(pairs // 2, 2), rng)
+        if not train.match.any() or train.match.all():
+            raise CairnError(f"{folder} needs both matches and non-matches among its training pairs.")
+        sources.append(Source(patches, train, validation))
+    if not sources:
+        raise CairnError("There is nothing to learn from: name a folder of labelled patches.")
+    found = np.concatenate([source.validation.match for source in sources])
+    if not found.any() or found.all():
+        raise CairnError(
+            "The sources hold out no matches or no non-matches for validation: build them with more pairs."
+        )
+    return sources
+
+
+def _take(pairs: Pairs, rows: np.ndarray) -> Pairs:
+    return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
+
+
+def _draw(pairs: Pairs, number: int, rng: np.random.Generator) -> Pairs:
+    """Draw at most so many pairs, half of them matches where there are enough."""
+    matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
+    wanted = min(number // 2, len(matches))
+    rows = [rng.permutation(matches)[:wanted], rng.permutation(others)[: number - wanted]]
+    return _take(pairs, np.sort(np.concatenate(rows)))

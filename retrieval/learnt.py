@@ -1,0 +1,290 @@
+"""Learnt descriptors: the file that holds one, and what applies it."""
+
+import io
+import json
+import os
+import zipfile
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.arrays import fingerprint, save_bytes
+from index.errors import CairnError
+from retrieval.codes import Code, load_code
+from retrieval.descriptors import Sift, check_patches
+from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.threads import one_thread
+
+FORMAT = 1
+"""Version of the file."""
+
+BASES = ("pooled", "rootsift", "sift")
+"""What a projection is learnt on: pooled gradient channels, or SIFT of either normalisation."""
+
+_LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it
+_MOST_REGIONS = 4_096
+_CHUNK = 128  # patches at a time: their channels fit the second-level cache
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A configuration of pooling regions."""
+
+    regions: np.ndarray  # (R, 3) float32: centre x, y from the patch's centre and σ, in samples
+    weights: np.ndarray  # (R,) float32: w of the region's ring, positive
+    rings: np.ndarray  # (R,) int32: the ring of each, counted from 0
+    channels: ChannelOptions
+
+    @property
+    def dim(self) -> int:
+        """Entries of the pooled descriptor φ."""
+        return len(self.regions) * self.channels.orientations
+
+
+@dataclass(frozen=True)
+class LearntModel:
+    """All parameters of a learnt descriptor."""
+
+    base: str  # one of BASES
+    pooling: Pooling | None = None  # with the base "pooled", and with no other
+    projection: np.ndarray | None = None  # (m, n) float32: W; None: the base's own rows are the descriptor
+    mean: np.ndarray | None = None  # (m,) float32: of the training patches' descriptors, before they are coded
+    covariance: np.ndarray | None = None  # (m, m) float32: of the same
+    code: Code | None = None  # how the rows are compressed
+    provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        name = self.base + ("-proj" if self.projection is not None else "")
+        return name + (f"-{self.code.meta()['kind']}" if self.code is not None else "")
+
+    def with_code(self, code: Code) -> "LearntModel":
+        """Give the same descriptor, compressed."""
+        return replace(self, code=code)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what shapes the descriptor's rows; where it came from does not."""
+        return fingerprint(_arrays(self), _shape(self))
+
+
+class LearntDescriptor:
+    """A learnt descriptor (Simonyan14 sections 3 and 8), under the contract of `descriptors.Descriptor`.
+
+    Parameters
+    ----------
+    model : LearntModel
+        Its parameters.
+    """
+
+    def __init__(self, model: LearntModel) -> None:
+        self.model = model
+        self.name = model.name
+        self.fingerprint = model.fingerprint
+        self._sift: Sift | None = None
+        if model.pooling is None:
+            self._sift = Sift(root=model.base == "rootsift")
+            self.patch_size, dim = self._sift.patch_size, self._sift.dim
+        else:
+            self.patch_size, dim = model.pooling.channels.patch_size, model.pooling.dim
+            self._kernels = region_kernels(model.pooling.regions, self.patch_size)
+            # √w (equation 2), one entry a region and channel.
+            self._roots = np.repeat(np.sqrt(model.pooling.weights), model.pooling.channels.orientations)
+        if model.projection is not None:
+            dim = len(model.projection)
+        self.dim = model.code.dim if model.code is not None else dim
+        self.bytes = model.code.bytes if model.code is not None else 4 * dim
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor gives what its code stands for.
+
+        Raises
+        ------
+        ValueError
+            If the patches are not (N, patch_size, patch_size).
+        """
+        rows = self.describe_uncoded(patches)
+        return rows if self.model.code is None else self.model.code.apply(rows)
+
+    def encode(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches as packed codes (N, bytes) uint8.
+
+        Raises
+        ------
+        ValueError
+            If the patches are not (N, patch_size, patch_size), or the descriptor has no code.
+        """
+        if self.model.code is None:
+            raise ValueError("the descriptor has no code: its rows are real numbers")
+        return self.model.code.encode(self.describe_uncoded(patches))
+
+    def describe_uncoded(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches by Ψ = W φ, whatever code follows: (N, m) float32."""
+        patches = check_patches(patches, self.patch_size)
+        base = self.base_rows(patches)
+        if self.model.projection is None:
+            return base
+        with one_thread():
+            return base @ self.model.projection.T
+
+    def base_rows(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches by φ, before the projection: (N, n) float32."""
+        patches = check_patches(patches, self.patch_size)
+        if self._sift is not None:
+            return self._sift.describe(patches)
+        assert self.model.pooling is not None
+        rows = np.empty((len(patches), self.model.pooling.dim), np.float32)
+        with one_thread():
+            for start in range(0, len(patches), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                rows[part] = pool(normalised_channels(patches[part], self.model.pooling.channels), self._kernels)
+        rows *= self._roots
+        return rows
+
+
+def save_model(path: Path, model: LearntModel) -> None:
+    """Write a descriptor file (.npz), so that it is there whole or not at all.
+
+    Raises
+    ------
+    CairnError
+        The folder is missing.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise CairnError(f"{path.parent} is not a folder: make it first, or write the descriptor elsewhere.")
+    arrays = _arrays(model)
+    if model.mean is not None and model.covariance is not None:
+        arrays |= {"mean": model.mean, "covariance": model.covariance}
+    meta = {"format": FORMAT, **_shape(model), "provenance": model.provenance}
+    file = io.BytesIO()
+    # By hand rather than by np.savez, which stamps each entry with the time: the same model is the same file.
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("meta.json"), json.dumps(meta, indent=2, sort_keys=True))
+        for name, array in arrays.items():
+            entry = io.BytesIO()
+            np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue(), zipfile.ZIP_DEFLATED)
+    save_bytes(path, file.getvalue())
+
+
+def load_model(path: Path) -> LearntModel:
+    """Read a descriptor file.
+
+    Raises
+    ------
+    CairnError
+        The file is missing, damaged, of a later format, or not a descriptor.
+    """
+    path = Path(path)
+    try:
+        meta, arrays = _read(path)
+        if not isinstance(meta.get("format"), int) or meta["format"] > FORMAT:
+            raise CairnError(f"{path} has the format {meta.get('format')!r}, of a later Cairn than this: update Cairn.")
+        return _build(meta, arrays)
+    except CairnError:
+        raise
+    except FileNotFoundError:
+        raise CairnError(f"There is no descriptor file {path}: cairn learn descriptor writes one.") from None
+    except OSError as error:
+        raise CairnError(
+            f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
+        ) from error
+    except Exception as error:  # a damaged archive can fail in any way
+        raise CairnError(
+            f"{path} is damaged or no descriptor file ({error}): make it again with cairn learn descriptor."
+        ) from error
+
+
+def read_model_file(path: Path) -> bytes:
+    """Read a descriptor file as it is, once it is known to be good; raises as `load_model` does."""
+    load_model(path)
+    return path.read_bytes()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if os.path.getsize(path) > _LARGEST_FILE:  # noqa: PTH202
+        raise ValueError("it is far larger than any descriptor")
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_FILE:
+            raise ValueError("it holds far more than any descriptor")
+        meta = json.loads(archive.read("meta.json"))
+        for entry in archive.infolist():
+            if entry.filename.endswith(".npy"):
+                with archive.open(entry) as file:
+                    array = np.lib.format.read_array(file, allow_pickle=False)
+                if array.dtype.kind == "f" and not np.isfinite(array).all():
+                    raise ValueError(f"{entry.filename} holds what is no finite number")
+                arrays[entry.filename.removesuffix(".npy")] = array
+    if not isinstance(meta, dict):
+        raise ValueError("its description is no table")
+    return meta, arrays
+
+
+def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
+    """Build a model from what a file holds; any exception where that does not fit together."""
+    base = meta["base"]
+    if base not in BASES:
+        raise ValueError(f"its base {base!r} is unknown")
+    pooling, dim = None, Sift.dim
+    if base == "pooled":
+        options = ChannelOptions(**meta["channels"])
+        for item in fields(ChannelOptions):
+            value = getattr(options, item.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+                raise ValueError(f"{item.name} is {value!r}")
+        if not 3 <= options.patch_size <= 256 or not 2 <= options.orientations <= 64 or not 0 < options.quantile <= 1:
+            raise ValueError("its channels are out of range")
+        regions, weights, rings = arrays["regions"], arrays["weights"], arrays["rings"]
+        number = len(regions)
+        shapes = [array.shape for array in (regions, weights, rings)]
+        if shapes != [(number, 3), (number,), (number,)] or not 0 < number <= _MOST_REGIONS:
+            raise ValueError("its regions and weights do not fit together")
+        if regions.dtype != np.float32 or weights.dtype != np.float32 or rings.dtype != np.int32:
+            raise ValueError("its regions and weights are of the wrong type")
+        if (regions[:, 2] <= 0).any() or (weights <= 0).any():
+            raise ValueError("a region has no extent or no weight")
+        pooling = Pooling(regions, weights, rings, options)
+        dim = pooling.dim
+    projection = arrays.get("projection")
+    if projection is not None:
+        if projection.ndim != 2 or projection.shape[1] != dim or projection.dtype != np.float32 or not len(projection):
+            raise ValueError("its projection does not fit what it projects")
+        dim = len(projection)
+    mean, covariance = arrays.get("mean"), arrays.get("covariance")
+    if mean is not None and covariance is not None and (mean.shape != (dim,) or covariance.shape != (dim, dim)):
+        raise ValueError("its mean does not fit its rows")
+    code = None
+    if meta.get("code") is not None:
+        prefix = "code_"
+        code = load_code(meta["code"], {name.removeprefix(prefix): a for name, a in arrays.items() if prefix in name})
+        rows = np.zeros((1, dim), np.float32)
+        if code.apply(rows).shape != (1, code.dim):
+            raise ValueError("its code does not fit its rows")
+    return LearntModel(base, pooling, projection, mean, covariance, code, meta.get("provenance", {}))
+
+
+def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
+    """Arrays that shape the descriptor's rows, by their names in the file."""
+    arrays = {}
+    if model.pooling is not None:
+        arrays |= {"regions": model.pooling.regions, "weights": model.pooling.weights, "rings": model.pooling.rings}
+    if model.projection is not None:
+        arrays["projection"] = model.projection
+    if model.code is not None:
+        arrays |= {f"code_{name}": array for name, array in model.code.arrays().items()}
+    return arrays
+
+
+def _shape(model: LearntModel) -> dict[str, Any]:
+    """Options that shape the descriptor's rows."""
+    return {
+        "base": model.base,
+        "channels": asdict(model.pooling.channels) if model.pooling is not None else None,
+        "code": model.code.meta() if model.code is not None else None,
+    }
