@@ -22,6 +22,9 @@ METHODS = ("balanced", "plain")
 # Axes of less variance than this fraction of the largest count as if they had so much: their logarithm is noise.
 _FLAT = 1e-9
 
+# Of the histogram that tells the density of values on a line.
+_CELLS = 64
+
 
 @dataclass(frozen=True)
 class ProductOptions:
@@ -160,14 +163,16 @@ def _codewords(part: np.ndarray, options: ProductOptions) -> np.ndarray:
 
 
 def _scalar_codewords(values: np.ndarray, iterations: int) -> np.ndarray:
-    """Codewords (256,) float32 on a line, by Lloyd's algorithm (Max, 1960; Lloyd, 1982) from an even grid.
+    """Codewords (256,) float32 on a line, by Lloyd's algorithm from the spacing that is best for many codewords.
 
-    The grid alone is nearly as good as the best quantiser. Random first codewords are never spread so well, and end
-    with three times the error.
+    That density of codewords goes with the cube root of the values' own (Panter, Dite, 1951). From an even grid, or
+    from random values, Lloyd's algorithm ends with about twice the error, as codewords move only a little.
     """
     values = np.sort(values.astype(np.float64))
     sums = np.concatenate([[0], np.cumsum(values)])
-    words = np.linspace(values[0], values[-1], WORDS)
+    counts, edges = np.histogram(values, bins=_CELLS)
+    share = np.concatenate([[0], np.cumsum(np.cbrt(counts))])
+    words = np.interp((np.arange(WORDS) + 0.5) / WORDS, share / share[-1], edges)
     for _ in range(iterations):
         ends = np.concatenate([[0], np.searchsorted(values, (words[1:] + words[:-1]) / 2), [len(values)]])
         counts = np.diff(ends)

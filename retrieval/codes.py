@@ -1,6 +1,6 @@
 """Codes: compressed forms of a real-valued descriptor's rows (Simonyan14 section 8), binary or product-quantised."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,13 +13,13 @@ from retrieval.threads import one_thread
 WORDS = 256
 """Codewords of a sub-quantiser: its part of a code is one byte."""
 
-_BLOCK = 128  # rows that are multiplied at a time
-_SYMMETRIC, _COLUMNS = 16, 4096  # pairs whose distances are looked up at a time
+_BLOCK = 256  # rows that are coded at a time
+_QUERIES, _COLUMNS = 16, 4096  # pairs whose distances are looked up at a time
 _DAMAGED = "The descriptor's code is damaged: {}; compress the descriptor again."
 
 
 class Code(Protocol):
-    """What every code offers. The same row gives the same code, to the bit, whatever else is in the batch."""
+    """What every code offers. The same row gives the same packed code whatever else is in the batch."""
 
     @property
     def source_dim(self) -> int:
@@ -91,14 +91,19 @@ class BinaryCode:
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
         """Give rows (N, m) as their bits, (N, q) float32 of 0 and 1: their squared distance is Hamming's."""
-        return self._bits(rows).astype(np.float32)
+        return self.decode(self.encode(rows))
 
     def encode(self, rows: np.ndarray) -> np.ndarray:
         """Give the packed bits (N, bytes) uint8 of rows (N, m), the lowest first.
 
         `index.signatures.from_bytes` makes signatures of them, whose Hamming distances are counted fast.
         """
-        return np.packbits(self._bits(rows), axis=1, bitorder="little")
+        rows = _check_rows(rows, self.source_dim)
+        packed = np.empty((len(rows), self.bytes), np.uint8)
+        for part in _blocks(len(rows)):
+            positive = _exact_product(rows[part] - self.mean, self.frame.T) > 0
+            packed[part] = np.packbits(positive, axis=1, bitorder="little")
+        return packed
 
     def decode(self, packed: np.ndarray) -> np.ndarray:
         """Give packed bits (N, bytes) uint8 as (N, q) float32 of 0 and 1."""
@@ -112,9 +117,6 @@ class BinaryCode:
     def meta(self) -> dict[str, Any]:
         """What else is to be kept."""
         return {"kind": "binary", "bits": self.dim}
-
-    def _bits(self, rows: np.ndarray) -> np.ndarray:
-        return steady_product(_check_rows(rows, self.source_dim) - self.mean, self.frame.T) > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +172,9 @@ class ProductCode:
         """Give the numbers (N, G) uint8 of the codewords nearest to the parts of rows (N, m)."""
         rows = self._rotated(_check_rows(rows, self.source_dim))
         packed = np.empty((len(rows), self.bytes), np.uint8)
-        for part, (columns, centroids) in enumerate(self._parts):
-            packed[:, part] = nearest_words(rows[:, columns], centroids)
+        for block in _blocks(len(rows)):
+            for part, (columns, centroids) in enumerate(self._parts):
+                packed[block, part] = _nearest_words(rows[block, columns], centroids)
         return packed
 
     def decode(self, packed: np.ndarray) -> np.ndarray:
@@ -180,7 +183,7 @@ class ProductCode:
         rows = np.empty((len(packed), self.dim), np.float32)
         for part, (columns, centroids) in enumerate(self._parts):
             rows[:, columns] = centroids[packed[:, part]]
-        return rows if self.rotation is None else steady_product(rows, self.rotation.T)
+        return rows if self.rotation is None else _turned(rows, self.rotation.T)
 
     def symmetric_distances(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Squared distances between decoded rows, from tables of those between codewords.
@@ -199,8 +202,8 @@ class ProductCode:
         first, second = _check_packed(first, self.bytes), _check_packed(second, self.bytes)
         distances = np.empty((len(first), len(second)), np.float32)
         parts = np.arange(self.bytes)
-        for start in range(0, len(first), _SYMMETRIC):
-            rows = slice(start, start + _SYMMETRIC)
+        for start in range(0, len(first), _QUERIES):
+            rows = slice(start, start + _QUERIES)
             distances[rows] = _look_up(self._tables[parts, first[rows]], second)
         return distances
 
@@ -221,12 +224,10 @@ class ProductCode:
         queries = self._rotated(_check_rows(queries, self.source_dim))
         packed = _check_packed(packed, self.bytes)
         distances = np.empty((len(queries), len(packed)), np.float32)
-        for start in range(0, len(queries), _SYMMETRIC):
-            rows = queries[start : start + _SYMMETRIC]
-            tables = np.empty((len(rows), self.bytes, WORDS), np.float32)
-            for part, (columns, centroids) in enumerate(self._parts):
-                tables[:, part] = ((rows[:, None, columns] - centroids) ** 2).sum(axis=2)
-            distances[start : start + _SYMMETRIC] = _look_up(tables, packed)
+        for start in range(0, len(queries), _QUERIES):
+            rows = slice(start, start + _QUERIES)
+            tables = [_between(queries[rows, columns], centroids) for columns, centroids in self._parts]
+            distances[rows] = _look_up(np.stack(tables, axis=1), packed)
         return distances
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -239,7 +240,7 @@ class ProductCode:
         return {"kind": "product", "bits": 8 * self.bytes}
 
     def _rotated(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self.rotation is None else steady_product(rows, self.rotation)
+        return rows if self.rotation is None else _turned(rows, self.rotation)
 
     @cached_property
     def _parts(self) -> list[tuple[slice, np.ndarray]]:
@@ -251,11 +252,7 @@ class ProductCode:
     @cached_property
     def _tables(self) -> np.ndarray:
         """Squared distances (G, 256, 256) float32 between the codewords of each part."""
-        tables = np.zeros((self.bytes, WORDS, WORDS), np.float32)
-        for table, (_, centroids) in zip(tables, self._parts, strict=True):
-            for column in centroids.T:  # entry by entry: a product of matrices would give small distances no digits
-                table += (column[:, None] - column) ** 2
-        return tables
+        return np.stack([_between(centroids, centroids) for _, centroids in self._parts])
 
 
 def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code:
@@ -288,32 +285,50 @@ def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code
     return code
 
 
-def nearest_words(parts: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+def _nearest_words(parts: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """Numbers (N,) intp of the codewords (K, d) float32 that are nearest to parts (N, d) float32 of rows."""
     if centroids.shape[1] == 1:  # on a line, the nearest is found by the midpoints
         order = np.argsort(centroids[:, 0], kind="stable")
         words = centroids[order, 0]
         return order[np.searchsorted((words[1:] + words[:-1]) / 2, parts[:, 0])]
     # |x - c|² = |x|² - 2 (x·c - |c|²/2), and |x|² is the same for all codewords.
-    nearness = steady_product(parts, centroids.T)
-    nearness -= (centroids**2).sum(axis=1) / 2
+    nearness = _exact_product(parts, centroids.T)
+    nearness -= (centroids.astype(np.float64) ** 2).sum(axis=1) / 2
     return nearness.argmax(axis=1)
 
 
-def steady_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Product (N, n) float32 of rows (N, m) with a matrix (m, n), where a row's result depends on that row alone.
+def _exact_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Product (N, n) float64 of matrices of float32.
 
-    Sums of a product of matrices are taken in an order that depends on the number of rows, so their last bits do too,
-    and with them a sign or a nearest codeword. Here all products have the same number of rows.
+    The order in which a product's sums are taken, and with it their last bit, depends on the number of rows. In double
+    precision that bit is far too small to decide a sign or which codeword is nearest; in single precision it is not.
     """
-    product = np.empty((len(rows), matrix.shape[1]), np.float32)
-    block = np.zeros((_BLOCK, matrix.shape[0]), np.float32)
     with one_thread():
-        for start in range(0, len(rows), _BLOCK):
-            part = rows[start : start + _BLOCK]
-            block[: len(part)] = part
-            product[start : start + _BLOCK] = (block @ matrix)[: len(part)]
-    return product
+        return rows.astype(np.float64) @ matrix.astype(np.float64)
+
+
+def _turned(rows: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """Rows (N, m) float32 times a rotation (m, m)."""
+    turned = np.empty_like(rows)
+    for part in _blocks(len(rows)):
+        turned[part] = _exact_product(rows[part], rotation)
+    return turned
+
+
+def _blocks(number: int) -> Iterator[slice]:
+    """Rows that are coded at a time, so that what comes between does not grow with their number."""
+    return (slice(start, start + _BLOCK) for start in range(0, number, _BLOCK))
+
+
+def _between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Squared distances (N, M) float32 of rows (N, d) and (M, d) of few entries.
+
+    Entry by entry, as a product of matrices would leave small distances no digits.
+    """
+    distances = np.zeros((len(first), len(second)), np.float32)
+    for left, right in zip(first.T, second.T, strict=True):
+        distances += (left[:, None] - right) ** 2
+    return distances
 
 
 def _look_up(tables: np.ndarray, packed: np.ndarray) -> np.ndarray:

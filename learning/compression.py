@@ -1,0 +1,120 @@
+"""A learnt descriptor compressed: its code learnt, and put into its file (Simonyan14 sections 8 and 10.1)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from index.errors import CairnError
+from learning import binary, product
+from learning.phototour import PatchSet
+from retrieval.codes import Code
+from retrieval.learnt import LearntDescriptor, LearntModel
+from retrieval.patches import resample_patches
+
+_BATCH = 1_024  # patches read and described at a time
+
+
+@dataclass(frozen=True)
+class CompressionOptions:
+    """Settings of compression."""
+
+    kind: str = "binary"  # or "product"
+    bits: int = 1_024  # of a code; of a product code at most
+    method: str | None = None  # one of binary.METHODS or product.METHODS; None: the first
+    rows: int = 30_000  # training rows of a product code, drawn or described
+    seed: int = 0  # of all that is random
+
+    @property
+    def chosen_method(self) -> str:
+        """The method, where it was left open too.
+
+        Raises
+        ------
+        CairnError
+            This kind of code has no such method.
+        """
+        methods = binary.METHODS if self.kind == "binary" else product.METHODS
+        if self.method is not None and self.method not in methods:
+            raise CairnError(f"A {self.kind} code has no method {self.method!r}: choose one of {', '.join(methods)}.")
+        return self.method or methods[0]
+
+
+def compress_model(
+    model: LearntModel,
+    options: CompressionOptions,
+    patches: PatchSet | None = None,
+    progress: Callable[[str, int, int], None] = lambda step, done, of: None,
+) -> LearntModel:
+    """Compress a learnt descriptor.
+
+    Parameters
+    ----------
+    model : LearntModel
+        As it was learnt, without a code.
+    options : CompressionOptions
+        Kind and size of the code.
+    patches : PatchSet, optional
+        To learn the code from. Without, the mean and covariance in the descriptor's file stand for its training
+        patches, and Gaussian rows of the same moments are drawn from them.
+    progress : callable
+        Called with "describe", and how many patches of how many have been described.
+
+    Returns
+    -------
+    LearntModel
+        The same with a code, which its provenance names together with its parent.
+
+    Raises
+    ------
+    CairnError
+        The descriptor has a code already, or no moments and there are no patches, or such a code cannot be made of it.
+    """
+    if model.code is not None:
+        raise CairnError("The descriptor is compressed already: compress the one that it was made of.")
+    method = options.chosen_method
+    rows = None if patches is None else _describe_sample(model, patches, options, progress)
+    code = _learn_code(model, rows, method, options)
+    source = {
+        "kind": options.kind,
+        "bits": options.bits,
+        "method": method,
+        "seed": options.seed,
+        "parent": model.fingerprint,
+        "patches": None if patches is None else patches.fingerprint,
+    }
+    return replace(model.with_code(code), provenance={**model.provenance, "code": source})
+
+
+def _learn_code(model: LearntModel, rows: np.ndarray | None, method: str, options: CompressionOptions) -> Code:
+    if options.kind == "binary":
+        if rows is not None:
+            return binary.learn_binary(rows, options.bits, method=method, seed=options.seed)
+        return binary.centred_code(_moments(model)[0], options.bits, method=method, seed=options.seed)
+    quantiser = product.ProductOptions(options.bits, method, seed=options.seed)
+    if rows is None:
+        rows = product.rows_of_moments(*_moments(model), options.rows, np.random.default_rng(options.seed))
+    return product.learn_product(rows, quantiser)
+
+
+def _moments(model: LearntModel) -> tuple[np.ndarray, np.ndarray]:
+    if model.mean is None or model.covariance is None:
+        raise CairnError(
+            "The descriptor's file has no mean and covariance of its training patches: give patches with --patches."
+        )
+    return model.mean, model.covariance
+
+
+def _describe_sample(
+    model: LearntModel, patches: PatchSet, options: CompressionOptions, progress: Callable[[str, int, int], None]
+) -> np.ndarray:
+    """Rows (N, m) of a random sample of patches."""
+    number = min(options.rows, len(patches))
+    sample = np.sort(np.random.default_rng(options.seed).choice(len(patches), number, replace=False))
+    descriptor = LearntDescriptor(model)
+    rows = np.empty((number, descriptor.dim), np.float32)
+    for start in range(0, number, _BATCH):
+        part = patches.read(sample[start : start + _BATCH])
+        rows[start : start + _BATCH] = descriptor.describe(resample_patches(part, descriptor.patch_size))
+        progress("describe", min(start + _BATCH, number), number)
+    return rows

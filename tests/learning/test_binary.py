@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from index.errors import CairnError
+from learning.binary import centred_code, learn_binary, parseval_frame, random_projections
+
+
+@settings(deadline=None, max_examples=30)
+@given(dim=st.integers(1, 40), more=st.integers(0, 90), seed=st.integers(0, 99))
+def test_a_frame_is_a_parseval_tight_frame(dim, more, seed):
+    frame = parseval_frame(dim + more, dim, np.random.default_rng(seed)).astype(np.float64)
+    np.testing.assert_allclose(frame.T @ frame, np.eye(dim), atol=1e-6)
+
+
+def test_a_long_frame_keeps_distances():
+    rows = np.random.default_rng(1).standard_normal((30, 80))
+    expanded = rows @ parseval_frame(1024, 80, np.random.default_rng(0)).T
+    for left, right in ((rows, expanded), (rows - rows[0], expanded - expanded[0])):
+        np.testing.assert_allclose(np.linalg.norm(right, axis=1), np.linalg.norm(left, axis=1), rtol=1e-6)
+
+
+def test_a_frame_is_the_first_columns_of_the_qr_decomposition_of_a_square_matrix():
+    rng = np.random.default_rng(5)
+    columns = rng.standard_normal((12, 7))
+    square = np.concatenate([columns, rng.standard_normal((12, 5))], axis=1)
+    orthogonal, triangular = np.linalg.qr(square)
+    expected = (orthogonal * np.sign(np.diag(triangular)))[:, :7]
+    np.testing.assert_allclose(parseval_frame(12, 7, np.random.default_rng(5)), expected, atol=1e-6)
+
+
+def angle_error(method, bits, spread, seed):
+    """Root mean square error, in bits, of a line from the angle between centred rows to Hamming distance."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((400, 32)) * spread
+    bits_of = learn_binary(rows.astype(np.float32), bits, method=method, seed=seed).apply(rows.astype(np.float32))
+    hamming = (bits_of[:200] != bits_of[200:]).mean(axis=1)
+    centred = rows - rows.mean(axis=0)
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    angle = np.arccos((centred[:200] * centred[200:]).sum(axis=1)) / np.pi
+    return np.sqrt(((hamming - angle) ** 2).mean())
+
+
+@pytest.mark.parametrize("spread", [np.ones(32), 0.9 ** np.arange(32)], ids=["round", "decaying"])
+def test_a_frame_keeps_angles_better_than_random_projections_of_as_many_bits(spread):
+    errors = {
+        method: np.mean([angle_error(method, 48, spread, seed) for seed in range(8)]) for method in ("frame", "lsh")
+    }
+    assert errors["frame"] < 0.9 * errors["lsh"]
+
+
+def test_angles_are_kept_better_by_more_bits():
+    errors = [angle_error("frame", bits, np.ones(32), 0) for bits in (32, 128, 512, 2048)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < errors[0] / 4
+
+
+def test_rows_are_centred_on_the_mean_of_training_rows():
+    rows = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32) + 100
+    code = learn_binary(rows, 16)
+    np.testing.assert_allclose(code.mean, rows.mean(axis=0, dtype=np.float64), rtol=1e-6)
+    # Centred, so that each bit parts the rows evenly.
+    assert np.abs(code.apply(rows).mean(axis=0) - 0.5).max() < 0.15
+    np.testing.assert_array_equal(code.frame, centred_code(rows.mean(axis=0), 16).frame)
+
+
+@pytest.mark.parametrize("method", ["frame", "lsh"])
+def test_the_seed_alone_decides(method):
+    rows = np.random.default_rng(0).standard_normal((10, 8)).astype(np.float32)
+    codes = [learn_binary(rows, 16, method=method, seed=seed).frame for seed in (3, 3, 4)]
+    np.testing.assert_array_equal(codes[0], codes[1])
+    assert (codes[0] != codes[2]).any()
+
+
+def test_a_frame_of_too_few_bits_says_how_many_work():
+    with pytest.raises(CairnError, match="choose 80 or more rather than 64"):
+        parseval_frame(64, 80, np.random.default_rng(0))
+    assert random_projections(64, 80, np.random.default_rng(0)).shape == (64, 80)
+
+
+@pytest.mark.parametrize("bits", [0, -8, 100_000])
+def test_numbers_of_bits_out_of_range_are_refused(bits):
+    for make in (parseval_frame, random_projections):
+        with pytest.raises(CairnError, match="8,192"):
+            make(bits, 4, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("rows", [np.zeros((0, 4), np.float32), np.full((3, 4), np.nan, np.float32)])
+def test_rows_without_a_mean_are_refused(rows):
+    with pytest.raises(CairnError, match="rows"):
+        learn_binary(rows, 16)
