@@ -10,7 +10,8 @@ import pytest
 from eval import patches as module
 from eval.patches import PUBLISHED_TEST, default_pair_file, evaluate_patches, squared_distances
 from index.errors import CairnError
-from learning.phototour import Pairs, PatchSet, write_bitmaps, write_info, write_pairs
+from learning.patchfiles import write_bitmaps, write_info, write_pairs
+from learning.phototour import Pairs, PatchSet
 from learning.roc import fpr95
 from retrieval.descriptors import find_descriptor
 from retrieval.patches import resample_patches

@@ -13,7 +13,7 @@ import pytest
 
 from eval import plots
 from eval.patches import evaluate_patches
-from learning.phototour import write_bitmaps, write_info, write_pairs
+from learning.patchfiles import write_bitmaps, write_info, write_pairs
 from retrieval.codes import BinaryCode
 from retrieval.descriptors import find_descriptor
 from retrieval.learnt import LearntDescriptor, LearntModel, Pooling, save_model
