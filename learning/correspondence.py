@@ -25,7 +25,7 @@ class MatchRule:
     max_shift: float = 0.2
 
     def __post_init__(self) -> None:
-        if not min(self.pixels, self.octaves, self.radians) > 0 or not 0 <= self.max_shift < np.inf:
+        if not (self.pixels > 0 and self.octaves > 0 and self.radians > 0 and self.max_shift >= 0):
             raise CairnError("What a match allows (pixels, octaves, radians) must be above 0, and its shift not below.")
 
 

@@ -108,7 +108,6 @@ def build(
         f"{report.unused} detections left out; {seconds:.1f} s"
     )
     for name, pairs in report.pairs.items():
-        short = (
-            "" if pairs["matches"] + pairs["non_matches"] == pairs["wanted"] else f", of {pairs['wanted']} pairs wanted"
-        )
-        say(f"{name}: {pairs['matches']} matches and {pairs['non_matches']} non-matches{short}: {pairs['file']}")
+        matches, others, wanted = pairs["matches"], pairs["non_matches"], pairs["wanted"]
+        missing = "" if matches + others == wanted else f" (there are no more; {wanted} pairs were wanted)"
+        say(f"{name}: {matches} matches and {others} non-matches{missing}: {pairs['file']}")

@@ -142,8 +142,9 @@ class PatchSet:
             raise IndexError(f"patches are numbered from 0 to {len(self) - 1}")
         patches = np.empty((len(numbers), PATCH, PATCH), np.uint8)
         order = np.argsort(numbers, kind="stable")
-        bitmaps, starts = np.unique(numbers[order] // PER_BITMAP, return_index=True)
-        for bitmap, rows in zip(bitmaps, np.split(order, starts[1:]), strict=True):
+        bitmaps, starts, counts = np.unique(numbers[order] // PER_BITMAP, return_index=True, return_counts=True)
+        for bitmap, start, count in zip(bitmaps, starts, counts, strict=True):
+            rows = order[start : start + count]
             patches[rows] = self._bitmap(int(bitmap))[numbers[rows] % PER_BITMAP]
         return patches
 
