@@ -12,11 +12,6 @@ from retrieval.console import Json, Quiet, print_json, progress_bars, say
 patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)
 
 
-@patches.callback()
-def _group() -> None:
-    """Keep `build` a command of its own, while it is the only one."""
-
-
 @patches.command()
 def build(
     out: Annotated[Path, typer.Argument(help="Folder to write; must not exist, or be empty.")],
