@@ -6,6 +6,10 @@ A command's module, and all it needs, is imported when the command runs: `cairn 
 import typer
 
 from eval.commands import demo, evaluate
+from eval.plot_commands import plot
+from learning.commands import learn
+from learning.compress_commands import compress
+from learning.patch_commands import patches
 from retrieval.commands import index, info, query
 
 app = typer.Typer(
@@ -19,7 +23,11 @@ app = typer.Typer(
 app.command()(index)
 app.command()(query)
 app.command()(info)
+app.add_typer(learn, name="learn")
+app.command()(compress)
+app.add_typer(patches, name="patches")
 app.add_typer(evaluate, name="evaluate")
+app.add_typer(plot, name="plot")
 app.command()(demo)
 
 

@@ -71,7 +71,8 @@ class CandidatePool:
         """
         grid = np.asarray(weights, np.float64).reshape(len(self.sigmas), len(self.columns))
         merged = np.zeros((len(self.sigmas), self.groups.max() + 1))
-        np.add.at(merged, (slice(None), self.columns), grid)
+        for column, group in enumerate(self.columns):
+            merged[:, group] += grid[:, column]
         rings = np.argwhere(merged > 0)
         found = [self.positions[self.groups == group] for _, group in rings]
         counts = np.array([len(members) for members in found], np.int64)

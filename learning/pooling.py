@@ -1,5 +1,6 @@
 """Learning pooling regions: which rings of the pool, and how much each counts (Simonyan14 section 4)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,9 +8,26 @@ import numpy as np
 from learning.candidates import CandidatePool
 from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights
 from learning.roc import fpr95
-from learning.rows import BlockRows
+from learning.rows import ArrayRows, BlockRows
 from retrieval.learnt import Pooling
 from retrieval.pooling import ChannelOptions
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """How rings are selected."""
+
+    mus: tuple[float, ...] = (0.7, 0.5, 0.3, 0.15)  # μ₁; at 1 nothing is selected
+    gammas: tuple[float, ...] = (0.03, 0.3)  # γ; see `WeightUnits`
+    iterations: int = 1_000  # of RDA
+    batch: int = 300  # positive and as many negative pairs an iteration
+    seed: int = 0  # of the order in which pairs are drawn
+    # Ours. The paper's norm adds up weights as they are, and so favours rings whose squared differences are large,
+    # those of narrow Gaussians above all. Balanced, a ring is charged by its part in the distance of a non-match.
+    balanced: bool = True
+    # Ours. While a selection has more dimensions than wanted, at most this share of them is kept, the rings that
+    # contribute most, and their weights are learnt again; 0: never, as in the paper, where μ₁ alone makes it smaller.
+    keep: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -25,8 +43,7 @@ class RankedPairs:
 
     def error(self, weights: np.ndarray) -> float:
         """False positive rate at 95% recall."""
-        positive, negative = self.distances(weights)
-        return fpr95_of(positive, negative)
+        return fpr95_of(*self.distances(weights))
 
 
 def fpr95_of(positive: np.ndarray, negative: np.ndarray) -> float:
@@ -35,38 +52,119 @@ def fpr95_of(positive: np.ndarray, negative: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class PoolingScale:
-    """Units in which μ₁ and γ are told, so that the same numbers suit any data.
+class WeightUnits:
+    """Units of weights, μ₁ and γ, so that the same numbers suit any data.
 
     At w = 0 every combination is active and the subgradient is g = mean ψ(positive) - mean ψ(negative). With μ₁ at or
-    above the largest entry of -g nothing is ever selected; and w = -g / ‖g‖² separates the means by the margin, so that
-    steps with γ of the order of ‖g‖² reach it soon.
+    above the largest entry of -g nothing is ever selected: that is μ = 1. And w = -g / ‖g‖² separates the means by the
+    margin, so that steps with γ of the order of ‖g‖² get there soon: that is γ = 1.
     """
 
+    scale: np.ndarray  # (N,) what each ring's ψ is multiplied by
     mu: float
     gamma: float
 
     @classmethod
-    def of(cls, pairs: RankedPairs) -> "PoolingScale":
-        """Measure it on the training pairs."""
-        slope = pairs.negative.mean() - pairs.positive.mean()
-        return cls(float(slope.max()), float(slope @ slope))
+    def of(cls, positive: np.ndarray, negative: np.ndarray, balanced: bool) -> "WeightUnits":
+        """Measure them on the mean ψ (N,) of positive and of negative training pairs."""
+        scale = 1 / np.maximum(negative, 1e-12) if balanced else np.ones_like(negative)
+        slope = scale * (negative - positive)
+        return cls(scale, float(max(slope.max(), 1e-12)), float(max(slope @ slope, 1e-12)))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Weights that were learnt, and how."""
+
+    weights: np.ndarray  # (N,) float64 of the rings, in the pool's own units
+    mu: float
+    gamma: float
+    objective: float  # of equation 6 over all training pairs, in the units it was minimised in
+    refits: int  # how often weights were learnt again on the rings that contribute most
 
 
 def learn_weights(
-    train: RankedPairs, scale: PoolingScale, mu: float, gamma: float, averaging: AveragingOptions
-) -> tuple[np.ndarray, float]:
-    """Minimise equation 6; gives the weights (N,) and the objective's value over all training pairs.
+    train: RankedPairs, means: tuple[np.ndarray, np.ndarray], mu: float, gamma: float, options: SelectionOptions
+) -> Selection:
+    """Minimise equation 6 over the whole pool.
 
-    `mu` and `gamma` are in units of `scale`.
+    Parameters
+    ----------
+    train : RankedPairs
+        ψ of the training pairs.
+    means : tuple of ndarray, shape (N,)
+        Mean ψ of the positive and of the negative ones.
+    mu, gamma : float
+        μ₁ and γ in the units of `WeightUnits`.
+    options : SelectionOptions
+        Norm and steps.
+
+    Returns
+    -------
+    Selection
+        Whose weights may all be zero.
     """
-    options = AveragingOptions(averaging.iterations, averaging.batch, gamma * scale.gamma, averaging.seed)
-    weights = sparse_weights(train.positive, train.negative, mu * scale.mu, options)
-    loss, _, _ = hinge_counts(*train.distances(weights))
-    return weights, loss + mu * scale.mu * float(weights.sum())
+    units = WeightUnits.of(*means, options.balanced)
+    positive, negative = train.positive.scaled(units.scale), train.negative.scaled(units.scale)
+    weights = sparse_weights(positive, negative, mu * units.mu, _steps(options, gamma * units.gamma))
+    loss, _, _ = hinge_counts(positive.dot(weights), negative.dot(weights))
+    objective = loss + mu * units.mu * float(weights.sum())
+    return Selection(weights * units.scale, mu, gamma, objective, 0)
+
+
+def refine(
+    train: RankedPairs,
+    means: tuple[np.ndarray, np.ndarray],
+    selection: Selection,
+    pool: CandidatePool,
+    orientations: int,
+    limit: int,
+    options: SelectionOptions,
+) -> Iterator[Selection]:
+    """Make a selection smaller, until it has at most so many dimensions: drop rings, learn the weights again, repeat.
+
+    Gives each step's selection. Each is the minimum of equation 6 over the rings that were left.
+    """
+    if not options.keep:
+        return
+    sizes = pool.sizes * orientations
+    dim = dim_of(pool, selection.weights, orientations)
+    step = selection
+    while dim > limit:
+        # A step that would end below the limit ends at it.
+        wanted = max(limit, int(dim * options.keep))
+        contribution = step.weights * means[1]
+        order = np.argsort(-contribution, kind="stable")
+        kept = order[(np.cumsum(sizes[order]) <= wanted) & (contribution[order] > 0)]
+        if not len(kept):
+            return
+        kept = np.sort(kept)
+        units = WeightUnits.of(means[0][kept], means[1][kept], options.balanced)
+        positive, negative = (
+            rows.columns(kept) * units.scale.astype(np.float32) for rows in (train.positive, train.negative)
+        )
+        few = sparse_weights(
+            ArrayRows(positive), ArrayRows(negative), step.mu * units.mu, _steps(options, step.gamma * units.gamma)
+        )
+        loss, _, _ = hinge_counts(positive @ few, negative @ few)
+        weights = np.zeros(len(pool))
+        weights[kept] = few * units.scale
+        objective = loss + step.mu * units.mu * float(few.sum())
+        step = Selection(weights, step.mu, step.gamma, objective, step.refits + 1)
+        dim = dim_of(pool, weights, orientations)
+        yield step
+
+
+def dim_of(pool: CandidatePool, weights: np.ndarray, orientations: int) -> int:
+    """Dimensions of the pooled descriptor that weights (N,) select."""
+    return orientations * len(pool.select(weights)[0])
 
 
 def pooling_of(pool: CandidatePool, weights: np.ndarray, channels: ChannelOptions) -> Pooling:
     """Make the configuration of pooling regions that weights (N,) select."""
     regions, region_weights, rings = pool.select(weights)
     return Pooling(regions, region_weights, rings, channels)
+
+
+def _steps(options: SelectionOptions, gamma: float) -> AveragingOptions:
+    return AveragingOptions(options.iterations, options.batch, gamma, options.seed)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.errors import CairnError
 from learning.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric
 from learning.pooling import fpr95_of
 from learning.rows import DifferenceRows
@@ -12,11 +13,34 @@ NORMS = ("nuclear", "frobenius")
 
 
 @dataclass(frozen=True)
+class ProjectionOptions:
+    """How projections are learnt."""
+
+    mus: tuple[float, ...] = (0.02, 0.01, 0.005, 0.002, 0.001)  # μ*; at 1 the nuclear norm leaves rank 0
+    gammas: tuple[float, ...] = (0.03, 0.3)  # γ; see `MetricUnits`
+    iterations: int = 300  # of RDA
+    batch: int = 1_000  # positive and as many negative pairs an iteration
+    seed: int = 0  # of the order in which pairs are drawn
+    norm: str = "nuclear"  # or frobenius, which keeps the dimension
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise CairnError(f"There is no norm {self.norm!r}; choose one of {', '.join(NORMS)}.")
+
+
+@dataclass(frozen=True)
 class DifferencePairs:
     """θ = φ(x) - φ(y) of positive and of negative pairs."""
 
     positive: DifferenceRows
     negative: DifferenceRows
+
+    @classmethod
+    def of(cls, rows: np.ndarray, first: np.ndarray, second: np.ndarray, match: np.ndarray) -> "DifferencePairs":
+        """Make them of descriptors (U, n) and pairs of their rows (M,)."""
+        return cls(
+            DifferenceRows(rows, first[match], second[match]), DifferenceRows(rows, first[~match], second[~match])
+        )
 
     def distances(self, projection: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Squared distances ‖Wθ‖² (equation 9) of positive and of negative pairs."""
@@ -28,30 +52,38 @@ class DifferencePairs:
 
 
 @dataclass(frozen=True)
-class ProjectionScale:
-    """Units in which μ* and γ are told (see `pooling.PoolingScale`): with μ* at 1 the rank is 0."""
+class MetricUnits:
+    """Units of μ* and γ (see `pooling.WeightUnits`), of the subgradient at A = 0."""
 
     mu: float
     gamma: float
 
     @classmethod
-    def of(cls, pairs: DifferencePairs) -> "ProjectionScale":
-        """Measure it on the training pairs."""
+    def of(cls, pairs: DifferencePairs, norm: str) -> "MetricUnits":
+        """Measure them on the training pairs."""
         slope = pairs.negative.moment() - pairs.positive.moment()
-        return cls(float(np.linalg.eigvalsh(slope)[-1]), float((slope**2).sum()))
+        squared = float(max((slope**2).sum(), 1e-12))
+        # The Frobenius norm is quadratic, as is what γ multiplies: it has γ's unit.
+        return cls(float(max(np.linalg.eigvalsh(slope)[-1], 1e-12)) if norm == "nuclear" else squared, squared)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A projection that was learnt, and how."""
+
+    projection: np.ndarray  # W (m, n) float64
+    mu: float
+    gamma: float
+    objective: float  # of equation 10 over all training pairs
 
 
 def learn_projection(
-    train: DifferencePairs, scale: ProjectionScale, mu: float, gamma: float, averaging: AveragingOptions, norm: str
-) -> tuple[np.ndarray, float]:
-    """Minimise equation 10; gives W (m, n) and the objective's value over all training pairs.
-
-    `mu` and `gamma` are in units of `scale`; with the Frobenius norm μ is in units of γ, as both multiply ‖A‖²/2.
-    """
-    mu *= scale.mu if norm == "nuclear" else scale.gamma
-    options = AveragingOptions(averaging.iterations, averaging.batch, gamma * scale.gamma, averaging.seed)
-    projection = low_rank_metric(train.positive, train.negative, mu, options, norm)
+    train: DifferencePairs, units: MetricUnits, mu: float, gamma: float, options: ProjectionOptions
+) -> Metric:
+    """Minimise equation 10; μ* and γ are told in `units`. The projection may have no rows."""
+    averaging = AveragingOptions(options.iterations, options.batch, gamma * units.gamma, options.seed)
+    projection = low_rank_metric(train.positive, train.negative, mu * units.mu, averaging, options.norm)
     loss, _, _ = hinge_counts(*train.distances(projection))
-    gram = projection @ projection.T
-    regulariser = float(np.trace(gram) if norm == "nuclear" else 0.5 * (gram**2).sum())
-    return projection, loss + mu * regulariser
+    gram = projection @ projection.T  # has the eigenvalues of A
+    size = float(np.trace(gram) if options.norm == "nuclear" else 0.5 * (gram**2).sum())
+    return Metric(projection, mu, gamma, loss + mu * units.mu * size)

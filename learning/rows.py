@@ -2,6 +2,8 @@
 
 import numpy as np
 
+_ROWS = 1_024  # of a block at a time
+
 
 class ArrayRows:
     """Rows in memory.
@@ -30,17 +32,21 @@ class BlockRows:
     ----------
     blocks : list of ndarray, shape (any, N)
         At least one row in all.
-    scale : float
-        What rows are multiplied by as they are read.
+    scale : ndarray, shape (N,), optional
+        What each column is multiplied by as it is read.
     """
 
-    def __init__(self, blocks: list[np.ndarray], scale: float = 1.0) -> None:
+    def __init__(self, blocks: list[np.ndarray], scale: np.ndarray | None = None) -> None:
         self.blocks = [block for block in blocks if len(block)]
-        self.scale = scale
+        self.scale = None if scale is None else scale.astype(np.float32)
         self._starts = np.cumsum([0] + [len(block) for block in self.blocks])
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    def scaled(self, scale: np.ndarray) -> "BlockRows":
+        """Give the same rows, their columns multiplied by ``scale`` (N,) instead."""
+        return BlockRows(self.blocks, scale)
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """Give rows (K, N) float32."""
@@ -49,26 +55,32 @@ class BlockRows:
         for block in np.unique(owner):
             members = owner == block
             rows[members] = self.blocks[block][numbers[members] - self._starts[block]]
-        rows *= np.float32(self.scale)
+        if self.scale is not None:
+            rows *= self.scale
         return rows
 
-    def dot(self, weights: np.ndarray) -> np.ndarray:
-        """Give the product (M,) float32 of all rows with weights (N,)."""
-        used = np.nonzero(weights)[0]
-        few = (weights[used] * self.scale).astype(np.float32)
+    def columns(self, chosen: np.ndarray) -> np.ndarray:
+        """Give some columns (M, K) float32 of all rows."""
         parts = []
         for block in self.blocks:
-            for start in range(0, len(block), 1024):
-                parts.append(block[start : start + 1024][:, used].astype(np.float32) @ few)
-        return np.concatenate(parts)
+            for start in range(0, len(block), _ROWS):
+                parts.append(block[start : start + _ROWS][:, chosen].astype(np.float32))
+        found = np.concatenate(parts)
+        return found if self.scale is None else found * self.scale[chosen]
+
+    def dot(self, weights: np.ndarray) -> np.ndarray:
+        """Give the product (M,) float32 of all rows with weights (N,), of which few are not zero."""
+        used = np.nonzero(weights)[0]
+        return self.columns(used) @ weights[used].astype(np.float32)
 
     def mean(self) -> np.ndarray:
         """Give the mean row (N,) float64."""
         total = np.zeros(self.blocks[0].shape[1])
         for block in self.blocks:
-            for start in range(0, len(block), 1024):
-                total += block[start : start + 1024].sum(axis=0, dtype=np.float32)
-        return total * (self.scale / len(self))
+            for start in range(0, len(block), _ROWS):
+                total += block[start : start + _ROWS].sum(axis=0, dtype=np.float32)
+        mean = total / len(self)
+        return mean if self.scale is None else mean * self.scale
 
 
 class DifferenceRows:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
-from learning.phototour import PatchSet, Pairs
+from learning.phototour import Pairs, PatchSet
 
 
 @dataclass(frozen=True)

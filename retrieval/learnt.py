@@ -26,6 +26,7 @@ BASES = ("pooled", "rootsift", "sift")
 
 _LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it
 _MOST_REGIONS = 4_096
+_CODE = "code_"  # what the names of a code's arrays begin with
 _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 
 
@@ -261,8 +262,8 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
         raise ValueError("its mean does not fit its rows")
     code = None
     if meta.get("code") is not None:
-        prefix = "code_"
-        code = load_code(meta["code"], {name.removeprefix(prefix): a for name, a in arrays.items() if prefix in name})
+        parts = {name.removeprefix(_CODE): array for name, array in arrays.items() if name.startswith(_CODE)}
+        code = load_code(meta["code"], parts)
         rows = np.zeros((1, dim), np.float32)
         if code.apply(rows).shape != (1, code.dim):
             raise ValueError("its code does not fit its rows")
@@ -271,13 +272,13 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
 
 def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
     """Arrays that shape the descriptor's rows, by their names in the file."""
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     if model.pooling is not None:
         arrays |= {"regions": model.pooling.regions, "weights": model.pooling.weights, "rings": model.pooling.rings}
     if model.projection is not None:
         arrays["projection"] = model.projection
     if model.code is not None:
-        arrays |= {f"code_{name}": array for name, array in model.code.arrays().items()}
+        arrays |= {f"{_CODE}{name}": array for name, array in model.code.arrays().items()}
     return arrays
 
 

@@ -13,9 +13,9 @@ class ChannelOptions:
     """How a patch becomes normalised gradient channels."""
 
     patch_size: int = 31  # samples along a side
-    smoothing: float = 0.7  # Gaussian smoothing before the gradient, standard deviation in samples; 0: none
+    smoothing: float = 2.5  # Gaussian smoothing before the gradient, standard deviation in samples; 0: none
     orientations: int = 8  # channels, p
-    quantile: float = 0.8  # ζ: T(x) is this quantile of the gradient magnitudes over the patch
+    quantile: float = 0.6  # ζ: T(x) is this quantile of the gradient magnitudes over the patch
     floor: float = 0.0  # T(x) = sqrt(quantile² + floor²), grey values a sample: keeps noise from being magnified
 
 

@@ -1,0 +1,190 @@
+"""Commands: learn descriptor."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from retrieval.commands import Seed, Workers, cores
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
+
+
+@learn.callback()
+def _group() -> None:
+    """Keep `descriptor` a command of its own, while it is the only one."""
+
+
+@learn.command()
+def descriptor(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
+    ],
+    out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
+    stage: Annotated[str, typer.Option(help="pooling, projection or both.")] = "both",
+    base: Annotated[
+        str, typer.Option(help="What is projected: pooled (learnt pooling regions), rootsift or sift.")
+    ] = "pooled",
+    dim: Annotated[int, typer.Option(help="Dimensions of the projected descriptor, at most.", min=1)] = 80,
+    max_pooled_dim: Annotated[int, typer.Option(help="Dimensions of the pooled descriptor, at most.", min=8)] = 640,
+    norm: Annotated[
+        str | None,
+        typer.Option(
+            help="Norm of the metric: nuclear lowers the dimension, frobenius keeps it. Nuclear by default, frobenius "
+            "where --dim is no less than what is projected has."
+        ),
+    ] = None,
+    pooling: Annotated[
+        Path | None, typer.Option(help="Project the pooling regions of this descriptor file (with --stage projection).")
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
+    ] = 0,
+    smoothing: Annotated[
+        float | None, typer.Option(help="Smoothing of patches, standard deviation in samples of 31 [2.5].", min=0)
+    ] = None,
+    quantile: Annotated[
+        float | None, typer.Option(help="Quantile of gradient magnitudes that patches are normalised by [0.6].")
+    ] = None,
+    symmetric: Annotated[
+        bool, typer.Option("--symmetric/--asymmetric", help="Select rings of regions, or each region by itself.")
+    ] = True,
+    balanced: Annotated[
+        bool,
+        typer.Option(
+            "--balanced/--unbalanced",
+            help="Charge rings by their part in a distance, or by their weight alone as Simonyan et al. (2014) do.",
+        ),
+    ] = True,
+    pool_step: Annotated[
+        float, typer.Option(help="Step of the candidate regions' radius and width, samples of 31.", min=0.25)
+    ] = 0.5,
+    hours: Annotated[float, typer.Option(help="Begin no further model after these; 0: no limit.", min=0)] = 0.0,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of what is computed on the way, kept, to go on from or to try other settings. By default one "
+            "beside the descriptor, of which the table of models is left."
+        ),
+    ] = None,
+    workers: Workers = 0,
+    seed: Seed = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Learn a descriptor by convex optimisation (Simonyan, Vedaldi, Zisserman, 2014).
+
+    First pooling regions are selected, then a projection to few dimensions is learnt, each by a grid of models; what
+    does best on validation pairs is taken. An interrupted run is picked up by running the same command again, and a run
+    for another --dim with the same --work finds what is common there.
+    """
+    import shutil
+    from dataclasses import asdict
+    from time import perf_counter
+
+    from index.errors import CairnError
+    from learning.candidates import PoolOptions
+    from learning.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
+    from learning.pooling import SelectionOptions
+    from learning.projection import ProjectionOptions
+    from learning.sources import open_sources
+    from retrieval.learnt import LearntDescriptor, load_model, save_model
+    from retrieval.pooling import ChannelOptions
+
+    began = perf_counter()
+    if out.suffix != ".npz":
+        raise CairnError(f"{out} must end with .npz, by which a descriptor file is known: choose {out}.npz.")
+    if not out.parent.is_dir():
+        raise CairnError(f"{out.parent} is not a folder: make it first, or write the descriptor elsewhere.")
+    if quantile is not None and not 0 < quantile <= 1:
+        raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
+    given = None
+    if pooling is not None:
+        given = load_model(pooling).pooling
+        if given is None:
+            raise CairnError(f"{pooling} has no pooling regions: name a descriptor file of the base pooled.")
+    channels = ChannelOptions() if given is None else given.channels
+    channels = ChannelOptions(
+        channels.patch_size,
+        channels.smoothing if smoothing is None else smoothing,
+        channels.orientations,
+        channels.quantile if quantile is None else quantile,
+        channels.floor,
+    )
+    chosen_norm = norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")
+    options = LearningOptions(
+        stage=stage,
+        base=base,
+        dim=dim,
+        max_pooled_dim=max_pooled_dim,
+        hours=hours,
+        channels=channels,
+        pool=PoolOptions(step=pool_step, symmetric=symmetric),
+        selection=SelectionOptions(balanced=balanced, seed=seed),
+        projection=ProjectionOptions(norm=chosen_norm, seed=seed),
+    )
+    opened = open_sources(sources, pairs=pairs, seed=seed)
+    folder = work or out.with_suffix(".learning")
+    titles = {
+        "psi-train": "Ring distances",
+        "psi-validation": "… for validation",
+        "pooling": "Pooling regions",
+        "describe": "Describing",
+        "projection": "Projections",
+    }
+    with progress_bars(quiet or json, titles) as tell:
+        learnt = learn_descriptor(opened, folder, options, pooling=given, workers=workers or cores(), progress=tell)
+    final = learnt.projection or learnt.pooling
+    assert final is not None
+    provenance: dict[str, Any] = {
+        "sources": [
+            {
+                "name": source.patches.folder.resolve().name,
+                "fingerprint": source.patches.fingerprint,
+                "train": len(source.train),
+                "validation": len(source.validation),
+            }
+            for source in opened
+        ],
+        "options": asdict(options),
+        "seed": seed,
+        "pooling": None if learnt.pooling is None else asdict(learnt.pooling),
+        "projection": None if learnt.projection is None else asdict(learnt.projection),
+    }
+    learnt.model.provenance.update(provenance)
+    save_model(out, learnt.model)
+    if work is None:
+        shutil.rmtree(folder / RING_DISTANCES, ignore_errors=True)
+    described = LearntDescriptor(learnt.model)
+    seconds = perf_counter() - began
+    pooled = 128 if learnt.model.pooling is None else learnt.model.pooling.dim
+    report = {
+        "descriptor": str(out),
+        "name": described.name,
+        "fingerprint": described.fingerprint,
+        "pooled_dim": pooled,
+        "dim": described.dim,
+        "rings": final.rings,
+        "validation": {"fpr95": final.fpr95},
+        "objective": [record.objective for record in (learnt.pooling, learnt.projection) if record is not None],
+        "models": str(folder / "records.json"),
+        "tried": len(learnt.tried),
+        "seconds": round(seconds, 3),
+    }
+    if json:
+        print_json(report)
+        return
+    if learnt.pooling is not None:
+        say(
+            f"pooling      {learnt.pooling.rings} rings, {learnt.pooling.dim} dimensions, "
+            f"{100 * learnt.pooling.fpr95:.2f}% false positives at 95% recall on validation pairs"
+        )
+    if learnt.projection is not None:
+        say(
+            f"projection   {pooled} to {learnt.projection.dim} dimensions, "
+            f"{100 * learnt.projection.fpr95:.2f}% false positives"
+        )
+    say(
+        f"{out}: {described.name}, {len(learnt.tried)} models tried in {seconds:.0f} s, listed in {folder}/records.json"
+    )

@@ -1,0 +1,381 @@
+"""Learning a descriptor from labelled patches: grids of models, and the best of them on validation pairs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from learning.candidates import CandidatePool, PoolOptions, candidate_pool
+from learning.pooling import RankedPairs, Selection, SelectionOptions, dim_of, learn_weights, pooling_of, refine
+from learning.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
+from learning.records import Record, Records, best
+from learning.ring_distances import RingDistances, write_ring_distances
+from learning.rows import BlockRows
+from learning.sources import Source
+from retrieval.learnt import BASES, LearntDescriptor, LearntModel, Pooling
+from retrieval.patches import resample_patches
+from retrieval.pooling import ChannelOptions
+
+STAGES = ("pooling", "projection", "both")
+Progress = Callable[[str, int, int], None]
+
+RING_DISTANCES = "ring-distances"
+"""Folder, within that of a run, of what takes most space and time there."""
+
+_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
+_SEARCH = 5  # models at most that look for a wanted dimension between those of the grid
+_CLOSE = 0.9  # a model of this share of the wanted dimension is near enough to it
+
+
+@dataclass(frozen=True)
+class LearningOptions:
+    """What is learnt, and how."""
+
+    stage: str = "both"  # one of STAGES
+    base: str = "pooled"  # one of retrieval.learnt.BASES
+    dim: int = 80  # of the projected descriptor, at most
+    max_pooled_dim: int = 640  # of the pooled descriptor, at most
+    hours: float = 0.0  # after these no further model is begun; 0: no limit
+    channels: ChannelOptions = field(default_factory=ChannelOptions)
+    pool: PoolOptions = field(default_factory=PoolOptions)
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
+    projection: ProjectionOptions = field(default_factory=ProjectionOptions)
+
+    def __post_init__(self) -> None:
+        for value, known, what in ((self.stage, STAGES, "stage"), (self.base, BASES, "base")):
+            if value not in known:
+                raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
+        if self.stage == "pooling" and self.base != "pooled":
+            raise CairnError(f"Pooling regions are not learnt for the base {self.base}: choose the stage projection.")
+        if self.dim < 1 or self.max_pooled_dim < self.channels.orientations:
+            raise CairnError("The wanted dimensions must be positive, those of a pooled descriptor 8 at least.")
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A learnt descriptor, and what became of the models it was chosen from."""
+
+    model: LearntModel
+    pooling: Record | None  # the model of each stage that was chosen
+    projection: Record | None
+    tried: list[Record]
+
+
+def learn_descriptor(
+    sources: Sequence[Source],
+    work: Path,
+    options: LearningOptions,
+    *,
+    pooling: Pooling | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Learnt:
+    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2).
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Labelled patches.
+    work : Path
+        Folder of what is computed on the way. A stopped run is picked up there, and another wanted dimension found
+        among the models that are there.
+    options : LearningOptions
+        What to learn.
+    pooling : Pooling, optional
+        With the stage "projection": the pooling regions whose descriptor is projected.
+    workers : int
+        Processes; the result does not depend on it, unless time runs out.
+    progress : callable, optional
+        Told a step, how much of it is done, and how much there is.
+
+    Raises
+    ------
+    CairnError
+        A source is damaged; nothing fits into the wanted dimensions; the folder is damaged.
+    """
+    study = _Study(sources, Records(work), work, options, workers, progress or (lambda step, done, of: None))
+    chosen: Record | None = None
+    if options.base != "pooled":
+        pooling = None
+    elif options.stage != "projection":
+        pooling, chosen = study.learn_pooling()
+    elif pooling is None:
+        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
+    model = LearntModel(options.base, pooling)
+    projected: Record | None = None
+    if options.stage != "pooling":
+        model, projected = study.learn_projection(model)
+    return Learnt(study.with_moments(model), chosen, projected, study.tried)
+
+
+class _Study:
+    """One run over the grids."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        records: Records,
+        work: Path,
+        options: LearningOptions,
+        workers: int,
+        tell: Progress,
+    ) -> None:
+        self.sources = sources
+        self.records = records
+        self.work = work
+        self.options = options
+        self.workers = workers
+        self.tell = tell
+        self.tried: list[Record] = []
+        self._began = perf_counter()
+        self._data = fingerprint(
+            {
+                f"{number}-{split}-{name}": getattr(pairs, name)
+                for number, source in enumerate(sources)
+                for split, pairs in (("train", source.train), ("validation", source.validation))
+                for name in ("first", "second", "match")
+            },
+            {"patches": [source.patches.fingerprint for source in sources]},
+        )
+
+    def learn_pooling(self) -> tuple[Pooling, Record]:
+        """Select pooling regions."""
+        options = self.options
+        pool = candidate_pool(options.pool)
+        train, validation = self._ranked("train", pool), self._ranked("validation", pool)
+        means = train.positive.mean(), train.negative.mean()
+
+        def key(mu: float, gamma: float) -> str:
+            steps = replace(options.selection, mus=(mu,), gammas=(gamma,))
+            shape = [options.pool, options.channels, steps, options.max_pooled_dim]
+            return fingerprint({}, {"stage": "pooling", "data": self._data, "model": shape})
+
+        grid = [(mu, gamma) for mu in options.selection.mus for gamma in options.selection.gammas]
+        found = self._run(
+            "pooling",
+            [(key(mu, gamma), mu, gamma) for mu, gamma in grid],
+            lambda mu, gamma: delayed(_pooling_models)(train, validation, means, pool, options, mu, gamma),
+            hours=options.hours * (0.5 if options.stage == "both" else 1),
+        )
+        record = best(found, options.max_pooled_dim)
+        if record is None:
+            raise CairnError(
+                f"No selection of pooling regions has {options.max_pooled_dim} dimensions or fewer: allow more "
+                "(--max-pooled-dim), or learn from more pairs."
+            )
+        return pooling_of(pool, self.records.parameters(record), options.channels), record
+
+    def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Record]:
+        """Learn a projection of a descriptor's rows."""
+        options = self.options.projection
+        train, validation = self._differences(model)
+        units = MetricUnits.of(train, options.norm)
+
+        def key(mu: float, gamma: float) -> str:
+            shape = [model.fingerprint, replace(options, mus=(mu,), gammas=(gamma,))]
+            return fingerprint({}, {"stage": "projection", "data": self._data, "model": shape})
+
+        def run(grid: list[tuple[float, float]]) -> list[Record]:
+            return self._run(
+                "projection",
+                [(key(mu, gamma), mu, gamma) for mu, gamma in grid],
+                lambda mu, gamma: delayed(_projection_models)(train, validation, units, options, model, mu, gamma),
+                hours=self.options.hours,
+            )
+
+        found = run([(mu, gamma) for mu in options.mus for gamma in options.gammas])
+        for _ in range(_SEARCH if options.norm == "nuclear" else 0):
+            # Dimensions follow from μ*: between two that bracket the wanted one, look half way.
+            wanted = best(found, self.options.dim)
+            if wanted is not None and wanted.dim >= _CLOSE * min(self.options.dim, model_dim(model)):
+                break
+            reference = wanted or min(found, key=lambda record: record.dim)
+            mu = _between([record for record in found if record.gamma == reference.gamma], self.options.dim)
+            more = run([(mu, reference.gamma)])
+            if not more:
+                break  # out of time
+            found += more
+        record = best(found, self.options.dim)
+        if record is None:
+            raise CairnError(f"No projection has {self.options.dim} dimensions or fewer: allow more (--dim).")
+        projection = self.records.parameters(record).astype(np.float32)
+        return replace(model, projection=projection), record
+
+    def with_moments(self, model: LearntModel) -> LearntModel:
+        """Add the mean and covariance of the training patches' descriptors, which codes are learnt from."""
+        descriptor = LearntDescriptor(model)
+        rng = np.random.default_rng(0)
+        share = max(1, _MOMENTS // len(self.sources))
+        rows = []
+        for source in self.sources:
+            numbers = np.unique(np.concatenate([source.train.first, source.train.second]))
+            numbers = np.sort(rng.permutation(numbers)[:share])
+            rows.append(_describe(source, numbers, descriptor.describe_uncoded, descriptor.patch_size))
+        found = np.concatenate(rows).astype(np.float64)
+        covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
+        return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
+
+    def _run(
+        self, stage: str, grid: list[tuple[str, float, float]], job: Callable[[float, float], Any], hours: float
+    ) -> list[Record]:
+        """Learn the models of a grid that are not there yet, as long as there is time; gives all their records."""
+        missing = [(key, mu, gamma) for key, mu, gamma in grid if not self.records.of(key)]
+        done = len(grid) - len(missing)
+        self.tell(stage, done, len(grid))
+        while missing:
+            late = hours > 0 and perf_counter() - self._began > hours * 3600
+            if late and (done or any(record.stage == stage for record in self.tried)):
+                break
+            batch, missing = missing[: self.workers], missing[self.workers :]
+            models = Parallel(n_jobs=self.workers)(job(mu, gamma) for _, mu, gamma in batch)
+            for (key, _, _), found in zip(batch, models, strict=True):
+                self.records.add([(replace(record, key=key), parameters) for record, parameters in found])
+                done += 1
+            self.tell(stage, done, len(grid))
+        found = [record for key, _, _ in grid for record in self.records.of(key)]
+        self.tried += found
+        return found
+
+    def _ranked(self, split: str, pool: CandidatePool) -> RankedPairs:
+        distances = RingDistances(pool, self.options.channels)
+        kinds: dict[bool, list[np.ndarray]] = {True: [], False: []}
+        total = sum(len(getattr(source, split)) for source in self.sources)
+        before = 0
+        for source in self.sources:
+            pairs = getattr(source, split)
+            for match in (True, False):
+                first, second = pairs.first[pairs.match == match], pairs.second[pairs.match == match]
+                key = fingerprint(
+                    {"first": first, "second": second},
+                    {
+                        "patches": source.patches.fingerprint,
+                        "pool": pool.fingerprint,
+                        "channels": asdict(distances.options),
+                    },
+                )
+                kinds[match] += write_ring_distances(
+                    source.patches,
+                    first,
+                    second,
+                    self.work / RING_DISTANCES / key[:16],
+                    distances,
+                    workers=self.workers,
+                    progress=partial(self._tell_further, f"psi-{split}", before, total),
+                )
+                before += len(first)
+        return RankedPairs(BlockRows(kinds[True]), BlockRows(kinds[False]))
+
+    def _tell_further(self, step: str, before: int, total: int, done: int, _: int) -> None:
+        self.tell(step, before + done, total)
+
+    def _differences(self, model: LearntModel) -> tuple[DifferencePairs, DifferencePairs]:
+        """φ of all patches that pairs name, and the pairs of its rows, for training and validation."""
+        descriptor = LearntDescriptor(model)
+        rows, pairs = [], {"train": [], "validation": []}  # type: ignore[var-annotated]
+        before = 0
+        for number, source in enumerate(self.sources):
+            self.tell("describe", number, len(self.sources))
+            used = [source.train.first, source.train.second, source.validation.first, source.validation.second]
+            numbers = np.unique(np.concatenate(used))
+            rows.append(_describe(source, numbers, descriptor.base_rows, descriptor.patch_size))
+            for split, chosen in (("train", source.train), ("validation", source.validation)):
+                places = [before + np.searchsorted(numbers, part) for part in (chosen.first, chosen.second)]
+                pairs[split].append((*places, chosen.match))
+            before += len(numbers)
+        self.tell("describe", len(self.sources), len(self.sources))
+        every = np.concatenate(rows)
+        train, validation = (
+            DifferencePairs.of(every, *(np.concatenate(part) for part in zip(*pairs[split], strict=True)))
+            for split in ("train", "validation")
+        )
+        return train, validation
+
+
+def model_dim(model: LearntModel) -> int:
+    """Dimensions of a descriptor before it is projected."""
+    return LearntDescriptor(model).dim
+
+
+def _between(records: list[Record], dim: int) -> float:
+    """A μ* whose model may have the wanted dimension: half way, by ratio, between those that bracket it."""
+    above = [record.mu for record in records if record.dim > dim]
+    below = [record.mu for record in records if record.dim <= dim]
+    if not above:
+        return min(below) / 2
+    if not below:
+        return float(np.sqrt(max(above)))  # 1 leaves rank 0
+    return float(np.sqrt(max(above) * min(below)))
+
+
+def _describe(
+    source: Source, numbers: np.ndarray, describe: Callable[[np.ndarray], np.ndarray], size: int
+) -> np.ndarray:
+    parts = [
+        describe(resample_patches(source.patches.read(numbers[start : start + 2048]), size))
+        for start in range(0, len(numbers), 2048)
+    ]
+    return np.concatenate(parts)
+
+
+def _pooling_models(
+    train: RankedPairs,
+    validation: RankedPairs,
+    means: tuple[np.ndarray, np.ndarray],
+    pool: CandidatePool,
+    options: LearningOptions,
+    mu: float,
+    gamma: float,
+) -> list[tuple[Record, np.ndarray]]:
+    """One model of the pooling grid, and those it becomes as it is made small enough."""
+    orientations = options.channels.orientations
+    found: list[tuple[Record, np.ndarray]] = []
+    began = perf_counter()
+
+    def add(selection: Selection) -> None:
+        weights = selection.weights
+        record = Record(
+            "pooling",
+            "",
+            mu,
+            gamma,
+            dim_of(pool, weights, orientations),
+            int((weights > 0).sum()),
+            validation.error(weights) if weights.any() else 1.0,
+            selection.objective,
+            selection.refits,
+            perf_counter() - began,
+        )
+        found.append((record, weights))
+
+    first = learn_weights(train, means, mu, gamma, options.selection)
+    add(first)
+    for selection in refine(train, means, first, pool, orientations, options.max_pooled_dim, options.selection):
+        add(selection)
+    return found
+
+
+def _projection_models(
+    train: DifferencePairs,
+    validation: DifferencePairs,
+    units: MetricUnits,
+    options: ProjectionOptions,
+    model: LearntModel,
+    mu: float,
+    gamma: float,
+) -> list[tuple[Record, np.ndarray]]:
+    """One model of the projection grid."""
+    began = perf_counter()
+    metric: Metric = learn_projection(train, units, mu, gamma, options)
+    rings = 0 if model.pooling is None else int(model.pooling.rings.max()) + 1
+    error = validation.error(metric.projection) if len(metric.projection) else 1.0
+    record = Record(
+        "projection", "", mu, gamma, len(metric.projection), rings, error, metric.objective, 0, perf_counter() - began
+    )
+    return [(record, metric.projection)]
