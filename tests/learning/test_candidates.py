@@ -18,7 +18,7 @@ FLIPS = {
 }
 options = st.builds(
     PoolOptions,
-    patch_size=st.integers(4, 40),
+    patch_size=st.integers(6, 40),
     step=st.sampled_from([0.5, 1.0, 2.5]),
     angles=st.sampled_from([8, 16, 32]),
 )

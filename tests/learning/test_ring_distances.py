@@ -13,7 +13,8 @@ from retrieval.patches import resample_patches
 from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels
 
 SMALL = candidate_pool(PoolOptions(patch_size=9, step=1, angles=8))
-SMALL_CHANNELS = ChannelOptions(patch_size=9)
+SMALL_CHANNELS = ChannelOptions(patch_size=9, smoothing=0.7, quantile=0.8)
+CHANNELS = ChannelOptions(smoothing=0.7, quantile=0.8)
 
 
 def textures(number, size, seed=0):
@@ -46,7 +47,7 @@ def test_streamed_it_is_what_the_definition_gives_for_every_ring(symmetric, orie
 
 @pytest.fixture(scope="module")
 def full():
-    return RingDistances(candidate_pool(), ChannelOptions())
+    return RingDistances(candidate_pool(), CHANNELS)
 
 
 def test_random_rings_of_the_full_pool_are_what_the_definition_gives(full):
@@ -131,7 +132,7 @@ def test_bytes_are_taken_as_floats():
 
 def test_a_pool_of_another_size_is_refused():
     with pytest.raises(ValueError, match="one size"):
-        RingDistances(SMALL, ChannelOptions())
+        RingDistances(SMALL, CHANNELS)
 
 
 class TestBlocks:

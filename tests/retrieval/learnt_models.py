@@ -1,0 +1,93 @@
+"""Learnt descriptors that nobody learnt: a plausible layout of regions, and parameters drawn by a seed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from retrieval.codes import BinaryCode, ProductCode
+from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
+from retrieval.pooling import ChannelOptions
+
+BITS, PARTS, DIM = 256, 8, 40
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of learnt descriptor, and what tests must know of it."""
+
+    model: LearntModel
+    longest: float = 1.0  # no row is longer
+    coded: bool = False  # a row is what a code stands for: a small change of a patch changes none of it, or a part
+
+
+def textures(number: int, size: int, seed: int = 0, sigma: float = 2, low: float = 20, high: float = 230) -> np.ndarray:
+    """Patches (N, S, S) float32 of smooth texture, grey values from low to high."""
+    noise = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=(number, size, size)), (0, sigma, sigma))
+    noise -= noise.min(axis=(1, 2), keepdims=True)
+    return (low + (high - low) * noise / noise.max(axis=(1, 2), keepdims=True)).astype(np.float32)
+
+
+def circles(radii: tuple[float, ...] = (4, 8, 12), angles: int = 8) -> np.ndarray:
+    """Regions (R, 3): one in the middle, and circles of wider ones around it, as in DAISY."""
+    angle = 2 * np.pi * np.arange(angles) / angles
+    rows = [[(0, 0, 1.5)]]
+    rows += [np.column_stack([r * np.cos(angle), r * np.sin(angle), np.full(angles, 0.3 * r + 0.5)]) for r in radii]
+    return np.concatenate(rows).astype(np.float32)
+
+
+def pooling(seed: int = 0, regions: np.ndarray | None = None, **channels: Any) -> Pooling:
+    """Regions with weights of the order of one over their number: rows are no longer than 1."""
+    regions = circles() if regions is None else regions
+    options = ChannelOptions(**({"smoothing": 1.0, "quantile": 0.8} | channels))
+    rings = np.concatenate([[0], 1 + np.arange(len(regions) - 1) // 8]).astype(np.int32)
+    weights = np.random.default_rng(seed).uniform(0.5, 1, rings.max() + 1)[rings]
+    weights /= weights.sum() * options.orientations
+    return Pooling(regions, weights.astype(np.float32), rings, options)
+
+
+def orthogonal_rows(rows: int, columns: int, seed: int = 0) -> np.ndarray:
+    """A projection (m, n) float32 that makes nothing longer."""
+    drawn = np.random.default_rng(seed).normal(size=(columns, rows))
+    return np.linalg.qr(drawn)[0].T.astype(np.float32)
+
+
+def projected(base: str = "pooled", seed: int = 0, dim: int = DIM) -> LearntModel:
+    """A projection of either base, with the moments that coding needs."""
+    regions = pooling(seed) if base == "pooled" else None
+    length = regions.dim if regions is not None else 128
+    bare = LearntModel(base, regions, orthogonal_rows(dim, length, seed))
+    rows = LearntDescriptor(bare).describe(textures(400, 31, seed + 100))
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T).astype(np.float32)
+    provenance = {"trained_on": ["textures"], "seed": seed}
+    return LearntModel(base, regions, bare.projection, mean, covariance, provenance=provenance)
+
+
+def binary(seed: int = 0, bits: int = BITS) -> LearntModel:
+    """Signs of random directions."""
+    model = projected(seed=seed)
+    assert model.mean is not None
+    frame = np.random.default_rng(seed).normal(size=(bits, DIM)).astype(np.float32)
+    return model.with_code(BinaryCode(model.mean, frame))
+
+
+def product(seed: int = 0, *, rotated: bool = True) -> LearntModel:
+    """Codewords that are the parts of other patches' rows."""
+    model = projected(seed=seed)
+    rotation = orthogonal_rows(DIM, DIM, seed + 1) if rotated else np.eye(DIM, dtype=np.float32)
+    words = LearntDescriptor(model).describe(textures(256, 31, seed + 200)) @ rotation
+    return model.with_code(ProductCode(words, np.full(PARTS, DIM // PARTS, np.int32), rotation if rotated else None))
+
+
+def cases() -> dict[str, Case]:
+    """Every kind, by the name that it gives itself."""
+    found = [
+        Case(LearntModel("pooled", pooling())),
+        Case(projected()),
+        Case(projected("rootsift")),
+        Case(projected("sift")),
+        Case(binary(), longest=BITS**0.5, coded=True),
+        Case(product(), longest=PARTS**0.5, coded=True),
+    ]
+    return {case.model.name: case for case in found}
