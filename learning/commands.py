@@ -41,11 +41,16 @@ def descriptor(
     pairs: Annotated[
         int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
     ] = 0,
+    augment: Annotated[
+        int, typer.Option(help="Copies of each training pair with one patch distorted as another view; 0: none.", min=0)
+    ] = 2,
     smoothing: Annotated[
-        float | None, typer.Option(help="Smoothing of patches, standard deviation in samples of 31 [2.5].", min=0)
+        float | None,
+        typer.Option(help="Smoothing of patches, standard deviation in samples of 31 (default: 2.5).", min=0),
     ] = None,
     quantile: Annotated[
-        float | None, typer.Option(help="Quantile of gradient magnitudes that patches are normalised by [0.6].")
+        float | None,
+        typer.Option(help="Quantile of gradient magnitudes that patches are normalised by (default: 0.6)."),
     ] = None,
     symmetric: Annotated[
         bool, typer.Option("--symmetric/--asymmetric", help="Select rings of regions, or each region by itself.")
@@ -84,6 +89,8 @@ def descriptor(
     from time import perf_counter
 
     from index.errors import CairnError
+    from learning.augmentation import AugmentationOptions
+    from learning.augmentation import augment as augmented
     from learning.candidates import PoolOptions
     from learning.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
     from learning.pooling import SelectionOptions
@@ -124,7 +131,8 @@ def descriptor(
         selection=SelectionOptions(balanced=balanced, seed=seed),
         projection=ProjectionOptions(norm=chosen_norm, seed=seed),
     )
-    opened = open_sources(sources, pairs=pairs, seed=seed)
+    distortion = AugmentationOptions(copies=augment, seed=seed)
+    opened = [augmented(source, distortion) for source in open_sources(sources, pairs=pairs, seed=seed)]
     folder = work or out.with_suffix(".learning")
     titles = {
         "psi-train": "Ring distances",
@@ -148,6 +156,7 @@ def descriptor(
             for source in opened
         ],
         "options": asdict(options),
+        "augmentation": asdict(distortion),
         "seed": seed,
         "pooling": None if learnt.pooling is None else asdict(learnt.pooling),
         "projection": None if learnt.projection is None else asdict(learnt.projection),

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from index.arrays import load_array, save_array
 from learning.candidates import CandidatePool
-from learning.phototour import PatchSet
+from learning.sources import Patches
 from retrieval.patches import resample_patches
 from retrieval.pooling import ChannelOptions, axis_kernels, normalised_channels
 from retrieval.threads import one_thread
@@ -82,7 +82,7 @@ class RingDistances:
 
 
 def write_ring_distances(
-    source: PatchSet,
+    source: Patches,
     first: np.ndarray,
     second: np.ndarray,
     folder: Path,
@@ -95,7 +95,7 @@ def write_ring_distances(
 
     Parameters
     ----------
-    source : PatchSet
+    source : Patches
         The patches.
     first, second : ndarray, shape (M,), int
         Numbers of the patches of each pair.
@@ -129,7 +129,7 @@ def write_ring_distances(
     return [load_array(path, mmap=True) for path in paths]
 
 
-def _write_block(source: PatchSet, first: np.ndarray, second: np.ndarray, path: Path, distances: RingDistances) -> int:
+def _write_block(source: Patches, first: np.ndarray, second: np.ndarray, path: Path, distances: RingDistances) -> int:
     size = distances.options.patch_size
     rows = np.empty((len(first), len(distances.pool)), np.float16)
     with one_thread():

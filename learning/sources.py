@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -10,11 +11,26 @@ from index.errors import CairnError
 from learning.phototour import Pairs, PatchSet
 
 
+class Patches(Protocol):
+    """Patches that are read by their numbers: a `PatchSet`, or one with distorted copies."""
+
+    folder: Path
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the patches are."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Read patches (K,) as (K, S, S) uint8."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One folder of patches and what of it is used."""
 
-    patches: PatchSet
+    patches: Patches
     train: Pairs
     validation: Pairs
 

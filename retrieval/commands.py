@@ -10,17 +10,17 @@ from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, p
 Workers = Annotated[int, typer.Option(help="Processes; 0: one a core. The result does not depend on it.", min=0)]
 Detector = Annotated[str, typer.Option(help="dog-affine or hessian-affine.")]
 MeasurementScale = Annotated[
-    float | None, typer.Option(help="Measurement region over detected region [default: 12.5 for dog-affine, √3 else].")
+    float | None, typer.Option(help="Measurement region over detected region (default: 12.5 for dog-affine, √3 else).")
 ]
 Upright = Annotated[
     bool, typer.Option("--upright/--rotated", help="Keep 'down' down, or turn patches to their dominant orientation.")
 ]
 MaxSide = Annotated[int, typer.Option(help="Longer side at which photos are read, pixels; 0: as they are.", min=0)]
 CatalogueAddress = Annotated[
-    str | None, typer.Option(help="SQLAlchemy address of the catalogue [default: SQLite in the collection].")
+    str | None, typer.Option(help="SQLAlchemy address of the catalogue (default: SQLite in the collection).")
 ]
 Words = Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)]
-Descriptor = Annotated[str, typer.Option(help="Descriptor: sift or rootsift.")]
+Descriptor = Annotated[str, typer.Option(help="Descriptor: sift, rootsift, or a file (.npz) that cairn learn wrote.")]
 # As large as every search back-end takes.
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=2**31 - 1)]
 Search = Annotated[str, typer.Option(help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.")]

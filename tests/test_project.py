@@ -20,7 +20,7 @@ PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.
 REQUIREMENTS = ("requirements.txt", "requirements-test.txt")
 
 # Slow to import: `cairn --help` must answer without them.
-HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib")
+HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
 # Formats that run code when read, and the peers that benchmarks measure against.
 PICKLES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
 PEERS = {"pycolmap", "cvxpy"}

@@ -1,0 +1,103 @@
+"""Distorted copies of training patches: other views, focus, light and noise than the photos happened to have.
+
+Ours, not the paper's, whose 500,000 pairs are of many views. What is learnt from few sequences and scenes does better on
+others with it.
+"""
+
+from dataclasses import asdict, dataclass, replace
+
+import cv2
+import numpy as np
+
+from index.arrays import fingerprint
+from learning.phototour import Pairs
+from learning.sources import Patches, Source
+
+
+@dataclass(frozen=True)
+class AugmentationOptions:
+    """How patches are distorted. All are standard deviations but where said otherwise."""
+
+    copies: int = 2  # of each training pair, each with one of its two patches distorted; 0: none
+    rotation: float = 9.0  # degrees
+    scale: float = 0.1  # of the logarithm
+    stretch: float = 0.12  # of the logarithm, along a random direction; the reverse across it
+    shift: float = 0.024  # of the patch's side
+    gamma: float = 0.25  # of the logarithm of the exponent that light is taken to
+    blur: float = 0.028  # of the patch's side, at most, for one patch in two
+    noise: float = 7.0  # grey values, at most, for one patch in two
+    seed: int = 0
+
+
+class AugmentedPatches:
+    """A patch set and its distorted copies: number `n + c * len(patches)` is copy `c` of patch `n`.
+
+    Parameters
+    ----------
+    patches : Patches
+        The patches.
+    options : AugmentationOptions
+        How copies are distorted.
+    """
+
+    def __init__(self, patches: Patches, options: AugmentationOptions) -> None:
+        self.patches = patches
+        self.options = options
+        self.folder = patches.folder
+        self.fingerprint = fingerprint({}, {"patches": patches.fingerprint, "augmentation": asdict(options)})
+
+    def __len__(self) -> int:
+        return len(self.patches) * (1 + self.options.copies)
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Read patches and copies (K,) as (K, S, S) uint8. A copy is always the same."""
+        copies, originals = np.divmod(np.asarray(numbers), len(self.patches))
+        found = self.patches.read(originals)
+        for place in np.flatnonzero(copies):
+            rng = np.random.default_rng([self.options.seed, int(numbers[place])])
+            found[place] = distort(found[place], rng, self.options)
+        return found
+
+
+def augment(source: Source, options: AugmentationOptions) -> Source:
+    """Add to the training pairs of a source as many copies as asked for, with the first or the second patch distorted.
+
+    Validation pairs stay as they are.
+    """
+    if not options.copies:
+        return source
+    number = len(source.patches)
+    first, second = [source.train.first], [source.train.second]
+    for copy in range(1, options.copies + 1):
+        first.append(source.train.first + (number * copy if copy % 2 == 0 else 0))
+        second.append(source.train.second + (number * copy if copy % 2 else 0))
+    match = np.tile(source.train.match, options.copies + 1)
+    patches = AugmentedPatches(source.patches, options)
+    return replace(source, patches=patches, train=Pairs(np.concatenate(first), np.concatenate(second), match))
+
+
+def distort(patch: np.ndarray, rng: np.random.Generator, options: AugmentationOptions) -> np.ndarray:
+    """Give a patch (S, S) uint8 as another view of the same might look; what lies outside is its border continued."""
+    size = len(patch)
+    centre = np.full(2, (size - 1) / 2)
+    turn, direction = np.deg2rad(options.rotation) * rng.standard_normal(), rng.uniform(0, np.pi)
+    stretch = np.exp(options.stretch * rng.standard_normal())
+    axes = _rotation(direction)
+    view = _rotation(turn) @ axes @ np.diag([stretch, 1 / stretch]) @ axes.T
+    view *= np.exp(options.scale * rng.standard_normal())
+    offset = centre - view @ centre + options.shift * size * rng.standard_normal(2)
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    seen = cv2.warpAffine(
+        patch, np.column_stack([view, offset]), (size, size), flags=flags, borderMode=cv2.BORDER_REPLICATE
+    ).astype(np.float32)
+    blurred, noisy = rng.random(2) < 0.5
+    if blurred:
+        seen = cv2.GaussianBlur(seen, (0, 0), max(options.blur * size * rng.random(), 0.1))
+    seen = 255 * (seen / 255) ** np.float32(np.exp(options.gamma * rng.standard_normal()))
+    if noisy:
+        seen += options.noise * rng.random() * rng.standard_normal(seen.shape, dtype=np.float32)
+    return np.clip(np.rint(seen), 0, 255).astype(np.uint8)
+
+
+def _rotation(angle: float) -> np.ndarray:
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
