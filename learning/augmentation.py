@@ -1,7 +1,7 @@
 """Distorted copies of training patches: other views, focus, light and noise than the photos happened to have.
 
-Ours, not the paper's, whose 500,000 pairs are of many views. What is learnt from few sequences and scenes does better on
-others with it.
+Ours, not the paper's, whose 500,000 pairs are of many views. What is learnt from few sequences and scenes does better
+on others with it.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -87,9 +87,9 @@ def distort(patch: np.ndarray, rng: np.random.Generator, options: AugmentationOp
     view *= np.exp(options.scale * rng.standard_normal())
     offset = centre - view @ centre + options.shift * size * rng.standard_normal(2)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    seen = cv2.warpAffine(
-        patch, np.column_stack([view, offset]), (size, size), flags=flags, borderMode=cv2.BORDER_REPLICATE
-    ).astype(np.float32)
+    warp = np.column_stack([view, offset])
+    warped = cv2.warpAffine(patch, warp, (size, size), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    seen: np.ndarray = warped.astype(np.float32)
     blurred, noisy = rng.random(2) < 0.5
     if blurred:
         seen = cv2.GaussianBlur(seen, (0, 0), max(options.blur * size * rng.random(), 0.1))

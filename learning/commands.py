@@ -46,11 +46,11 @@ def descriptor(
     ] = 2,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Smoothing of patches, standard deviation in samples of 31 (default: 2.5).", min=0),
+        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2.5).", min=0),
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(help="Quantile of gradient magnitudes that patches are normalised by (default: 0.6)."),
+        typer.Option(help="Quantile of gradients that patches are normalised by (default: 0.6)."),
     ] = None,
     symmetric: Annotated[
         bool, typer.Option("--symmetric/--asymmetric", help="Select rings of regions, or each region by itself.")

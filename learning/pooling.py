@@ -18,7 +18,7 @@ class SelectionOptions:
     """How rings are selected."""
 
     mus: tuple[float, ...] = (0.7, 0.5, 0.3, 0.15)  # μ₁; at 1 nothing is selected
-    gammas: tuple[float, ...] = (0.03, 0.3)  # γ; see `WeightUnits`
+    gammas: tuple[float, ...] = (0.03, 0.1)  # γ; see `WeightUnits`
     iterations: int = 1_000  # of RDA
     batch: int = 300  # positive and as many negative pairs an iteration
     seed: int = 0  # of the order in which pairs are drawn
