@@ -62,10 +62,11 @@ def hinge_counts(positive: np.ndarray, negative: np.ndarray) -> tuple[float, np.
     """
     positive, negative = positive.astype(np.float64), negative.astype(np.float64)
     combinations = len(positive) * len(negative)
-    by_positive = np.searchsorted(np.sort(negative), positive + 1, side="left") / combinations
-    reach = np.sort(positive)
-    by_negative = (len(positive) - np.searchsorted(reach, negative - 1, side="right")) / combinations
-    loss = by_positive @ (positive + 1) - by_negative @ negative
+    # Both by the same comparison, d_n < d_p + 1, so that rounding does not let them disagree on a combination.
+    reach = positive + 1
+    by_positive = np.searchsorted(np.sort(negative), reach, side="left") / combinations
+    by_negative = (len(positive) - np.searchsorted(np.sort(reach), negative, side="right")) / combinations
+    loss = by_positive @ reach - by_negative @ negative
     return float(loss), by_positive, by_negative
 
 

@@ -61,17 +61,26 @@ class BlockRows:
 
     def columns(self, chosen: np.ndarray) -> np.ndarray:
         """Give some columns (M, K) float32 of all rows."""
-        parts = []
-        for block in self.blocks:
+        found = np.empty((len(self), len(chosen)), np.float32)
+        for block, first in zip(self.blocks, self._starts, strict=False):
             for start in range(0, len(block), _ROWS):
-                parts.append(block[start : start + _ROWS][:, chosen].astype(np.float32))
-        found = np.concatenate(parts)
-        return found if self.scale is None else found * self.scale[chosen]
+                part = block[start : start + _ROWS]
+                found[first + start : first + start + len(part)] = part[:, chosen]
+        if self.scale is not None:
+            found *= self.scale[chosen]
+        return found
 
     def dot(self, weights: np.ndarray) -> np.ndarray:
         """Give the product (M,) float32 of all rows with weights (N,), of which few are not zero."""
         used = np.nonzero(weights)[0]
-        return self.columns(used) @ weights[used].astype(np.float32)
+        few = (weights[used] if self.scale is None else weights[used] * self.scale[used]).astype(np.float32)
+        # Some rows at a time: with many rings the columns of all rows would not fit in memory.
+        parts = [
+            block[start : start + _ROWS][:, used].astype(np.float32) @ few
+            for block in self.blocks
+            for start in range(0, len(block), _ROWS)
+        ]
+        return np.concatenate(parts)
 
     def mean(self) -> np.ndarray:
         """Give the mean row (N,) float64."""

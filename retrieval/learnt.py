@@ -237,9 +237,12 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
         options = ChannelOptions(**meta["channels"])
         for item in fields(ChannelOptions):
             value = getattr(options, item.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+            kinds = (int,) if isinstance(item.default, int) else (int, float)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < 1e6:
                 raise ValueError(f"{item.name} is {value!r}")
         if not 3 <= options.patch_size <= 256 or not 2 <= options.orientations <= 64 or not 0 < options.quantile <= 1:
+            raise ValueError("its channels are out of range")
+        if options.smoothing > options.patch_size:
             raise ValueError("its channels are out of range")
         regions, weights, rings = arrays["regions"], arrays["weights"], arrays["rings"]
         number = len(regions)
@@ -260,6 +263,8 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
     mean, covariance = arrays.get("mean"), arrays.get("covariance")
     if mean is not None and covariance is not None and (mean.shape != (dim,) or covariance.shape != (dim, dim)):
         raise ValueError("its mean does not fit its rows")
+    if any(array is not None and array.dtype != np.float32 for array in (mean, covariance)):
+        raise ValueError("its mean and covariance are of the wrong type")
     code = None
     if meta.get("code") is not None:
         parts = {name.removeprefix(_CODE): array for name, array in arrays.items() if name.startswith(_CODE)}
