@@ -46,11 +46,15 @@ def descriptor(
     ] = 2,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2.5).", min=0),
+        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0),
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(help="Quantile of gradients that patches are normalised by (default: 0.6)."),
+        typer.Option(help="Quantile of gradients that patches are normalised by (default: 0.7)."),
+    ] = None,
+    power: Annotated[
+        float | None,
+        typer.Option(help="Power that pooled gradients are taken to (default: 0.5); 1: none, as in the paper."),
     ] = None,
     symmetric: Annotated[
         bool, typer.Option("--symmetric/--asymmetric", help="Select rings of regions, or each region by itself.")
@@ -85,7 +89,7 @@ def descriptor(
     for another --dim with the same --work finds what is common there.
     """
     import shutil
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
     from time import perf_counter
 
     from index.errors import CairnError
@@ -106,19 +110,16 @@ def descriptor(
         raise CairnError(f"{out.parent} is not a folder: make it first, or write the descriptor elsewhere.")
     if quantile is not None and not 0 < quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
+    if power is not None and not 0.01 <= power <= 1:
+        raise CairnError(f"The power must lie between 0.01 and 1, and is {power}.")
     given = None
     if pooling is not None:
         given = load_model(pooling).pooling
         if given is None:
             raise CairnError(f"{pooling} has no pooling regions: name a descriptor file of the base pooled.")
     channels = ChannelOptions() if given is None else given.channels
-    channels = ChannelOptions(
-        channels.patch_size,
-        channels.smoothing if smoothing is None else smoothing,
-        channels.orientations,
-        channels.quantile if quantile is None else quantile,
-        channels.floor,
-    )
+    asked: dict[str, Any] = {"smoothing": smoothing, "quantile": quantile, "power": power}
+    channels = replace(channels, **{name: value for name, value in asked.items() if value is not None})
     chosen_norm = norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")
     options = LearningOptions(
         stage=stage,

@@ -16,8 +16,8 @@ NORMS = ("nuclear", "frobenius")
 class ProjectionOptions:
     """How projections are learnt."""
 
-    mus: tuple[float, ...] = (0.01, 0.005, 0.003, 0.002, 0.001)  # μ*; at 1 the nuclear norm leaves rank 0
-    gammas: tuple[float, ...] = (0.1, 0.3)  # γ; see `MetricUnits`
+    mus: tuple[float, ...] = (0.002, 0.001, 0.0005, 0.0002, 0.0001)  # μ*; at 1 the nuclear norm leaves rank 0
+    gammas: tuple[float, ...] = (0.03, 0.1)  # γ; see `MetricUnits`
     iterations: int = 300  # of RDA
     batch: int = 1_000  # positive and as many negative pairs an iteration
     seed: int = 0  # of the order in which pairs are drawn

@@ -16,7 +16,7 @@ from index.arrays import load_array, save_array
 from learning.candidates import CandidatePool
 from learning.sources import Patches
 from retrieval.patches import resample_patches
-from retrieval.pooling import ChannelOptions, axis_kernels, normalised_channels
+from retrieval.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
 from retrieval.threads import one_thread
 
 BLOCK = 4_096  # pairs to a file: what a stopped run loses at most
@@ -72,8 +72,7 @@ class RingDistances:
             rank = basis.shape[1]
             across = (images.reshape(-1, size) @ basis).reshape(-1, size, rank)
             coefficients = np.matmul(basis.T, across).reshape(len(images), rank * rank)
-            pooled = coefficients @ combination
-            np.minimum(pooled, 1, out=pooled)  # equation 7
+            pooled = respond(coefficients @ combination, self.options.power)
             pooled = pooled.reshape(orientations, 2, number, -1)
             difference = pooled[:, 0] - pooled[:, 1]
             np.square(difference, out=difference)

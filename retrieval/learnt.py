@@ -139,10 +139,11 @@ class LearntDescriptor:
             return self._sift.describe(patches)
         assert self.model.pooling is not None
         rows = np.empty((len(patches), self.model.pooling.dim), np.float32)
+        options = self.model.pooling.channels
         with one_thread():
             for start in range(0, len(patches), _CHUNK):
                 part = slice(start, start + _CHUNK)
-                rows[part] = pool(normalised_channels(patches[part], self.model.pooling.channels), self._kernels)
+                rows[part] = pool(normalised_channels(patches[part], options), self._kernels, options.power)
         rows *= self._roots
         return rows
 
@@ -240,6 +241,8 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
             kinds = (int,) if isinstance(item.default, int) else (int, float)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < 1e6:
                 raise ValueError(f"{item.name} is {value!r}")
+        if not 0.01 <= options.power <= 1:
+            raise ValueError(f"power is {options.power}")
         if not 3 <= options.patch_size <= 256 or not 2 <= options.orientations <= 64 or not 0 < options.quantile <= 1:
             raise ValueError("its channels are out of range")
         if options.smoothing > options.patch_size:

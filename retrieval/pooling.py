@@ -13,9 +13,12 @@ class ChannelOptions:
     """How a patch becomes normalised gradient channels."""
 
     patch_size: int = 31  # samples along a side
-    smoothing: float = 2.5  # Gaussian smoothing before the gradient, standard deviation in samples; 0: none
+    smoothing: float = 2.0  # Gaussian smoothing before the gradient, standard deviation in samples; 0: none
     orientations: int = 8  # channels, p
-    quantile: float = 0.6  # ζ: T(x) is this quantile of the gradient magnitudes over the patch
+    quantile: float = 0.7  # ζ: T(x) is this quantile of the gradient magnitudes over the patch
+    # Ours: responses are taken to this power once they are cropped; 1: not at all, as in the paper. The root does for
+    # pooled gradients what rootSIFT does for SIFT: strong edges no longer outweigh all else.
+    power: float = 0.5
     floor: float = 0.0  # T(x) = sqrt(quantile² + floor²), grey values a sample: keeps noise from being magnified
 
 
@@ -76,8 +79,18 @@ def axis_kernels(centres: np.ndarray, sigmas: np.ndarray, size: int) -> np.ndarr
     return kernels / kernels.sum(axis=1, keepdims=True)
 
 
-def pool(channels: np.ndarray, kernels: np.ndarray) -> np.ndarray:
-    """Pool normalised channels over regions and crop at 1 (equation 7).
+def respond(pooled: np.ndarray, power: float) -> np.ndarray:
+    """Crop pooled channels at 1 (equation 7) and take them to a power, in place."""
+    # Rounding may leave them a little below 0, where roots have no value.
+    np.clip(pooled, 0, 1, out=pooled)
+    while power <= 0.5:
+        np.sqrt(pooled, out=pooled)
+        power *= 2
+    return pooled if power == 1 else np.power(pooled, np.float32(power), out=pooled)
+
+
+def pool(channels: np.ndarray, kernels: np.ndarray, power: float = 1.0) -> np.ndarray:
+    """Pool normalised channels over regions, and crop at 1 (equation 7).
 
     Parameters
     ----------
@@ -85,6 +98,8 @@ def pool(channels: np.ndarray, kernels: np.ndarray) -> np.ndarray:
         Of `normalised_channels`.
     kernels : ndarray, shape (S², R), float32
         Of `region_kernels`.
+    power : float
+        See `ChannelOptions`.
 
     Returns
     -------
@@ -93,7 +108,7 @@ def pool(channels: np.ndarray, kernels: np.ndarray) -> np.ndarray:
     """
     orientations, number, pixels = channels.shape
     pooled = channels.reshape(-1, pixels) @ kernels
-    np.minimum(pooled, 1, out=pooled)
+    pooled = respond(pooled, power)
     return pooled.reshape(orientations, number, -1).transpose(1, 2, 0).reshape(number, -1)
 
 

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Measure learnt descriptors against designed and released ones on labelled patches: the README's table.
+
+Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on some sequences and scenes, and tests
+on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
+from it. Takes half an hour the first time; what is in the work folder already is not done again.
+
+usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--json]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from peers import PEERS, Peer
+
+from eval.patches import evaluate_patches
+from learning.roc import fpr95
+from retrieval.descriptors import Descriptor, find_descriptor
+
+ROOT = Path(__file__).resolve().parent.parent
+# Points of two photos; a wide pair sees a point from directions 60 degrees and more apart.
+SCENES = {"castle": ("castle_*", 0), "fountain": ("fountain_*", 0)}
+WIDE = {"castle-wide": ("castle_*", 60), "fountain-wide": ("fountain_*", 60)}
+PLANAR = ("graf", "boat", "wall", "bikes", "ubc")
+
+
+@dataclass(frozen=True)
+class Split:
+    """What is learnt from, and what is tested: each test is the pairs of some sets together."""
+
+    name: str
+    train: tuple[str, ...]
+    tests: dict[str, tuple[str, ...]]
+
+
+SPLITS = (
+    Split(
+        "A",
+        ("boat", "wall", "fountain"),
+        {"graf": ("graf",), "bikes, ubc": ("bikes", "ubc"), "castle wide": ("castle-wide",)},
+    ),
+    Split(
+        "B",
+        ("graf", "bikes", "ubc", "castle"),
+        {"boat": ("boat",), "wall": ("wall",), "fountain wide": ("fountain-wide",)},
+    ),
+)
+# Name in the table: what is learnt (arguments of cairn learn descriptor), or what it is compressed from and how.
+LEARNT: dict[str, list[str]] = {
+    "pooling <= 640": ["--stage", "pooling", "--max-pooled-dim", "640"],
+    "pooling <= 384": ["--stage", "pooling", "--max-pooled-dim", "384"],
+    "projection <= 80": ["--dim", "80"],
+    "projection <= 64": ["--dim", "64"],
+    "projection <= 48": ["--dim", "48"],
+    "projection <= 32": ["--dim", "32"],
+    "rootsift-proj <= 80": ["--base", "rootsift", "--stage", "projection", "--dim", "80"],
+    "sift-proj <= 80": ["--base", "sift", "--stage", "projection", "--dim", "80"],
+    "rootsift-proj": ["--base", "rootsift", "--stage", "projection", "--dim", "128"],
+    "sift-proj": ["--base", "sift", "--stage", "projection", "--dim", "128"],
+}
+COMPRESSED: dict[str, tuple[str, list[str]]] = {
+    "binary 64 bits (of <= 48)": ("projection <= 48", ["--bits", "64"]),
+    "binary 128 bits (of <= 64)": ("projection <= 64", ["--bits", "128"]),
+    "binary 1024 bits (of <= 80)": ("projection <= 80", ["--bits", "1024"]),
+    "LSH 128 bits (of <= 64)": ("projection <= 64", ["--bits", "128", "--method", "lsh"]),
+    "product 64 bits (of <= 64)": ("projection <= 64", ["--product", "64"]),
+    "product 1024 bits (of <= 80)": ("projection <= 80", ["--product", "1024"]),
+}
+
+
+def main() -> None:
+    """Build, learn, test, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, default=Path("cairn-patches"), help="folder of sets and descriptors")
+    parser.add_argument("--extra", nargs="*", default=[], help="further arguments of cairn learn descriptor")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    photos = os.environ.get("CAIRN_DATASETS")
+    if not photos:
+        sys.exit("Set CAIRN_DATASETS to the folder of photos.")
+    sets, models = arguments.work / "sets", arguments.work / "models"
+    sets.mkdir(parents=True, exist_ok=True)
+    models.mkdir(exist_ok=True)
+    build(Path(photos), sets)
+    table: dict[str, dict[str, float]] = {}
+    dims: dict[str, list[str]] = {}
+    for split in SPLITS:
+        describers: dict[str, Descriptor] = {name: find_descriptor(name) for name in ("sift", "rootsift")}
+        describers |= {name: Peer(name) for name in PEERS}
+        describers |= learn(split, sets, models, arguments.extra)
+        for name, descriptor in describers.items():
+            dims.setdefault(name, []).append(f"{descriptor.dim}")
+            for test, folders in split.tests.items():
+                reports = [evaluate_patches(sets / folder, descriptor, "test") for folder in folders]
+                distances = np.concatenate([report.distances for report in reports])
+                match = np.concatenate([report.match for report in reports])
+                table.setdefault(name, {})[test] = 100 * fpr95(distances, match)
+                print(f"{split.name} {name} {test} {table[name][test]:.2f}", file=sys.stderr, flush=True)
+    if arguments.json:
+        print(json.dumps({"fpr95": table, "dims": dims}, indent=2))
+        return
+    tests = [test for split in SPLITS for test in split.tests]
+    print(f"| descriptor | dimensions | {' | '.join(tests)} | mean |")
+    print(f"|---|---|{'---|' * (len(tests) + 1)}")
+    for name, row in table.items():
+        figures = " | ".join(f"{row[test]:.2f}" for test in tests)
+        size = " / ".join(dict.fromkeys(dims[name]))
+        print(f"| {name} | {size} | {figures} | {np.mean([row[test] for test in tests]):.2f} |")
+
+
+def build(photos: Path, sets: Path) -> None:
+    """Build the sets that are missing."""
+    matching = photos / "matching"
+    for name in PLANAR:
+        if not (sets / name).exists():
+            cairn("patches", "build", sets / name, matching / "vgg_affine" / name)
+    for name, (pattern, angle) in {**SCENES, **WIDE}.items():
+        if not (sets / name).exists():
+            sizes = ["--train", 0, "--validation", 0] if angle else []
+            source = [matching / "strecha_points.npz", "--photos", photos / "landmarks" / "images"]
+            cairn("patches", "build", sets / name, *source, "--images", pattern, "--min-angle", angle, *sizes)
+
+
+def learn(split: Split, sets: Path, models: Path, extra: list[str]) -> dict[str, Descriptor]:
+    """Learn and compress what is missing; gives the descriptors."""
+    files = {
+        name: models / f"{split.name} {name}.npz".replace("<=", "le").replace(" ", "-")
+        for name in (*LEARNT, *COMPRESSED)
+    }
+    for name, options in LEARNT.items():
+        if not files[name].exists():
+            work = ["--work", models / f"{split.name}-work"]
+            sources = [sets / one for one in split.train]
+            cairn("learn", "descriptor", *sources, "--out", files[name], *work, *options, *extra)
+    for name, (parent, options) in COMPRESSED.items():
+        if not files[name].exists():
+            cairn("compress", files[parent], "--out", files[name], *options)
+    return {name: find_descriptor(str(file)) for name, file in files.items()}
+
+
+def cairn(*arguments: object) -> None:
+    """Run a command of Cairn."""
+    subprocess.run([sys.executable, str(ROOT / "cairn.py"), *map(str, arguments)], check=True, stdout=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
