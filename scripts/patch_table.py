@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 from peers import PEERS, Peer
 
 from eval.patches import evaluate_patches
