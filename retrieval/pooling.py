@@ -7,6 +7,8 @@ import numpy as np
 
 from retrieval.gradients import orientation_channels
 
+_FAINTEST = 0.1  # grey values a sample: T(x) is never less
+
 
 @dataclass(frozen=True)
 class ChannelOptions:
@@ -44,8 +46,8 @@ def normalised_channels(patches: np.ndarray, options: ChannelOptions) -> np.ndar
     size = magnitude.shape[1]
     rank = min(int(np.ceil(options.quantile * size)), size) - 1
     normaliser = np.partition(magnitude, rank, axis=1)[:, rank]
-    # A patch without contrast stays at zero.
-    normaliser = np.sqrt(normaliser**2 + np.float32(options.floor**2 + 1e-6))
+    # A patch without contrast stays near zero: what rounding leaves of it is not magnified.
+    normaliser = np.sqrt(normaliser**2 + np.float32(options.floor**2 + _FAINTEST**2))
     channels /= normaliser[:, None]
     return channels
 

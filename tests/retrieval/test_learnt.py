@@ -107,7 +107,7 @@ class TestFingerprint:
             learnt_models.product(),
             learnt_models.product(rotated=False),
         ]
-        changes = {"smoothing": 0.5, "quantile": 0.7, "floor": 1.5}
+        changes = {"smoothing": 0.5, "quantile": 0.65, "floor": 1.5, "power": 0.25}
         for name, value in changes.items():
             assert getattr(layout.channels, name) != value
             changed = replace(layout, channels=replace(layout.channels, **{name: value}))
@@ -127,7 +127,7 @@ class TestRows:
         model, patches = learnt_models.projected(), textures(300, 31)
         layout = model.pooling
         channels = normalised_channels(patches, layout.channels)
-        pooled = pool(channels, region_kernels(layout.regions, 31)).reshape(300, -1, 8)
+        pooled = pool(channels, region_kernels(layout.regions, 31), layout.channels.power).reshape(300, -1, 8)
         weighted = (pooled * np.sqrt(layout.weights)[:, None]).reshape(300, -1)
         descriptor = LearntDescriptor(model)
         np.testing.assert_allclose(descriptor.base_rows(patches), weighted, atol=1e-6)
