@@ -23,12 +23,12 @@ from eval.matching import (
     matching_average_precision,
 )
 from eval.metrics import average_precision
-from eval.overlap import OverlapSets
 from eval.synthetic import DemoCollection
 from index.errors import CairnError
 from retrieval.descriptors import find_descriptor
 from retrieval.features import FeatureOptions
 from retrieval.image import ImageOptions
+from retrieval.overlap import OverlapSets
 from tests.conftest import Ran
 
 Cairn = Callable[..., Ran]

@@ -1,17 +1,20 @@
-"""The sets P(x) and N(x): against all pairs tried in turn, and against the closed form for circles."""
+"""Overlap against rasterised areas and closed forms; the sets P(x) and N(x) against all pairs tried in turn."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.overlap import overlap_candidates, overlap_sets
-from eval.repeatability import overlap_error, transfer_ellipses
+from retrieval.overlap import overlap_candidates, overlap_error, overlap_sets, transfer_ellipses
+
+PAIR = np.array([[0, 0]])
 
 
-def ellipses(rng: np.random.Generator, count: int, side: float, largest: float, ratio: float) -> np.ndarray:
-    """Ellipses with mean radii of 3 to the largest, long and thin up to the ratio, on a square."""
-    radius = np.exp(rng.uniform(np.log(3), np.log(largest), count))
+def ellipses(
+    rng: np.random.Generator, count: int, side: float, largest: float, ratio: float, *, smallest: float = 3
+) -> np.ndarray:
+    """Ellipses with mean radii in a range, long and thin up to the ratio, on a square."""
+    radius = np.exp(rng.uniform(np.log(smallest), np.log(largest), count))
     stretch = np.sqrt(np.exp(rng.uniform(0, np.log(ratio), count)))
     angle = rng.uniform(0, np.pi, count)
     cos, sin = np.cos(angle), np.sin(angle)
@@ -20,14 +23,88 @@ def ellipses(rng: np.random.Generator, count: int, side: float, largest: float, 
     return np.column_stack([centres, p * cos**2 + q * sin**2, (p - q) * cos * sin, p * sin**2 + q * cos**2])
 
 
+def _rasterised_error(one: np.ndarray, other: np.ndarray, samples: int = 1000) -> float:
+    """Overlap error by counting points of a fine grid that holds both ellipses."""
+    boxes = []
+    for x, y, a, b, c in (one, other):
+        det = a * c - b * b
+        boxes.append([x - np.sqrt(c / det), y - np.sqrt(a / det), x + np.sqrt(c / det), y + np.sqrt(a / det)])
+    low, high = np.min(boxes, axis=0)[:2], np.max(boxes, axis=0)[2:]
+    u, v = np.meshgrid(*(np.linspace(low[i], high[i], samples) for i in (0, 1)))
+    inside = [a * (u - x) ** 2 + 2 * b * (u - x) * (v - y) + c * (v - y) ** 2 <= 1 for x, y, a, b, c in (one, other)]
+    return 1 - (inside[0] & inside[1]).sum() / (inside[0] | inside[1]).sum()
+
+
+def _on_boundary(ellipse: np.ndarray) -> np.ndarray:
+    """Points of an ellipse, (64, 2), by its Cholesky factor."""
+    x, y, a, b, c = ellipse
+    t = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+    lower = np.linalg.cholesky(np.linalg.inv(np.array([[a, b], [b, c]])))
+    return np.array([x, y]) + np.column_stack([np.cos(t), np.sin(t)]) @ lower.T
+
+
 def all_pairs(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Every pair of rows, and its overlap."""
     pairs = np.argwhere(np.ones((len(one), len(other)), bool))
-    return pairs, 1 - overlap_error(one, other, pairs, radius=None)
+    return pairs, 1 - overlap_error(one, other, pairs)
 
 
 def rows(pairs: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(pair) for pair in pairs.tolist()]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0, 15), st.floats(0, 1.5))
+def test_overlap_error_is_that_of_rasterised_areas(seed: int, ratio: float, distance: float) -> None:
+    rng = np.random.default_rng(seed)
+    one, other = ellipses(rng, 2, 1, 20, 1 + ratio, smallest=4)
+    other[:2] = one[:2] + distance * 10 * rng.uniform(-1, 1, 2)
+    error = overlap_error(one[None], other[None], PAIR)[0]
+    assert error == pytest.approx(_rasterised_error(one, other), abs=0.01)
+
+
+def test_overlap_error_of_equal_circles_is_the_lens() -> None:
+    r, d = 10.0, np.array([0.0, 3.0, 9.0, 19.0, 25.0])
+    one = np.array([[50, 50, r**-2, 0, r**-2]])
+    others = np.column_stack([50 + d, np.full(5, 50), np.full(5, r**-2), np.zeros(5), np.full(5, r**-2)])
+    half = np.minimum(d / (2 * r), 1)
+    lens = 2 * r * r * (np.arccos(half) - half * np.sqrt(1 - half**2))
+    exact = 1 - lens / (2 * np.pi * r * r - lens)
+    pairs = np.column_stack([np.zeros(5, int), np.arange(5)])
+    np.testing.assert_allclose(overlap_error(one, others, pairs), exact, atol=0.003)
+
+
+def test_normalisation_scales_regions_about_their_centres() -> None:
+    small = np.array([[10.0, 10, 1 / 9, 0, 1 / 9]])  # radius 3, so ten times smaller than the normalised one
+    beside = np.array([[14.0, 10, 1 / 16, 0, 1 / 16]])
+    large = np.array([[10.0, 10, 1 / 900, 0, 1 / 900]])
+    large_beside = np.array([[14.0, 10, 1 / 1600, 0, 1 / 1600]])
+    expected = _rasterised_error(large[0], large_beside[0])
+    assert overlap_error(small, beside, PAIR, radius=30)[0] == pytest.approx(expected, abs=0.01)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_transfer_is_exact_for_affine_maps_and_tangent_for_others(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    some = ellipses(rng, 5, 400, 40, 4, smallest=2)
+    affine = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
+    affine[:2] += rng.uniform(-0.4, 0.4, (2, 3)) * [1, 1, 100]
+    bent = affine.copy()
+    bent[2, :2] = rng.uniform(-3e-4, 3e-4, 2)
+    tiny = some * [1, 1, 1e6, 1e6, 1e6]  # a thousandth of the size: the map is as good as its tangent
+    for regions, homography, tolerance in ((some, affine, 1e-9), (tiny, bent, 1e-3)):
+        for before, after in zip(regions, transfer_ellipses(regions, homography), strict=True):
+            points = np.column_stack([_on_boundary(before), np.ones(64)]) @ homography.T
+            u, v = (points[:, :2] / points[:, 2:]).T
+            x, y, a, b, c = after
+            form = a * (u - x) ** 2 + 2 * b * (u - x) * (v - y) + c * (v - y) ** 2
+            np.testing.assert_allclose(form, 1, atol=tolerance)
+
+
+def test_transfer_to_infinity_is_no_number() -> None:
+    horizon = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.0]])
+    assert np.isnan(transfer_ellipses(np.array([[100.0, 5, 1, 0, 1]]), horizon)[0, :2]).all()
 
 
 @settings(max_examples=60, deadline=None)
