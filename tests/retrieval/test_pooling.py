@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels, respond
 from tests.retrieval.learnt_models import circles, textures
 
 REGIONS = np.array([[0, 0, 1.5], [3.5, -2, 0.5], [-15, 15, 2], [7, 7, 6], [-9.5, 4, 0.7]], np.float32)
@@ -180,3 +180,10 @@ def test_a_patch_that_is_flat_for_the_most_part_is_finite():
     patches[1, :, 30] = 0
     rows = described(patches, circles(), PAPER)
     assert np.isfinite(rows).all() and rows.max() <= 1 and rows.any(axis=1).all()
+
+
+@pytest.mark.parametrize("power", [1, 0.5, 0.25, 0.3, 0.7])
+def test_responses_are_cropped_and_then_taken_to_their_power(power):
+    values = np.array([-1e-7, 0, 1e-4, 0.25, 0.81, 1, 3], np.float32)
+    expected = np.minimum(np.maximum(values.astype(np.float64), 0), 1) ** power
+    np.testing.assert_allclose(respond(values.copy(), power), expected, rtol=1e-5)
