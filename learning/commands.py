@@ -42,7 +42,10 @@ def descriptor(
         int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
     ] = 0,
     augment: Annotated[
-        int, typer.Option(help="Copies of each training pair with one patch distorted as another view; 0: none.", min=0)
+        int,
+        typer.Option(
+            help="Copies of each training pair, one patch distorted as another view, for projections; 0: none.", min=0
+        ),
     ] = 2,
     smoothing: Annotated[
         float | None,
@@ -94,7 +97,6 @@ def descriptor(
 
     from index.errors import CairnError
     from learning.augmentation import AugmentationOptions
-    from learning.augmentation import augment as augmented
     from learning.candidates import PoolOptions
     from learning.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
     from learning.pooling import SelectionOptions
@@ -131,9 +133,9 @@ def descriptor(
         pool=PoolOptions(step=pool_step, symmetric=symmetric),
         selection=SelectionOptions(balanced=balanced, seed=seed),
         projection=ProjectionOptions(norm=chosen_norm, seed=seed),
+        augmentation=AugmentationOptions(copies=augment, seed=seed),
     )
-    distortion = AugmentationOptions(copies=augment, seed=seed)
-    opened = [augmented(source, distortion) for source in open_sources(sources, pairs=pairs, seed=seed)]
+    opened = open_sources(sources, pairs=pairs, seed=seed)
     folder = work or out.with_suffix(".learning")
     titles = {
         "psi-train": "Ring distances",
@@ -157,7 +159,6 @@ def descriptor(
             for source in opened
         ],
         "options": asdict(options),
-        "augmentation": asdict(distortion),
         "seed": seed,
         "pooling": None if learnt.pooling is None else asdict(learnt.pooling),
         "projection": None if learnt.projection is None else asdict(learnt.projection),

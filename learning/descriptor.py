@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from learning.augmentation import AugmentationOptions, augment
 from learning.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.pooling import RankedPairs, Selection, SelectionOptions, dim_of, learn_weights, pooling_of, refine
 from learning.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
@@ -47,6 +48,8 @@ class LearningOptions:
     pool: PoolOptions = field(default_factory=PoolOptions)
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     projection: ProjectionOptions = field(default_factory=ProjectionOptions)
+    # Of the pairs that projections are learnt from. Pooling regions came out worse with it, wide ones being favoured.
+    augmentation: AugmentationOptions = field(default_factory=AugmentationOptions)
 
     def __post_init__(self) -> None:
         for value, known, what in ((self.stage, STAGES, "stage"), (self.base, BASES, "base")):
@@ -179,7 +182,8 @@ class _Study:
         units = MetricUnits.of(train, options.norm)
 
         def key(mu: float, gamma: float) -> str:
-            shape = [model.fingerprint, replace(options, mus=(mu,), gammas=(gamma,))]
+            shape: list[object] = [model.fingerprint, replace(options, mus=(mu,), gammas=(gamma,))]
+            shape.append(self.options.augmentation)
             return fingerprint({}, {"stage": "projection", "data": self._data, "model": shape})
 
         def run(grid: list[tuple[float, float]]) -> list[Record]:
@@ -280,7 +284,7 @@ class _Study:
         descriptor = LearntDescriptor(model)
         rows, pairs = [], {"train": [], "validation": []}  # type: ignore[var-annotated]
         before = 0
-        for number, source in enumerate(self.sources):
+        for number, source in enumerate(augment(source, self.options.augmentation) for source in self.sources):
             self.tell("describe", number, len(self.sources))
             used = [source.train.first, source.train.second, source.validation.first, source.validation.second]
             numbers = np.unique(np.concatenate(used))
