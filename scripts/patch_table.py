@@ -5,7 +5,8 @@ Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on
 on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
 from it. Takes half an hour the first time; what is in the work folder already is not done again.
 
-usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--json]
+usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--only NAME]... [--json] [-- ARGUMENT...]
+       ARGUMENTs go to cairn learn descriptor; give each choice of them a work folder of its own.
 """
 
 import argparse
@@ -78,23 +79,29 @@ def main() -> None:
     """Build, learn, test, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, default=Path("cairn-patches"), help="folder of sets and descriptors")
-    parser.add_argument("--extra", nargs="*", default=[], help="further arguments of cairn learn descriptor")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--sets", type=Path, help="folder of sets, built where they are missing [WORK/sets]")
+    parser.add_argument("--only", action="append", help="only this row of the table; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument("learning", nargs="*", help="further arguments of cairn learn descriptor")
     arguments = parser.parse_args()
     photos = os.environ.get("CAIRN_DATASETS")
     if not photos:
         sys.exit("Set CAIRN_DATASETS to the folder of photos.")
-    sets, models = arguments.work / "sets", arguments.work / "models"
-    sets.mkdir(parents=True, exist_ok=True)
-    models.mkdir(exist_ok=True)
+    sets, models = arguments.sets or arguments.work / "sets", arguments.work / "models"
+    for folder in (sets, models):
+        folder.mkdir(parents=True, exist_ok=True)
+    wanted = arguments.only or ["sift", "rootsift", *PEERS, *LEARNT, *COMPRESSED]
     build(Path(photos), sets)
     table: dict[str, dict[str, float]] = {}
     dims: dict[str, list[str]] = {}
     for split in SPLITS:
-        describers: dict[str, Descriptor] = {name: find_descriptor(name) for name in ("sift", "rootsift")}
-        describers |= {name: Peer(name) for name in PEERS}
-        describers |= learn(split, sets, models, arguments.extra)
-        for name, descriptor in describers.items():
+        for name in wanted:
+            if name in PEERS:
+                descriptor: Descriptor = Peer(name)
+            elif name in LEARNT or name in COMPRESSED:
+                descriptor = find_descriptor(str(learn(name, split, sets, models, arguments.learning)))
+            else:
+                descriptor = find_descriptor(name)
             dims.setdefault(name, []).append(f"{descriptor.dim}")
             for test, folders in split.tests.items():
                 reports = [evaluate_patches(sets / folder, descriptor, "test") for folder in folders]
@@ -127,21 +134,19 @@ def build(photos: Path, sets: Path) -> None:
             cairn("patches", "build", sets / name, *source, "--images", pattern, "--min-angle", angle, *sizes)
 
 
-def learn(split: Split, sets: Path, models: Path, extra: list[str]) -> dict[str, Descriptor]:
-    """Learn and compress what is missing; gives the descriptors."""
-    files = {
-        name: models / f"{split.name} {name}.npz".replace("<=", "le").replace(" ", "-")
-        for name in (*LEARNT, *COMPRESSED)
-    }
-    for name, options in LEARNT.items():
-        if not files[name].exists():
-            work = ["--work", models / f"{split.name}-work"]
-            sources = [sets / one for one in split.train]
-            cairn("learn", "descriptor", *sources, "--out", files[name], *work, *options, *extra)
-    for name, (parent, options) in COMPRESSED.items():
-        if not files[name].exists():
-            cairn("compress", files[parent], "--out", files[name], *options)
-    return {name: find_descriptor(str(file)) for name, file in files.items()}
+def learn(name: str, split: Split, sets: Path, models: Path, extra: list[str]) -> Path:
+    """Learn or compress a descriptor, if it is missing; gives its file."""
+    file = models / f"{split.name} {name}.npz".replace("<=", "le").replace(" ", "-")
+    if file.exists():
+        return file
+    if name in COMPRESSED:
+        parent, options = COMPRESSED[name]
+        cairn("compress", learn(parent, split, sets, models, extra), "--out", file, *options)
+    else:
+        sources = [sets / one for one in split.train]
+        work = ["--work", models / f"{split.name}-work"]
+        cairn("learn", "descriptor", *sources, "--out", file, *work, *LEARNT[name], *extra)
+    return file
 
 
 def cairn(*arguments: object) -> None:
