@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from index.errors import CairnError
 from learning import descriptor as module
 from learning import ring_distances
-from learning.augmentation import AugmentationOptions, augment
+from learning.augmentation import AugmentationOptions
 from learning.candidates import PoolOptions
 from learning.descriptor import LearningOptions, Learnt, learn_descriptor
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
@@ -34,6 +34,7 @@ SMALL = LearningOptions(
     pool=PoolOptions(step=5, angles=8),
     selection=SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=60, batch=20),
     projection=ProjectionOptions(mus=(0.02, 0.005), gammas=(0.1,), iterations=30, batch=30),
+    augmentation=AugmentationOptions(copies=0),
 )
 PROJECTED = replace(SMALL, stage="projection", base="rootsift")
 
@@ -170,6 +171,7 @@ class TestWhatIsLearnt:
     ) -> None:
         """By describing the validation pairs' patches with it."""
         options = replace(PROJECTED, dim=128) if stage == "rootsift" else replace(SMALL, stage=stage)
+        options = replace(options, augmentation=AugmentationOptions(copies=1))
         learnt = learn_descriptor(sources, tmp_path, options)
         chosen = learnt.projection or learnt.pooling
         assert chosen is not None
@@ -249,13 +251,19 @@ class TestWhatIsLearnt:
         assert all(one.rings == given.rings.max() + 1 for one in learnt.tried)
         assert not (tmp_path / "ring-distances").exists()
 
-    def test_distorted_copies_are_learnt_from(
-        self, sources: list[Source], undisturbed: tuple[bytes, Learnt], tmp_path: Path
+    def test_projections_alone_are_learnt_from_distorted_copies(
+        self, sources: list[Source], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
-        distorted = [augment(source, AugmentationOptions(copies=1)) for source in sources]
-        learnt = learn_descriptor(distorted, tmp_path, SMALL)
-        assert learnt.model.fingerprint != undisturbed[1].model.fingerprint
-        assert 0 < len(learnt.model.projection) <= 20  # type: ignore[arg-type]
+        learn_descriptor(sources, tmp_path, SMALL)
+        computed = {name: len(found) for name, found in began.items()}
+        fingerprints = {undisturbed[1].model.fingerprint}
+        for augmentation in (AugmentationOptions(copies=1), AugmentationOptions(copies=1, seed=1)):
+            learnt = learn_descriptor(sources, tmp_path, replace(SMALL, augmentation=augmentation))
+            fingerprints.add(learnt.model.fingerprint)
+            assert learnt.model.pooling is not None and undisturbed[1].model.pooling is not None
+            assert (learnt.model.pooling.regions == undisturbed[1].model.pooling.regions).all()
+        assert len(fingerprints) == 3
+        assert len(began["pooling"]) == computed["pooling"] and len(began["psi"]) == computed["psi"]
 
 
 class TestRepeated:
