@@ -231,11 +231,12 @@ def test_wrong_requests_are_refused(
 
 
 def test_sources_that_are_none_are_refused(made: Made, cairn: Cairn, tmp_path: Path) -> None:
-    command = ("learn", "descriptor", "--out", tmp_path / "d.npz")
+    command, train = ("learn", "descriptor", "--out", tmp_path / "d.npz"), made.folder / "train"
     assert "has no info.txt" in cairn(*command, tmp_path).refused()
     assert "has no training pairs" in cairn(*command, made.test).refused()
     assert (
-        "has no pooling regions" in cairn(*command, made.folder / "train", "--pooling", sift_file(tmp_path)).refused()
+        "has no pooling regions"
+        in cairn(*command, train, "--stage", "projection", "--pooling", sift_file(tmp_path)).refused()
     )
     assert [path.name for path in tmp_path.iterdir()] == ["sift.npz"]
 
