@@ -31,8 +31,8 @@ def descriptor(
     norm: Annotated[
         str | None,
         typer.Option(
-            help="Norm of the metric: nuclear lowers the dimension, frobenius keeps it. Nuclear by default, frobenius "
-            "where --dim is no less than what is projected has."
+            help="Norm of the metric: nuclear lowers the dimension, frobenius keeps it. Nuclear by default; frobenius "
+            "for the bases sift and rootsift where --dim is no less than their 128."
         ),
     ] = None,
     pooling: Annotated[
@@ -49,7 +49,7 @@ def descriptor(
     ] = 2,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0),
+        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0, max=31),
     ] = None,
     quantile: Annotated[
         float | None,
@@ -70,7 +70,7 @@ def descriptor(
         ),
     ] = True,
     pool_step: Annotated[
-        float, typer.Option(help="Step of the candidate regions' radius and width, samples of 31.", min=0.25)
+        float, typer.Option(help="Step of the candidate regions' radius and width, samples of 31.", min=0.25, max=15)
     ] = 0.5,
     hours: Annotated[float, typer.Option(help="Begin no further model after these; 0: no limit.", min=0)] = 0.0,
     work: Annotated[
@@ -110,12 +110,18 @@ def descriptor(
         raise CairnError(f"{out} must end with .npz, by which a descriptor file is known: choose {out}.npz.")
     if not out.parent.is_dir():
         raise CairnError(f"{out.parent} is not a folder: make it first, or write the descriptor elsewhere.")
+    if out.is_dir():
+        raise CairnError(f"{out} is a folder: choose another name for the descriptor file.")
     if quantile is not None and not 0 < quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
     if power is not None and not 0.01 <= power <= 1:
         raise CairnError(f"The power must lie between 0.01 and 1, and is {power}.")
     given = None
     if pooling is not None:
+        if stage != "projection" or base != "pooled":
+            raise CairnError("--pooling goes with --stage projection and the base pooled: regions are not learnt then.")
+        if (smoothing, quantile, power) != (None, None, None):
+            raise CairnError("--smoothing, --quantile and --power are those of the --pooling file: take them away.")
         given = load_model(pooling).pooling
         if given is None:
             raise CairnError(f"{pooling} has no pooling regions: name a descriptor file of the base pooled.")
@@ -160,8 +166,11 @@ def descriptor(
         ],
         "options": asdict(options),
         "seed": seed,
-        "pooling": None if learnt.pooling is None else asdict(learnt.pooling),
-        "projection": None if learnt.projection is None else asdict(learnt.projection),
+        # Without the seconds: the same request gives the same file.
+        **{
+            name: None if record is None else {key: value for key, value in asdict(record).items() if key != "seconds"}
+            for name, record in (("pooling", learnt.pooling), ("projection", learnt.projection))
+        },
     }
     learnt.model.provenance.update(provenance)
     save_model(out, learnt.model)

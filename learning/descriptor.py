@@ -23,6 +23,7 @@ from learning.sources import Source
 from retrieval.learnt import BASES, LearntDescriptor, LearntModel, Pooling
 from retrieval.patches import resample_patches
 from retrieval.pooling import ChannelOptions
+from retrieval.threads import one_thread
 
 STAGES = ("pooling", "projection", "both")
 Progress = Callable[[str, int, int], None]
@@ -179,7 +180,8 @@ class _Study:
         """Learn a projection of a descriptor's rows."""
         options = self.options.projection
         train, validation = self._differences(model)
-        units = MetricUnits.of(train, options.norm)
+        with one_thread():
+            units = MetricUnits.of(train, options.norm)
 
         def key(mu: float, gamma: float) -> str:
             shape: list[object] = [model.fingerprint, replace(options, mus=(mu,), gammas=(gamma,))]
@@ -197,11 +199,14 @@ class _Study:
         found = run([(mu, gamma) for mu in options.mus for gamma in options.gammas])
         for _ in range(_SEARCH if options.norm == "nuclear" else 0):
             # Dimensions follow from μ*: between two that bracket the wanted one, look half way.
-            wanted = best(found, self.options.dim)
-            if wanted is not None and wanted.dim >= _CLOSE * min(self.options.dim, model_dim(model)):
+            nearest = max((record.dim for record in found if record.dim <= self.options.dim), default=0)
+            if nearest >= _CLOSE * min(self.options.dim, model_dim(model)):
                 break
-            reference = wanted or min(found, key=lambda record: record.dim)
-            mu = _between([record for record in found if record.gamma == reference.gamma], self.options.dim)
+            reference = best(found, self.options.dim) or min(found, key=lambda record: record.dim)
+            of_one_gamma = [record for record in found if record.gamma == reference.gamma]
+            mu = _between(of_one_gamma, self.options.dim)
+            if any(record.mu == mu for record in of_one_gamma):
+                break  # ranks do not always fall as μ* grows
             more = run([(mu, reference.gamma)])
             if not more:
                 break  # out of time
@@ -223,7 +228,8 @@ class _Study:
             numbers = np.sort(rng.permutation(numbers)[:share])
             rows.append(_describe(source, numbers, descriptor.describe_uncoded, descriptor.patch_size))
         found = np.concatenate(rows).astype(np.float64)
-        covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
+        with one_thread():
+            covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
         return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
 
     def _run(
@@ -321,10 +327,11 @@ def _between(records: list[Record], dim: int) -> float:
 def _describe(
     source: Source, numbers: np.ndarray, describe: Callable[[np.ndarray], np.ndarray], size: int
 ) -> np.ndarray:
-    parts = [
-        describe(resample_patches(source.patches.read(numbers[start : start + 2048]), size))
-        for start in range(0, len(numbers), 2048)
-    ]
+    with one_thread():
+        parts = [
+            describe(resample_patches(source.patches.read(numbers[start : start + 2048]), size))
+            for start in range(0, len(numbers), 2048)
+        ]
     return np.concatenate(parts)
 
 
@@ -350,7 +357,7 @@ def _pooling_models(
             mu,
             gamma,
             dim_of(pool, weights, orientations),
-            int((weights > 0).sum()),
+            len(np.unique(pool.select(weights)[2])),  # those that coincide are one
             validation.error(weights) if weights.any() else 1.0,
             selection.objective,
             selection.refits,
@@ -358,10 +365,11 @@ def _pooling_models(
         )
         found.append((record, weights))
 
-    first = learn_weights(train, means, mu, gamma, options.selection)
-    add(first)
-    for selection in refine(train, means, first, pool, orientations, options.max_pooled_dim, options.selection):
-        add(selection)
+    with one_thread():  # so that the result does not depend on how many processes share the cores
+        first = learn_weights(train, means, mu, gamma, options.selection)
+        add(first)
+        for selection in refine(train, means, first, pool, orientations, options.max_pooled_dim, options.selection):
+            add(selection)
     return found
 
 
@@ -376,9 +384,10 @@ def _projection_models(
 ) -> list[tuple[Record, np.ndarray]]:
     """One model of the projection grid."""
     began = perf_counter()
-    metric: Metric = learn_projection(train, units, mu, gamma, options)
+    with one_thread():  # so that the result does not depend on how many processes share the cores
+        metric: Metric = learn_projection(train, units, mu, gamma, options)
+        error = validation.error(metric.projection) if len(metric.projection) else 1.0
     rings = 0 if model.pooling is None else int(model.pooling.rings.max()) + 1
-    error = validation.error(metric.projection) if len(metric.projection) else 1.0
     record = Record(
         "projection", "", mu, gamma, len(metric.projection), rings, error, metric.objective, 0, perf_counter() - began
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.errors import CairnError
 from learning.candidates import CandidatePool
 from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights
 from learning.roc import fpr95
@@ -28,6 +29,10 @@ class SelectionOptions:
     # Ours. While a selection has more dimensions than wanted, at most this share of them is kept, the rings that
     # contribute most, and their weights are learnt again; 0: never, as in the paper, where μ₁ alone makes it smaller.
     keep: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep < 1:
+            raise CairnError(f"The share of dimensions that is kept must be below 1, and is {self.keep}.")
 
 
 @dataclass(frozen=True)

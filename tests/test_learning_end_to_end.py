@@ -271,7 +271,6 @@ def test_a_given_pooling_is_projected_and_told_in_words(made: Made, cairn: Cairn
 HASTY = ("--pairs", 40, "--augment", 0, "--pool-step", 5, "--max-pooled-dim", 64, "--dim", 64, "--hours", 1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="the seconds each model took are part of the file")
 def test_the_same_request_gives_the_same_file(made: Made, cairn: Cairn, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
@@ -281,7 +280,6 @@ def test_the_same_request_gives_the_same_file(made: Made, cairn: Cairn, tmp_path
     assert (tmp_path / "a" / "d.npz").read_bytes() == (tmp_path / "b" / "d.npz").read_bytes()
 
 
-@pytest.mark.xfail(strict=True, reason="taken without a word")
 @pytest.mark.parametrize(
     "arguments",
     [

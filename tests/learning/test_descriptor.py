@@ -157,7 +157,6 @@ class TestWhatIsLearnt:
             assert chosen.fpr95 == min(one.fpr95 for one in fitting)
         assert any(one.dim > 64 for one in tried) and any(one.refits for one in tried)
 
-    @pytest.mark.xfail(strict=True, reason="rings that coincide in the centre are counted each")
     def test_rings_are_counted_alike_by_both_stages(self, sources: list[Source], tmp_path: Path) -> None:
         """Those that coincide in the centre are one ring of the descriptor."""
         options = replace(SMALL, stage="pooling", max_pooled_dim=1000)
@@ -210,7 +209,6 @@ class TestWhatIsLearnt:
         ranks = {one.mu: one.dim for one in learnt.tried}
         assert ranks[learnt.projection.mu] == len(learnt.model.projection)
 
-    @pytest.mark.xfail(strict=True, reason="the search goes on until the best of all is near, not any")
     def test_once_a_dimension_near_the_wanted_one_is_found_the_search_ends(
         self, sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -219,7 +217,6 @@ class TestWhatIsLearnt:
         learn_descriptor(sources, tmp_path, replace(PROJECTED, projection=replace(SMALL.projection, mus=(0.05,))))
         assert ranks == [10, 19]
 
-    @pytest.mark.xfail(strict=True, reason="where ranks do not fall with μ, the same μ is come to again")
     def test_no_model_is_tried_twice(
         self, sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -334,7 +331,6 @@ class TestRepeated:
         assert written(learnt, tmp_path / "d.npz") == undisturbed[0]
         assert timeless(learnt.tried) == timeless(undisturbed[1].tried)
 
-    @pytest.mark.xfail(strict=True, reason="projections are learnt on as many threads as there are")
     def test_threads_of_linear_algebra_change_nothing(self, sources: list[Source], tmp_path: Path) -> None:
         """One process has all of them, each of several processes its share."""
         found = []
