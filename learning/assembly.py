@@ -1,0 +1,217 @@
+"""From the results of image pairs to one file: which patches are used, their numbers, and the patches themselves."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.imagepairs import Chunk, MinedPair, MinedPhoto
+from learning.mined import PATCH, Entry, write_mined
+from retrieval.features import Extractor, FeatureOptions
+from retrieval.image import ImageOptions, read_photo
+from retrieval.indexing import Progress
+from retrieval.staging import Staging
+
+_BYTES = PATCH * PATCH
+_ROWS = 4096  # patches at a time
+
+T = TypeVar("T")
+Parallel = Callable[[list[Callable[[], T]]], Iterable[T]]
+"""Runs tasks, on several processes maybe, and gives their results in the tasks' order."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An image pair that was kept, without its sets."""
+
+    first: int  # photos, by their place in the source
+    second: int
+    homography: np.ndarray
+    inliers: int
+    features: int  # reference features
+    positives: int
+    ambiguous: int
+
+
+class Assembly:
+    """The file to be, laid out; one image pair's sets are in memory at a time.
+
+    Parameters
+    ----------
+    chunks : list of Chunk
+        All mined.
+    photos : dict of int to MinedPhoto
+        By their place in the source.
+    pairs : list of tuple of int
+        Photos of each image pair, by its number.
+
+    Attributes
+    ----------
+    kept : list of Kept
+        In the order of their numbers.
+    photos : list of int
+        Photos of these, rising: the order in which the file has them.
+    features, positives, negatives, ambiguous, patches : int
+        Counts.
+    """
+
+    def __init__(self, chunks: list[Chunk], photos: dict[int, MinedPhoto], pairs: list[tuple[int, int]]) -> None:
+        self._chunks = chunks
+        self._pairs = pairs
+        self._photos = photos
+        self.kept: list[Kept] = []
+        # Every feature of a second photo is in P(x) or N(x); of a first one only those with a positive are used.
+        self._used: dict[int, np.ndarray] = {}
+        for mined in self._mined():
+            first, second = pairs[mined.number]
+            for photo in (first, second):
+                if photo not in self._used:
+                    self._used[photo] = np.zeros(photos[photo].staged.features, bool)
+            references = mined.references
+            self._used[first][references] = True
+            self._used[second][:] = True
+            sizes = len(references), len(mined.positives), len(mined.ambiguous)
+            self.kept.append(Kept(first, second, mined.homography, mined.inliers, *sizes))
+        self.photos = sorted(self._used)
+        self._place = {photo: place for place, photo in enumerate(self.photos)}
+        self._starts = np.cumsum([0, *(np.count_nonzero(self._used[photo]) for photo in self.photos)])
+        self.patches = int(self._starts[-1])
+        self.features = sum(kept.features for kept in self.kept)
+        self.positives = sum(kept.positives for kept in self.kept)
+        self.ambiguous = sum(kept.ambiguous for kept in self.kept)
+        there = sum(kept.features * len(self._used[kept.second]) for kept in self.kept)
+        self.negatives = there - self.positives - self.ambiguous
+
+    def cut_patches(self, spool: Path, staging: Staging, parallel: Parallel[np.ndarray], progress: Progress) -> None:
+        """Cut the patches of all used features, one photo's after another's, and append them to a file.
+
+        What is there of a run that was stopped is kept, up to the last whole photo.
+
+        Raises
+        ------
+        CairnError
+            A photo has changed, or can no longer be read.
+        """
+        ends = self._starts * _BYTES
+        size = spool.stat().st_size if spool.is_file() else 0
+        done = int(np.searchsorted(ends, size, side="right")) - 1
+        tasks: list[Callable[[], np.ndarray]] = [
+            partial(cut_photo, self._photos[photo], self._used[photo], staging.extractor.options, staging.image)
+            for photo in self.photos[done:]
+        ]
+        with spool.open("ab") as file:
+            file.truncate(ends[done])
+            for patches in parallel(tasks):
+                file.write(patches.tobytes())
+                done += 1
+                progress("patches", done, len(self.photos))
+
+    def write(self, out: Path, spool: Path, staging: Staging, names: dict[int, str], meta: dict[str, Any]) -> None:
+        """Write the file, a piece of an array at a time.
+
+        Parameters
+        ----------
+        out : Path
+            The file.
+        spool : Path
+            What `cut_patches` wrote.
+        staging : Staging
+            Has the features.
+        names : dict of int to str
+            Of the photos.
+        meta : dict
+            What is told of the file beside the counts.
+        """
+        kept, total = self.kept, self.patches
+        stems = np.array([names[photo] for photo in self.photos])
+        places = np.array([[self._place[one.first], self._place[one.second]] for one in kept])
+        targets = [len(self._used[one.second]) for one in kept]
+        counts = {
+            "photos": len(self.photos),
+            "image_pairs": len(kept),
+            "patches": total,
+            "features": self.features,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "ambiguous": self.ambiguous,
+        }
+        ellipses = (staging.read(self._photos[photo].key).ellipses[self._used[photo]] for photo in self.photos)
+        owners = (np.full(np.count_nonzero(self._used[photo]), place) for place, photo in enumerate(self.photos))
+        pixels = np.memmap(spool, np.uint8, "r").reshape(-1, PATCH, PATCH)
+        entries = [
+            Entry("names", stems.shape, [stems], stems.dtype.newbyteorder("<").str),
+            Entry("pairs", places.shape, [places]),
+            Entry("homographies", (len(kept), 3, 3), [np.array([one.homography for one in kept])]),
+            Entry("inliers", (len(kept),), [np.array([one.inliers for one in kept])]),
+            Entry("photos", (total,), owners),
+            Entry("ellipses", (total, 5), ellipses),
+            Entry("reference", (self.features,), self._lists(self._references)),
+            Entry("pair", (self.features,), (np.full(one.features, place) for place, one in enumerate(kept))),
+            Entry("positive_starts", (self.features + 1,), self._row_starts(lambda mined: mined.positives)),
+            Entry("positives", (self.positives,), self._lists(lambda mined: self._members(mined, mined.positives))),
+            Entry("ambiguous_starts", (self.features + 1,), self._row_starts(lambda mined: mined.ambiguous)),
+            Entry("ambiguous", (self.ambiguous,), self._lists(lambda mined: self._members(mined, mined.ambiguous))),
+            Entry("target_starts", (len(kept) + 1,), [np.cumsum([0, *targets])]),
+            Entry("targets", (sum(targets),), (self._numbers(one.second) for one in kept)),
+            Entry("patches", (total, PATCH, PATCH), (pixels[at : at + _ROWS] for at in range(0, total, _ROWS))),
+        ]
+        write_mined(out, entries, {**meta, "counts": counts})
+
+    def _mined(self) -> Iterator[MinedPair]:
+        for chunk in self._chunks:
+            yield from chunk.read()
+
+    def _numbers(self, photo: int) -> np.ndarray:
+        """Patch numbers of the features of a photo; those of features that are not used mean nothing."""
+        return self._starts[self._place[photo]] + np.cumsum(self._used[photo]) - 1
+
+    def _references(self, mined: MinedPair) -> np.ndarray:
+        return self._numbers(self._pairs[mined.number][0])[mined.references]
+
+    def _members(self, mined: MinedPair, rows: np.ndarray) -> np.ndarray:
+        return self._numbers(self._pairs[mined.number][1])[rows[:, 1]]
+
+    def _lists(self, get: Callable[[MinedPair], np.ndarray]) -> Iterator[np.ndarray]:
+        return (get(mined) for mined in self._mined())
+
+    def _row_starts(self, get: Callable[[MinedPair], np.ndarray]) -> Iterator[np.ndarray]:
+        """Where the row of each reference feature starts, and the end of the last one."""
+        total = 0
+        yield np.zeros(1, np.int64)
+        for mined in self._mined():
+            of = np.searchsorted(mined.references, get(mined)[:, 0])
+            ends = total + np.cumsum(np.bincount(of, minlength=len(mined.references)))
+            total = int(ends[-1])
+            yield ends
+
+
+class _Samples:
+    """The patch itself as a descriptor: its grey values, which half precision holds exactly."""
+
+    name, dim, bytes = "samples", _BYTES, _BYTES
+    patch_size = PATCH
+    fingerprint = "samples"
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        return np.rint(patches).clip(0, 255).reshape(-1, _BYTES)
+
+
+def cut_photo(photo: MinedPhoto, used: np.ndarray, features: FeatureOptions, image: ImageOptions) -> np.ndarray:
+    """Cut the patches (N, 31, 31) uint8 of some features of a photo, given by a mask.
+
+    Raises
+    ------
+    CairnError
+        The photo can no longer be read, or has changed.
+    """
+    try:
+        rows = Extractor(_Samples(), features).extract(read_photo(photo.path, image)).descriptors
+    except CairnError as error:
+        raise CairnError(f"{photo.path} can no longer be read ({error}): mine again.") from error
+    if len(rows) != len(used):
+        raise CairnError(f"{photo.path} has changed since its features were extracted: mine again.")
+    return rows[used].astype(np.uint8).reshape(-1, PATCH, PATCH)

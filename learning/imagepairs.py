@@ -1,0 +1,159 @@
+"""What image pairs give: a map between two photos, and by it the sets P(x) and N(x) (Simonyan14, section 9)."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from learning.homographies import MapOptions, PhotoFeatures, find_map
+from retrieval.overlap import overlap_sets
+from retrieval.staging import Staged, Staging
+
+_ARRAYS = ("numbers", "homographies", "inliers", "positives", "ambiguous")
+
+
+@dataclass(frozen=True)
+class MinedPhoto:
+    """A photo whose features have been extracted."""
+
+    path: Path
+    key: str  # SHA-256 of its content, by which its features are kept
+    staged: Staged
+
+
+@dataclass(frozen=True)
+class MinedPair:
+    """What one image pair gave. Features are numbered as the photos' own."""
+
+    number: int  # of the pair, among all that were proposed
+    homography: np.ndarray  # (3, 3) float64: pixels of the first upright original to those of the second
+    inliers: int  # matches that agree on an affine map
+    positives: np.ndarray  # (N, 2) int32, sorted: x, and a member of P(x)
+    ambiguous: np.ndarray  # (M, 2) int32, sorted: x with a positive, and what is in neither P(x) nor N(x)
+
+    @property
+    def references(self) -> np.ndarray:
+        """The features x of the first photo that have a positive (R,), rising."""
+        return np.unique(self.positives[:, 0])
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Thresholds on the overlap of measurement regions."""
+
+    high: float = 0.6  # above: positive
+    low: float = 0.3  # below: negative
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high < 1:
+            raise CairnError(
+                f"The overlaps {self.low} and {self.high} must lie between 0 and 1, the smaller one first."
+            )
+
+
+def mine_pair(
+    first: PhotoFeatures, second: PhotoFeatures, scale: float, options: MapOptions, overlaps: Overlaps, number: int = 0
+) -> MinedPair | None:
+    """Mine one image pair.
+
+    Parameters
+    ----------
+    first, second : PhotoFeatures
+        The photos.
+    scale : float
+        Measurement region over detected region.
+    options : MapOptions
+        When the photos count as showing the same plane.
+    overlaps : Overlaps
+        What is positive, and what negative.
+    number : int
+        Of the pair.
+
+    Returns
+    -------
+    MinedPair or None
+        None where they do not show the same, or no feature has a positive.
+    """
+    found = find_map(first, second, options)
+    if found is None:
+        return None
+    regions1, regions2 = (measurement_regions(photo.features.ellipses, scale) for photo in (first, second))
+    # From here on nothing looks at descriptors: what is positive must not depend on what SIFT can match.
+    sets = overlap_sets(
+        regions1, regions2, found.homography, (second.height, second.width), overlaps.high, overlaps.low
+    )
+    if not len(sets.positives):
+        return None
+    used = np.isin(sets.ambiguous[:, 0], sets.positives[:, 0])
+    positives, ambiguous = sets.positives.astype(np.int32), sets.ambiguous[used].astype(np.int32)
+    return MinedPair(number, found.homography, found.inliers, positives, ambiguous)
+
+
+def measurement_regions(ellipses: np.ndarray, scale: float) -> np.ndarray:
+    """Measurement regions (N, 5) float64 of detected ones: so many times as large."""
+    regions = np.asarray(ellipses, np.float64).copy()
+    regions[:, 2:] /= scale * scale
+    return regions
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some image pairs, whose results are kept in one file: a run that was stopped does not mine them again."""
+
+    file: Path
+    numbers: list[int]  # of the pairs
+    pairs: list[tuple[MinedPhoto, MinedPhoto]]
+
+    def mine(self, staging: Staging, options: MapOptions, overlaps: Overlaps) -> int:
+        """Mine the pairs, unless that has been done; give their number."""
+        try:
+            next(self.read(), None)
+            return len(self.pairs)
+        except CairnError:
+            pass  # not there, or damaged: mine (again)
+
+        @lru_cache(maxsize=4)  # pairs are sorted by their first photo
+        def features(photo: MinedPhoto) -> PhotoFeatures:
+            return PhotoFeatures(staging.read(photo.key), photo.staged.width, photo.staged.height)
+
+        scale = staging.extractor.measurement_scale
+        found = [
+            mine_pair(features(first), features(second), scale, options, overlaps, number)
+            for number, (first, second) in zip(self.numbers, self.pairs, strict=True)
+        ]
+        self._write([one for one in found if one is not None])
+        return len(self.pairs)
+
+    def read(self) -> Iterator[MinedPair]:
+        """Read the pairs that were kept, one after another; CairnError where the file is missing or damaged."""
+        try:
+            with np.load(self.file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in _ARRAYS}
+        except Exception as error:
+            raise CairnError(f"{self.file} is missing or damaged: run the same command again.") from error
+        for row, number in enumerate(arrays["numbers"].tolist()):
+            positives, ambiguous = (
+                arrays[name][arrays[name][:, 0] == row][:, 1:] for name in ("positives", "ambiguous")
+            )
+            yield MinedPair(number, arrays["homographies"][row], int(arrays["inliers"][row]), positives, ambiguous)
+
+    def _write(self, found: list[MinedPair]) -> None:
+        def rows(lists: list[np.ndarray]) -> np.ndarray:
+            marked = [np.insert(pairs, 0, row, axis=1) for row, pairs in enumerate(lists)]
+            return np.concatenate([np.zeros((0, 3), np.int32), *marked]).astype(np.int32)
+
+        file = io.BytesIO()
+        np.savez(
+            file,
+            numbers=np.array([one.number for one in found], np.int64),
+            homographies=np.array([one.homography for one in found]).reshape(-1, 3, 3),
+            inliers=np.array([one.inliers for one in found], np.int64),
+            positives=rows([one.positives for one in found]),
+            ambiguous=rows([one.ambiguous for one in found]),
+        )
+        save_bytes(self.file, file.getvalue())

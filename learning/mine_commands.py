@@ -1,0 +1,138 @@
+"""Commands: mine."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from retrieval.commands import CatalogueAddress, MeasurementScale, Seed, Workers, cores, print_failures
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+
+def mine(
+    source: Annotated[Path, typer.Argument(help="A collection, or a folder of photos.")],
+    out: Annotated[Path, typer.Option(help="File of matches (.npz) to write.")],
+    pairs: Annotated[
+        int, typer.Option(help="Image pairs to try; 0: 2,000 where a ranking proposes them, 10,000 random ones.", min=0)
+    ] = 0,
+    inliers: Annotated[
+        int, typer.Option(help="Fewest matches that must agree on an affine map between two photos.", min=4)
+    ] = 50,
+    propose: Annotated[
+        str | None,
+        typer.Option(
+            help="Image pairs: random, or ranking (photos that a collection's tf-idf index ranks high for each other). "
+            "By default ranking, where the source is a collection with a vocabulary."
+        ),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Map between two photos: projective, fixed from the affine one's matches, or affine.")
+    ] = "projective",
+    detector: Annotated[
+        str | None, typer.Option(help="dog-affine or hessian-affine (default: the collection's own, or dog-affine).")
+    ] = None,
+    measurement_scale: MeasurementScale = None,
+    upright: Annotated[
+        bool | None,
+        typer.Option(
+            "--upright/--rotated",
+            help="Keep 'down' down, or turn patches to their dominant orientation (default: as the collection does, or "
+            "upright).",
+        ),
+    ] = None,
+    max_side: Annotated[
+        int | None,
+        typer.Option(
+            help="Longer side at which photos are read, pixels; 0: as they are (default: as the collection, or 1024).",
+            min=0,
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of what is computed on the way, kept, to mine again with other options. By default one beside "
+            "the file, removed in the end."
+        ),
+    ] = None,
+    workers: Workers = 0,
+    seed: Seed = 0,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Mine matches to learn a descriptor from, out of photos without any label (Simonyan, Vedaldi, Zisserman, 2014).
+
+    Photos that show the same thing are found by matching features. From then on geometry alone decides: a feature of
+    the first photo has those features of the second as positives whose regions, mapped to the first, overlap its own
+    by more than 0.6, and those as negatives that overlap it by less than 0.3. An interrupted run is picked up by
+    running the same command again.
+    """
+    from dataclasses import replace
+
+    from index.errors import CairnError
+    from learning.homographies import MapOptions
+    from learning.mining import MiningOptions, mine_matches
+    from learning.photosource import PhotoSource
+    from retrieval.features import FeatureOptions
+    from retrieval.image import ImageOptions
+    from retrieval.regions import RegionOptions
+
+    started = perf_counter()
+    if out.suffix != ".npz":
+        raise CairnError(f"{out} must end with .npz, by which a file of matches is known: choose {out}.npz.")
+    if not out.parent.is_dir():
+        raise CairnError(f"{out.parent} is not a folder: make it first, or write the matches elsewhere.")
+    photos = PhotoSource.open(source, catalogue=catalogue)
+    own = photos.collection.options if photos.collection is not None else None
+    features = own.features if own is not None else FeatureOptions()
+    image = own.image if own is not None else ImageOptions()
+    if detector is not None and detector != features.regions.detector:
+        # The collection's thresholds and scale are those of its detector.
+        features = FeatureOptions(RegionOptions(detector=detector), upright=features.upright)
+    if measurement_scale is not None:
+        features = replace(features, measurement_scale=measurement_scale)
+    if upright is not None:
+        features = replace(features, upright=upright)
+    if max_side is not None:
+        image = replace(image, max_side=max_side)
+    options = MiningOptions(
+        pairs=pairs,
+        propose=propose,
+        map=MapOptions(inliers=inliers, model=model),
+        seed=seed,
+        features=features,
+        image=image,
+    )
+    titles = {"features": "Features", "pairs": "Image pairs", "patches": "Patches"}
+    with progress_bars(quiet or json, titles) as tell:
+        report = mine_matches(photos, out, options, work=work, workers=workers or cores(), progress=tell)
+    seconds = round(perf_counter() - started, 3)
+    if json:
+        print_json(
+            {
+                "matches": str(out),
+                "proposals": report.proposals,
+                "image_pairs_tried": report.tried,
+                "image_pairs_kept": report.kept,
+                "photos": report.photos,
+                "patches": report.patches,
+                "features": report.features,
+                "positives": report.positives,
+                "negatives": report.negatives,
+                "ambiguous": report.ambiguous,
+                "failed": report.failed,
+                "seconds": seconds,
+            }
+        )
+        return
+    origin = "proposed by the ranking" if report.proposals == "ranking" else "drawn at random"
+    say(
+        f"{out}: {report.kept} of {report.tried} image pairs {origin} show the same; "
+        f"{report.features} features of {report.photos} photos, {report.patches} patches, in {seconds:.1f} s"
+    )
+    say(
+        f"{report.positives} positive matches, {report.negatives} negative ones, "
+        f"{report.ambiguous} ambiguous ones left out"
+    )
+    print_failures(report.failed)

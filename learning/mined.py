@@ -1,0 +1,283 @@
+"""The file of mined matches: for each reference feature x its P(x), N(x) and what is ambiguous, and all the patches.
+
+A zip archive whose entries are stored as they are, so that the patches are mapped into memory where they lie:
+`meta.json`, and as .npy
+
+- of the P photos: `names` (P,), stems of their files;
+- of the K image pairs: `pairs` (K, 2) photos, `homographies` (K, 3, 3) from pixels of the first upright original to the
+  second's, `inliers` (K,), and `target_starts` (K + 1,), `targets`: patches of all features of the second photo;
+- of the U patches: `patches` (U, 31, 31) uint8, `photos` (U,), `ellipses` (U, 5) detected regions, pixels;
+- of the F reference features: `reference` (F,) patches, `pair` (F,) image pairs, rising, and P(x) as `positive_starts`
+  (F + 1,), `positives`, what is ambiguous as `ambiguous_starts` (F + 1,), `ambiguous`: patches, rising in each row.
+"""
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.pairsplit import split_image_pairs
+
+FORMAT = 1
+"""Version of the file."""
+
+PATCH = 31
+"""Samples along a patch's side (Simonyan14 10.2.3)."""
+
+_BLOCK = 1 << 22  # bytes of an entry at a time
+_META = "meta.json"
+_ROWS = {"positive": "positives", "ambiguous": "ambiguous", "target": "targets"}  # of which there are lists
+_SHAPES: dict[str, tuple[str, tuple[int | str, ...]]] = {  # by name: dtype, and shape in the letters used above
+    "names": ("U", ("P",)),
+    "pairs": ("<i4", ("K", 2)),
+    "homographies": ("<f8", ("K", 3, 3)),
+    "inliers": ("<i4", ("K",)),
+    "patches": ("|u1", ("U", PATCH, PATCH)),
+    "photos": ("<i4", ("U",)),
+    "ellipses": ("<f4", ("U", 5)),
+    "reference": ("<i4", ("F",)),
+    "pair": ("<i4", ("F",)),
+    "positive_starts": ("<i8", ("F+1",)),
+    "positives": ("<i4", ("*",)),
+    "ambiguous_starts": ("<i8", ("F+1",)),
+    "ambiguous": ("<i4", ("*",)),
+    "target_starts": ("<i8", ("K+1",)),
+    "targets": ("<i4", ("*",)),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array that is written piece by piece."""
+
+    name: str
+    shape: tuple[int, ...]
+    pieces: Iterable[np.ndarray]  # along the first axis
+    dtype: str = ""  # for what is not in `_SHAPES`' form: text
+
+
+def write_mined(path: Path, entries: Iterable[Entry], meta: dict[str, Any]) -> None:
+    """Write a file of mined matches, so that it is there whole or not at all; what is there is replaced.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder must exist.
+    entries : iterable of Entry
+        All the arrays of the file. Only a piece at a time is held in memory.
+    meta : dict
+        What is told about the file; as JSON.
+
+    Raises
+    ------
+    ValueError
+        The pieces of an entry are not as many as its shape says.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            # By hand rather than by np.savez, which stamps each entry with the time and holds whole arrays.
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(zipfile.ZipInfo(_META), json.dumps({"format": FORMAT, **meta}, indent=2))
+                for entry in entries:
+                    with archive.open(zipfile.ZipInfo(f"{entry.name}.npy"), "w", force_zip64=True) as stream:
+                        _write_entry(stream, entry)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _write_entry(stream: Any, entry: Entry) -> None:
+    dtype = np.dtype(entry.dtype or _SHAPES[entry.name][0])
+    header = io.BytesIO()
+    description = {"descr": dtype.str, "fortran_order": False, "shape": entry.shape}
+    np.lib.format.write_array_header_1_0(header, description)
+    stream.write(header.getvalue())
+    rows = 0
+    for piece in entry.pieces:
+        stream.write(np.ascontiguousarray(piece, dtype).tobytes())
+        rows += len(piece)
+    if rows != entry.shape[0]:
+        raise ValueError(f"{entry.name} has {rows} rows instead of {entry.shape[0]}")
+
+
+class MinedMatches:
+    """Mined matches, opened. Patches are mapped from the file, everything else is in memory.
+
+    Use `MinedMatches.open`. Attributes are the arrays of the file by their names, but for the lists of patches, which
+    are `positive_patches`, `ambiguous_patches` and `target_patches`.
+    """
+
+    def __init__(self, path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any], fingerprint: str) -> None:
+        self.path = path
+        self.meta = meta
+        self.fingerprint = fingerprint  # SHA-256 of all that the file holds
+        self.names = arrays["names"]
+        self.pairs = arrays["pairs"]
+        self.homographies = arrays["homographies"]
+        self.inliers = arrays["inliers"]
+        self.patches = arrays["patches"]
+        self.photos = arrays["photos"]
+        self.ellipses = arrays["ellipses"]
+        self.reference = arrays["reference"]
+        self.pair = arrays["pair"]
+        self.positive_starts, self.positive_patches = arrays["positive_starts"], arrays["positives"]
+        self.ambiguous_starts, self.ambiguous_patches = arrays["ambiguous_starts"], arrays["ambiguous"]
+        self.target_starts, self.target_patches = arrays["target_starts"], arrays["targets"]
+
+    @staticmethod
+    def open(path: Path) -> "MinedMatches":
+        """Open a file that `cairn mine` wrote.
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged, of a later format, or something else.
+        """
+        path = Path(path)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                meta = json.loads(archive.read(_META))
+                if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
+                    raise ValueError("it does not say which format it has")
+                if meta["format"] > FORMAT:
+                    raise CairnError(
+                        f"{path} has the format {meta['format']}, of a later Cairn than this: update Cairn."
+                    )
+                arrays = {name: _read_entry(path, archive, name) for name in _SHAPES}
+                contents = sorted((entry.filename, entry.CRC, entry.file_size) for entry in archive.infolist())
+            _check(arrays)
+        except CairnError:
+            raise
+        except FileNotFoundError:
+            raise CairnError(f"There is no file of mined matches {path}: cairn mine writes one.") from None
+        except OSError as error:
+            raise CairnError(
+                f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
+            ) from error
+        except Exception as error:  # a damaged archive can fail in any way
+            raise CairnError(
+                f"{path} is damaged or no file of mined matches ({error}): make it again with cairn mine."
+            ) from error
+        return MinedMatches(path, arrays, meta, hashlib.sha256(json.dumps(contents).encode()).hexdigest())
+
+    @property
+    def features(self) -> int:
+        """Number F of the reference features."""
+        return len(self.reference)
+
+    def positives(self, x: int) -> np.ndarray:
+        """P(x) of reference feature number x, 0 to F - 1: patches, rising."""
+        return self.positive_patches[self.positive_starts[x] : self.positive_starts[x + 1]]
+
+    def ambiguous(self, x: int) -> np.ndarray:
+        """What is in neither P(x) nor N(x), though in the second photo: patches, rising."""
+        return self.ambiguous_patches[self.ambiguous_starts[x] : self.ambiguous_starts[x + 1]]
+
+    def targets(self, pair: int) -> np.ndarray:
+        """Give the features of the second photo of an image pair: patches, rising."""
+        return self.target_patches[self.target_starts[pair] : self.target_starts[pair + 1]]
+
+    def negatives(self, x: int) -> np.ndarray:
+        """N(x): patches, rising."""
+        others = np.setdiff1d(self.targets(int(self.pair[x])), self.positives(x), assume_unique=True)
+        return np.setdiff1d(others, self.ambiguous(x), assume_unique=True)
+
+    def of_pair(self, pair: int) -> range:
+        """Reference features of an image pair."""
+        first, last = np.searchsorted(self.pair, [pair, pair + 1])
+        return range(int(first), int(last))
+
+    def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Divide the image pairs into those to learn from and those to validate on; see `split_image_pairs`.
+
+        Parameters
+        ----------
+        share : float
+            Of the features, about, that is for validation.
+        seed : int
+            Of what is drawn.
+
+        Returns
+        -------
+        tuple of ndarray (T,), ndarray (V,), int64
+            Image pairs for training and for validation. Photos serve both only where it cannot be helped.
+        """
+        sizes = np.bincount(self.pair, minlength=len(self.pairs))
+        return split_image_pairs(self.pairs, sizes, share, np.random.default_rng(seed))
+
+
+def _read_entry(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Read an array, or map the patches; any exception where the file is damaged."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{name} is packed")
+    with archive.open(info) as stream:
+        if name != "patches":
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+            if stream.read(1):
+                raise ValueError(f"{name} is longer than it says")
+            return array
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} is of another version")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        header = stream.tell()
+        if fortran or dtype != np.uint8 or header + int(np.prod(shape, dtype=object)) != info.file_size:
+            raise ValueError(f"{name} is not of the length or type it should be")
+        while stream.read(_BLOCK):  # to the end, where the archive compares checksums
+            pass
+    with path.open("rb") as file:
+        file.seek(info.header_offset + 26)
+        lengths = np.frombuffer(file.read(4), "<u2")  # of the entry's name and extra field, before its contents
+    start = info.header_offset + 30 + int(lengths.sum()) + header
+    if not shape[0]:
+        return np.zeros(shape, np.uint8)
+    return np.memmap(path, np.uint8, "r", start, tuple(shape))
+
+
+def _check(arrays: dict[str, np.ndarray]) -> None:
+    """Raise ValueError where arrays do not fit together."""
+    sizes = {
+        "P": len(arrays["names"]),
+        "K": len(arrays["pairs"]),
+        "U": len(arrays["patches"]),
+        "F": len(arrays["reference"]),
+    }
+    for name, (dtype, shape) in _SHAPES.items():
+        array = arrays[name]
+        counts = sizes | {"F+1": sizes["F"] + 1, "K+1": sizes["K"] + 1, "*": array.shape[0] if array.ndim else -1}
+        wanted = tuple(side if isinstance(side, int) else counts[side] for side in shape)
+        right = array.dtype.kind == "U" if dtype == "U" else array.dtype == np.dtype(dtype)
+        if array.shape != wanted or not right:
+            raise ValueError(f"{name} is not of the shape or type it should be")
+    ranges = {"pairs": "P", "photos": "P", "pair": "K"} | dict.fromkeys(("reference", *_ROWS.values()), "U")
+    for name, size in ranges.items():
+        array = arrays[name]
+        if array.size and not 0 <= array.min() <= array.max() < sizes[size]:
+            raise ValueError(f"{name} names what is not there")
+    for kind, rows in _ROWS.items():
+        starts, row = arrays[f"{kind}_starts"], arrays[rows]
+        if starts[0] != 0 or starts[-1] != len(row) or (np.diff(starts) < 0).any():
+            raise ValueError(f"{kind}_starts do not divide {rows}")
+        rising = np.diff(row) > 0
+        rising[starts[(starts > 0) & (starts < len(row))] - 1] = True
+        if not rising.all():
+            raise ValueError(f"{rows} are not in order")
+    if (np.diff(arrays["positive_starts"]) < 1).any():
+        raise ValueError("a feature has no positive")
+    if (np.diff(arrays["pair"]) < 0).any():
+        raise ValueError("its features are not in the order of their image pairs")
+    if not (np.isfinite(arrays["homographies"]).all() and np.isfinite(arrays["ellipses"]).all()):
+        raise ValueError("it holds what is no finite number")

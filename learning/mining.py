@@ -1,0 +1,233 @@
+"""Mining of training matches from unannotated photos (Simonyan14, section 9, "Pre-processing")."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from learning.assembly import Assembly
+from learning.homographies import MapOptions
+from learning.imagepairs import Chunk, MinedPhoto, Overlaps
+from learning.photosource import PhotoSource
+from retrieval.descriptors import find_descriptor
+from retrieval.features import Extractor, FeatureOptions
+from retrieval.image import ImageOptions
+from retrieval.indexing import Progress
+from retrieval.names import printable
+from retrieval.staging import Staging, stage_all
+
+_CHUNK = 16  # image pairs whose results are kept in one file
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class MiningOptions:
+    """What is mined, and how."""
+
+    pairs: int = 0  # image pairs to try; 0: see `photosource.PAIRS`
+    propose: str | None = None  # random or ranking; None: ranking where the source is a collection with a vocabulary
+    map: MapOptions = field(default_factory=MapOptions)  # which pairs are kept
+    overlaps: Overlaps = field(default_factory=Overlaps)  # what is positive, and what negative
+    least: int = 500  # fewest reference features that are worth a file
+    seed: int = 0
+    descriptor: str = "rootsift"  # that finds the maps
+    features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
+    image: ImageOptions = field(default_factory=ImageOptions)  # how photos are read
+
+    def __post_init__(self) -> None:
+        if self.pairs < 0:
+            raise CairnError(f"The number of image pairs cannot be {self.pairs}.")
+
+
+@dataclass(frozen=True)
+class MiningReport:
+    """What was mined."""
+
+    proposals: str  # random or ranking
+    tried: int  # image pairs
+    kept: int
+    photos: int  # of the pairs that were kept
+    patches: int
+    features: int  # reference features
+    positives: int  # of all reference features together
+    negatives: int
+    ambiguous: int
+    failed: list[dict[str, str]]  # path and reason of photos that cannot be used
+
+
+def mine_matches(
+    source: PhotoSource,
+    out: Path,
+    options: MiningOptions,
+    *,
+    work: Path | None = None,
+    workers: int = 1,
+    progress: Progress = lambda step, done, of: None,
+) -> MiningReport:
+    """Mine matches from photos, and write them to a file (see `learning.mined`).
+
+    Homographies are established between image pairs from matches of descriptors. Then P(x) and N(x) of each feature x
+    of a first photo follow from the overlap of measurement regions alone, whatever they look like.
+
+    Parameters
+    ----------
+    source : PhotoSource
+        The photos.
+    out : Path
+        File (.npz) to write; replaced where it exists.
+    options : MiningOptions
+        What is mined, and how.
+    work : Path, optional
+        Folder of what is computed on the way, kept, to go on from with other options. By default one beside the file,
+        removed in the end; a run that was killed goes on from it.
+    workers : int
+        Processes. The file is the same to the last byte whatever their number.
+    progress : callable, optional
+        Told about the steps ``features``, ``pairs`` and ``patches``.
+
+    Raises
+    ------
+    CairnError
+        There are not two photos, no two overlap, or what was mined is too little to learn from.
+    """
+    folder = work or out.with_name(f"{out.name}.mining")
+    how, proposed = source.propose(options.propose, options.pairs, options.seed)
+    extractor = Extractor(find_descriptor(options.descriptor), options.features)
+    staging = Staging(folder / "features", extractor, options.image)
+    try:
+        photos, failed = _stage(source, np.unique(proposed), staging, workers, progress)
+        if len(photos) < 2:
+            path, reason = failed[0]
+            raise CairnError(
+                f"{source.name} has not two photos that can be read ({path}: {reason}): add some that can."
+            )
+        pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
+        # What depends on pairs and thresholds has a folder of its own; features depend on the extractor alone.
+        run = fingerprint(
+            {"pairs": np.array(pairs, np.int64)},
+            {
+                "options": asdict(options),
+                "extractor": extractor.fingerprint,
+                "photos": {str(at): photo.key for at, photo in photos.items()},
+            },
+        )
+        results = folder / f"pairs-{run[:16]}"
+        results.mkdir(exist_ok=True)
+        chunks = []
+        for start in range(0, len(pairs), _CHUNK):
+            part = pairs[start : start + _CHUNK]
+            both = [(photos[one], photos[two]) for one, two in part]
+            chunks.append(Chunk(results / f"{start:09d}.npz", list(range(start, start + len(part))), both))
+        _mine(chunks, staging, options, workers, len(pairs), progress)
+        assembly = Assembly(chunks, photos, pairs)
+        _refuse_too_little(assembly, source, options, len(pairs))
+        names = {at: printable(source.paths[at].stem) for at in photos}
+        meta = {
+            "source": source.name,
+            "proposals": how,
+            "seed": options.seed,
+            "options": asdict(options),
+            "measurement_scale": extractor.measurement_scale,
+            "image_pairs_tried": len(pairs),
+            "fingerprints": {"extractor": extractor.fingerprint, "run": run},
+        }
+        assembly.cut_patches(results / "patches.raw", staging, lambda tasks: _parallel(tasks, workers), progress)
+        assembly.write(out, results / "patches.raw", staging, names, meta)
+    except CairnError:
+        _leave(folder, work)
+        raise
+    _leave(folder, work)
+    return MiningReport(
+        proposals=how,
+        tried=len(pairs),
+        kept=len(assembly.kept),
+        photos=len(assembly.photos),
+        patches=assembly.patches,
+        features=assembly.features,
+        positives=assembly.positives,
+        negatives=assembly.negatives,
+        ambiguous=assembly.ambiguous,
+        failed=[{"path": path, "reason": reason} for path, reason in failed],
+    )
+
+
+def _stage(
+    source: PhotoSource, wanted: np.ndarray, staging: Staging, workers: int, progress: Progress
+) -> tuple[dict[int, MinedPhoto], list[tuple[str, str]]]:
+    """Extract the features of photos; give them by their place in the source, and (path, reason) of the others."""
+    keys: dict[int, str] = {}
+    failed = []
+    for at in wanted.tolist():
+        path = source.paths[at]
+        try:
+            if not path.is_file():
+                raise CairnError("there is no such file, or it is none that can be read")
+            with path.open("rb") as stream:
+                keys[at] = hashlib.file_digest(stream, "sha256").hexdigest()
+        except (CairnError, OSError) as error:
+            failed.append((printable(str(path)), str(getattr(error, "strerror", None) or error)))
+    photos = {}
+    listed = [(source.paths[at], key) for at, key in keys.items()]
+    for done, ((at, key), staged) in enumerate(zip(keys.items(), stage_all(staging, listed, workers), strict=True)):
+        if staged.reason is None:
+            photos[at] = MinedPhoto(source.paths[at], key, staged)
+        else:
+            failed.append((printable(str(source.paths[at])), staged.reason))
+        progress("features", done + 1, len(keys))
+    return photos, failed
+
+
+def _mine(
+    chunks: list[Chunk], staging: Staging, options: MiningOptions, workers: int, pairs: int, progress: Progress
+) -> None:
+    done = 0
+    tasks: list[Callable[[], int]] = [partial(chunk.mine, staging, options.map, options.overlaps) for chunk in chunks]
+    for number in _parallel(tasks, workers):
+        done += number
+        progress("pairs", done, pairs)
+
+
+def _parallel(tasks: list[Callable[[], T]], workers: int) -> Iterator[T]:
+    """Run tasks on several processes; their results come in the order of the tasks."""
+    from joblib import Parallel, delayed
+
+    if workers == 1 or len(tasks) < 2:
+        yield from (task() for task in tasks)
+        return
+    yield from Parallel(n_jobs=workers, return_as="generator")(delayed(_alone)(task) for task in tasks)
+
+
+def _alone(task: Callable[[], T]) -> T:
+    """Run a task in a process of its own, where every core is another process's already."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    return task()
+
+
+def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
+    advice = "add photos that show the same things, or try more pairs (--pairs)"
+    if not assembly.kept:
+        raise CairnError(
+            f"None of {tried} image pairs of {source.name} has {options.map.inliers} matches that agree on one map: "
+            f"{advice}."
+        )
+    if assembly.features < options.least:
+        raise CairnError(
+            f"Only {assembly.features} features of {len(assembly.kept)} image pairs of {source.name} have a match, and "
+            f"learning needs {options.least}: {advice}."
+        )
+
+
+def _leave(folder: Path, work: Path | None) -> None:
+    """Remove what was computed on the way, unless it is to be kept."""
+    if work is None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,92 @@
+"""Dividing image pairs into those to learn from and those to validate on, so that few photos serve both."""
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from index.errors import CairnError
+
+
+def split_image_pairs(
+    pairs: np.ndarray, sizes: np.ndarray, share: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Divide image pairs.
+
+    Photos that are linked through pairs make groups, and groups go to one side as a whole. Only where that leaves too
+    little for validation, because one group has nearly all, that group is divided: photos that grow from one of them,
+    and the pairs among these, are for validation. Pairs across are for training then, and share a photo with it.
+
+    Parameters
+    ----------
+    pairs : ndarray, shape (K, 2), int
+        Photos of each pair.
+    sizes : ndarray, shape (K,), int
+        How much each pair weighs: its features.
+    share : float
+        Of the whole that is wanted for validation, above 0 and below 1.
+    rng : Generator
+        Decides.
+
+    Returns
+    -------
+    tuple of ndarray (T,), ndarray (V,), int64
+        Pairs for training and for validation, sorted; every pair is in one of them, and neither is empty.
+
+    Raises
+    ------
+    CairnError
+        There are fewer than two pairs.
+    """
+    if len(pairs) < 2:
+        raise CairnError(
+            f"Validation is by image pair, and {len(pairs)} was mined: mine a source with more photos that overlap."
+        )
+    if not 0 < share < 1:
+        raise ValueError(f"the share for validation must lie between 0 and 1, and is {share}")
+    photos = int(pairs.max()) + 1
+    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(photos, photos))
+    of_photo = connected_components(links, directed=False)[1]
+    groups, of_pair = np.unique(of_photo[pairs[:, 0]], return_inverse=True)
+    weight = np.bincount(of_pair, weights=sizes)
+    wanted, total = share * weight.sum(), weight.sum()
+
+    chosen = np.zeros(len(groups), bool)
+    for group in rng.permutation(len(groups)):
+        if weight[chosen].sum() + weight[group] <= wanted:
+            chosen[group] = True
+    held_out = chosen[of_pair]
+    if weight[chosen].sum() < wanted / 2:
+        # All the groups that are left are larger than what is missing.
+        left = np.flatnonzero(~chosen)
+        smallest, largest = left[weight[left].argmin()], left[weight[left].argmax()]
+        if len(left) > 1 and weight[chosen].sum() + weight[smallest] <= total / 2:
+            held_out |= of_pair == smallest
+        else:
+            members = np.flatnonzero(of_pair == largest)
+            held_out[_grow(pairs, sizes, members, wanted - weight[chosen].sum(), rng)] = True
+    if not held_out.any() or held_out.all():  # pairs without weight
+        held_out[:] = False
+        held_out[rng.integers(len(pairs))] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def _grow(
+    pairs: np.ndarray, sizes: np.ndarray, members: np.ndarray, wanted: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Pairs of a group among photos that are added one by one, each a neighbour of those before it."""
+    edges = pairs[members]
+    inside = np.zeros(int(pairs.max()) + 1, bool)
+    inside[rng.choice(np.unique(edges))] = True
+    within = np.zeros(len(members), bool)
+    while sizes[members[within]].sum() < wanted:
+        ends = inside[edges]
+        across = edges[ends[:, 0] != ends[:, 1]]
+        if not len(across):
+            break
+        inside[across[rng.integers(len(across))]] = True
+        grown = inside[edges].all(axis=1)
+        if grown.all():
+            break
+        within = grown
+    # A group whose photos all see each other is whole at once: then a single pair is held out.
+    return members[within] if within.any() else members[:1]

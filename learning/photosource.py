@@ -1,0 +1,84 @@
+"""Where photos to mine come from: a folder of them, or a collection, which can also say which ones may overlap."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.proposals import random_pairs, ranked_pairs
+from retrieval.collection import OPTIONS, Collection
+from retrieval.image import list_photos
+
+PROPOSALS = ("random", "ranking")
+PAIRS = {"random": 10_000, "ranking": 2_000}
+"""Image pairs that are proposed by default. Of random ones few overlap."""
+
+
+@dataclass(frozen=True)
+class PhotoSource:
+    """Photos, and what proposes pairs of them."""
+
+    name: str
+    paths: list[Path]
+    collection: Collection | None = None  # that they are in
+    numbers: np.ndarray | None = None  # (P,) int64: their numbers in it
+
+    @staticmethod
+    def open(path: Path, *, catalogue: str | None = None) -> "PhotoSource":
+        """List the photos of a collection, or of a folder.
+
+        Raises
+        ------
+        CairnError
+            There is nothing of that name, or the collection is damaged.
+        """
+        if not (path / OPTIONS).is_file():
+            return PhotoSource(path.resolve().name, [photo for _, photo in list_photos([path])])
+        collection = Collection.open(path, catalogue=catalogue)
+        rows = collection.catalogue.images()
+        numbers = np.array([row.number for row in rows], np.int64)
+        return PhotoSource(path.resolve().name, [Path(row.path) for row in rows], collection, numbers)
+
+    def propose(self, how: str | None, number: int, seed: int) -> tuple[str, np.ndarray]:
+        """Propose image pairs.
+
+        Parameters
+        ----------
+        how : str, optional
+            One of `PROPOSALS`: at random, or by the tf-idf ranking of the collection. By default the latter, where the
+            source is a collection with a vocabulary.
+        number : int
+            How many pairs; 0: those of `PAIRS`.
+        seed : int
+            Of what is drawn.
+
+        Returns
+        -------
+        tuple of str, ndarray (T, 2) int64
+            How they were found, and pairs of places in `paths`, sorted; no two photos twice.
+
+        Raises
+        ------
+        CairnError
+            There are not two photos, or nothing to rank them by.
+        """
+        ranks = self.collection is not None and self.collection.has_vocabulary
+        how = how or ("ranking" if ranks else "random")
+        if how not in PROPOSALS:
+            raise CairnError(f"There are no proposals {how!r}; choose one of {', '.join(PROPOSALS)}.")
+        if how == "ranking" and not ranks:
+            raise CairnError(
+                f"{self.name} has no vocabulary to rank its photos by: make a collection of them with cairn index, or "
+                "use --propose random."
+            )
+        if len(self.paths) < 2:
+            counted = "one photo" if self.paths else "no photos"
+            raise CairnError(
+                f"{self.name} has {counted}, and matches are mined from pairs: add photos that show the same things."
+            )
+        rng = np.random.default_rng(seed)
+        if how == "random":
+            return how, random_pairs(len(self.paths), number or PAIRS[how], rng)
+        assert self.collection is not None and self.numbers is not None
+        return how, ranked_pairs(self.collection, self.numbers, number or PAIRS[how], rng)

@@ -1,0 +1,84 @@
+"""Image pairs that are worth a look: drawn at random, or proposed by the tf-idf ranking of a collection."""
+
+import math
+
+import numpy as np
+
+from index.inverted import Scores, rank
+from retrieval.collection import Collection
+from retrieval.threads import one_thread
+
+BEST = 5  # photos that a photo proposes at a time
+_DEEPEST = 50  # and at most
+
+
+def random_pairs(photos: int, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw different pairs of photos (Simonyan14, section 9).
+
+    Parameters
+    ----------
+    photos : int
+        How many there are.
+    number : int
+        How many pairs; all there are, where there are fewer.
+    rng : Generator
+        Decides.
+
+    Returns
+    -------
+    ndarray, shape (T, 2), int64
+        Two different photos each, either of the two first, sorted; no two photos twice.
+    """
+    total = photos * (photos - 1) // 2
+    drawn = rng.choice(total, min(number, total), replace=False) if total else np.zeros(0, np.int64)
+    # Pair t is (i, j), j < i, at t = i (i - 1) / 2 + j.
+    i = np.array([(1 + math.isqrt(1 + 8 * t)) // 2 for t in drawn.tolist()], np.int64)
+    pairs = np.column_stack([i, drawn - i * (i - 1) // 2]).astype(np.int64)
+    turned = rng.random(len(pairs)) < 0.5
+    pairs[turned] = pairs[turned, ::-1]
+    return _sorted(pairs)
+
+
+def ranked_pairs(collection: Collection, numbers: np.ndarray, pairs: int, rng: np.random.Generator) -> np.ndarray:
+    """Pair photos of a collection with those that its tf-idf index ranks highest for them.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    numbers : ndarray, shape (P,), int
+        Its image numbers.
+    pairs : int
+        How many pairs are wanted.
+    rng : Generator
+        Decides in which order photos are asked.
+
+    Returns
+    -------
+    ndarray, shape (T, 2), int64
+        Places of a photo and of one it ranks high in `numbers`, sorted; no two photos twice. Each photo proposes its
+        best 5, until there are pairs enough; where there are not, each its next 5, and so on.
+    """
+    index = collection.index
+    place = {int(number): at for at, number in enumerate(numbers.tolist())}
+    order = rng.permutation(len(numbers)).tolist()
+    best: dict[int, list[int]] = {}
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for start in range(0, _DEEPEST, BEST):
+        for photo in order:
+            if photo not in best:
+                with one_thread():
+                    scores = index.score(index.features(int(numbers[photo])).words)
+                seen = scores.scores > 0
+                ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
+                others = [place.get(number, photo) for number in ranked.image_numbers.tolist()]
+                best[photo] = [other for other in others if other != photo][:_DEEPEST]
+            for other in best[photo][start : start + BEST]:
+                if len(found) == pairs:
+                    break
+                found.setdefault((min(photo, other), max(photo, other)), (photo, other))
+    return _sorted(np.array(list(found.values()), np.int64).reshape(-1, 2))
+
+
+def _sorted(pairs: np.ndarray) -> np.ndarray:
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
