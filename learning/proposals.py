@@ -1,5 +1,6 @@
 """Image pairs that are worth a look: drawn at random, or proposed by the tf-idf ranking of a collection."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,8 +9,7 @@ from index.inverted import Scores, rank
 from retrieval.collection import Collection
 from retrieval.threads import one_thread
 
-BEST = 5  # photos that a photo proposes at a time
-_DEEPEST = 50  # and at most
+_DEEPEST = 50  # photos that a photo proposes, at most
 
 
 def random_pairs(photos: int, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -51,32 +51,32 @@ def ranked_pairs(collection: Collection, numbers: np.ndarray, pairs: int, rng: n
     pairs : int
         How many pairs are wanted.
     rng : Generator
-        Decides in which order photos are asked.
+        Decides which photos are asked, and in which order.
 
     Returns
     -------
     ndarray, shape (T, 2), int64
-        Places of a photo and of one it ranks high in `numbers`, sorted; no two photos twice. Each photo proposes its
-        best 5, until there are pairs enough; where there are not, each its next 5, and so on.
+        Places of a photo and of one it ranks high in `numbers`, sorted; no two photos twice. Half as many photos are
+        asked as pairs are wanted: each for its best other photo, then each for its second, until there are enough.
     """
     index = collection.index
     place = {int(number): at for at, number in enumerate(numbers.tolist())}
-    order = rng.permutation(len(numbers)).tolist()
+    asked = rng.permutation(len(numbers))[: math.ceil(pairs / 2)].tolist()
     best: dict[int, list[int]] = {}
+    for photo in asked:
+        with one_thread():
+            scores = index.score(index.features(int(numbers[photo])).words)
+        seen = scores.scores > 0
+        ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
+        others = [place[number] for number in ranked.image_numbers.tolist() if number in place]
+        best[photo] = [other for other in others if other != photo]
     found: dict[tuple[int, int], tuple[int, int]] = {}
-    for start in range(0, _DEEPEST, BEST):
-        for photo in order:
-            if photo not in best:
-                with one_thread():
-                    scores = index.score(index.features(int(numbers[photo])).words)
-                seen = scores.scores > 0
-                ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
-                others = [place.get(number, photo) for number in ranked.image_numbers.tolist()]
-                best[photo] = [other for other in others if other != photo][:_DEEPEST]
-            for other in best[photo][start : start + BEST]:
-                if len(found) == pairs:
-                    break
-                found.setdefault((min(photo, other), max(photo, other)), (photo, other))
+    for depth, photo in itertools.product(range(_DEEPEST), asked):
+        if len(found) == pairs:
+            break
+        if depth < len(best[photo]):
+            other = best[photo][depth]
+            found.setdefault((min(photo, other), max(photo, other)), (photo, other))
     return _sorted(np.array(list(found.values()), np.int64).reshape(-1, 2))
 
 
