@@ -41,7 +41,8 @@ def roc(
     for name, one in found.items():
         with progress_bars(quiet, {"describe": name}) as tell:
             report = evaluate_patches(folder, one, pairs, tell)
-        curves[f"{Path(name).stem}, {report.dim}-D"] = (report.distances, report.match)
+        label = f"{Path(name).stem}, {report.dim}-D"
+        curves[f"{name}, {report.dim}-D" if label in curves else label] = (report.distances, report.match)
     plot_roc(curves, out)
     say(str(out))
 
@@ -108,7 +109,9 @@ def bits(
 
     check_plot(out)
     lengths = sorted(set(length or (64, 128, 256, 512, 1024)))
-    found = {path.stem: (path, load_model(path)) for path in descriptor}
+    names = [path.stem for path in descriptor]
+    labels = [name if names.count(name) == 1 else str(path) for name, path in zip(names, descriptor, strict=True)]
+    found = {label: (path, load_model(path)) for label, path in zip(labels, descriptor, strict=True)}
     curves = {}
     for name, (path, model) in found.items():
         with progress_bars(quiet, {"describe": name}) as tell:

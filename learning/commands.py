@@ -69,6 +69,15 @@ def descriptor(
             help="Charge rings by their part in a distance, or by their weight alone as Simonyan et al. (2014) do.",
         ),
     ] = True,
+    keep: Annotated[
+        float,
+        typer.Option(
+            help="Share of a selection's dimensions kept at a time, until it has few enough; 0: never, as in the paper, "
+            "where the norm alone makes it small.",
+            min=0,
+            max=0.95,
+        ),
+    ] = 0.5,
     pool_step: Annotated[
         float, typer.Option(help="Step of the candidate regions' radius and width, samples of 31.", min=0.25, max=15)
     ] = 0.5,
@@ -116,6 +125,10 @@ def descriptor(
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
     if power is not None and not 0.01 <= power <= 1:
         raise CairnError(f"The power must lie between 0.01 and 1, and is {power}.")
+    if base != "pooled" and (smoothing, quantile, power) != (None, None, None):
+        raise CairnError(f"--smoothing, --quantile and --power are of pooled gradients: the base {base} takes none.")
+    if norm == "frobenius" and base != "pooled" and dim < 128:
+        raise CairnError("The Frobenius norm keeps the 128 dimensions: ask for --dim 128, or for the nuclear norm.")
     given = None
     if pooling is not None:
         if stage != "projection" or base != "pooled":
@@ -137,7 +150,7 @@ def descriptor(
         hours=hours,
         channels=channels,
         pool=PoolOptions(step=pool_step, symmetric=symmetric),
-        selection=SelectionOptions(balanced=balanced, seed=seed),
+        selection=SelectionOptions(balanced=balanced, keep=keep, seed=seed),
         projection=ProjectionOptions(norm=chosen_norm, seed=seed),
         augmentation=AugmentationOptions(copies=augment, seed=seed),
     )

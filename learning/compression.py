@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from index.errors import CairnError
 from learning import binary, product
 from learning.phototour import PatchSet
+from learning.sources import describe_patches
 from retrieval.codes import Code
 from retrieval.learnt import LearntDescriptor, LearntModel
-from retrieval.patches import resample_patches
-
-_BATCH = 1_024  # patches read and described at a time
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,5 @@ def _describe_sample(
     number = min(options.rows, len(patches))
     sample = np.sort(np.random.default_rng(options.seed).choice(len(patches), number, replace=False))
     descriptor = LearntDescriptor(model)
-    rows = np.empty((number, descriptor.dim), np.float32)
-    for start in range(0, number, _BATCH):
-        part = patches.read(sample[start : start + _BATCH])
-        rows[start : start + _BATCH] = descriptor.describe(resample_patches(part, descriptor.patch_size))
-        progress("describe", min(start + _BATCH, number), number)
-    return rows
+    tell = partial(progress, "describe")
+    return describe_patches(patches, sample, descriptor.describe, descriptor.patch_size, tell)

@@ -17,11 +17,11 @@ from learning.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.pooling import RankedPairs, Selection, SelectionOptions, dim_of, learn_weights, pooling_of, refine
 from learning.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
 from learning.records import Record, Records, best
-from learning.ring_distances import RingDistances, write_ring_distances
+from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
 from learning.rows import BlockRows
-from learning.sources import Source
+from learning.sources import Source, describe_patches
 from retrieval.learnt import BASES, LearntDescriptor, LearntModel, Pooling
-from retrieval.patches import resample_patches
+from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
 from retrieval.threads import one_thread
 
@@ -30,6 +30,9 @@ Progress = Callable[[str, int, int], None]
 
 RING_DISTANCES = "ring-distances"
 """Folder, within that of a run, of what takes most space and time there."""
+
+VERSION = 1
+"""Of how models are learnt; to be raised with any change of what they come out as."""
 
 _MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
 _SEARCH = 5  # models at most that look for a wanted dimension between those of the grid
@@ -159,7 +162,7 @@ class _Study:
         def key(mu: float, gamma: float) -> str:
             steps = replace(options.selection, mus=(mu,), gammas=(gamma,))
             shape = [options.pool, options.channels, steps, options.max_pooled_dim]
-            return fingerprint({}, {"stage": "pooling", "data": self._data, "model": shape})
+            return fingerprint({}, {"stage": "pooling", "data": self._data, "model": shape, "version": VERSION})
 
         grid = [(mu, gamma) for mu in options.selection.mus for gamma in options.selection.gammas]
         found = self._run(
@@ -186,7 +189,7 @@ class _Study:
         def key(mu: float, gamma: float) -> str:
             shape: list[object] = [model.fingerprint, replace(options, mus=(mu,), gammas=(gamma,))]
             shape.append(self.options.augmentation)
-            return fingerprint({}, {"stage": "projection", "data": self._data, "model": shape})
+            return fingerprint({}, {"stage": "projection", "data": self._data, "model": shape, "version": VERSION})
 
         def run(grid: list[tuple[float, float]]) -> list[Record]:
             return self._run(
@@ -226,7 +229,7 @@ class _Study:
         for source in self.sources:
             numbers = np.unique(np.concatenate([source.train.first, source.train.second]))
             numbers = np.sort(rng.permutation(numbers)[:share])
-            rows.append(_describe(source, numbers, descriptor.describe_uncoded, descriptor.patch_size))
+            rows.append(describe_patches(source.patches, numbers, descriptor.describe_uncoded, descriptor.patch_size))
         found = np.concatenate(rows).astype(np.float64)
         with one_thread():
             covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
@@ -268,6 +271,7 @@ class _Study:
                         "patches": source.patches.fingerprint,
                         "pool": pool.fingerprint,
                         "channels": asdict(distances.options),
+                        "version": [channels_version, BLOCK],
                     },
                 )
                 kinds[match] += write_ring_distances(
@@ -294,7 +298,7 @@ class _Study:
             self.tell("describe", number, len(self.sources))
             used = [source.train.first, source.train.second, source.validation.first, source.validation.second]
             numbers = np.unique(np.concatenate(used))
-            rows.append(_describe(source, numbers, descriptor.base_rows, descriptor.patch_size))
+            rows.append(describe_patches(source.patches, numbers, descriptor.base_rows, descriptor.patch_size))
             for split, chosen in (("train", source.train), ("validation", source.validation)):
                 places = [before + np.searchsorted(numbers, part) for part in (chosen.first, chosen.second)]
                 pairs[split].append((*places, chosen.match))
@@ -322,17 +326,6 @@ def _between(records: list[Record], dim: int) -> float:
     if not below:
         return float(np.sqrt(max(above)))  # 1 leaves rank 0
     return float(np.sqrt(max(above) * min(below)))
-
-
-def _describe(
-    source: Source, numbers: np.ndarray, describe: Callable[[np.ndarray], np.ndarray], size: int
-) -> np.ndarray:
-    with one_thread():
-        parts = [
-            describe(resample_patches(source.patches.read(numbers[start : start + 2048]), size))
-            for start in range(0, len(numbers), 2048)
-        ]
-    return np.concatenate(parts)
 
 
 def _pooling_models(

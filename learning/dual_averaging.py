@@ -6,7 +6,7 @@ distances, in the time of P + N pairs: combination (p, n) is active where d_n < 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -33,14 +33,6 @@ class AveragingOptions:
     batch: int = 500  # positive and as many negative pairs an iteration; all their combinations count; 0: all pairs
     gamma: float = 1.0  # γ of β_t = γ √t, equation 13
     seed: int = 0  # of the order in which pairs are drawn
-
-
-@dataclass
-class Trace:
-    """What became of the objective."""
-
-    iterations: list[int] = field(default_factory=list)
-    objective: list[float] = field(default_factory=list)
 
 
 def hinge_counts(positive: np.ndarray, negative: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -191,7 +183,12 @@ def root_of(matrix: np.ndarray) -> np.ndarray:
 def vector_objective(positive: np.ndarray, negative: np.ndarray, weights: np.ndarray, mu: float) -> float:
     """Give the value of equation 6, its loss the mean over combinations, for ψ (P, N) and (M, N)."""
     loss, _, _ = hinge_counts(positive @ weights, negative @ weights)
-    return loss + mu * float(np.abs(weights).sum())
+    return loss + vector_penalty(weights, mu)
+
+
+def vector_penalty(weights: np.ndarray, mu: float) -> float:
+    """Give μ ‖w‖₁."""
+    return mu * float(np.abs(weights).sum())
 
 
 def metric_objective(
@@ -200,5 +197,10 @@ def metric_objective(
     """Give the value of equation 10, its loss the mean over combinations, for θ (P, n) and (M, n) and A = WᵀW."""
     near, far = ((rows @ projection.T) ** 2 for rows in (positive, negative))
     loss, _, _ = hinge_counts(near.sum(axis=1), far.sum(axis=1))
+    return loss + metric_penalty(projection, mu, norm)
+
+
+def metric_penalty(projection: np.ndarray, mu: float, norm: str) -> float:
+    """Give μ ‖A‖_*, or μ/2 ‖A‖_F² with the norm "frobenius", of A = WᵀW."""
     gram = projection @ projection.T  # has the eigenvalues of A
-    return loss + mu * float(np.trace(gram) if norm == "nuclear" else 0.5 * (gram**2).sum())
+    return mu * float(np.trace(gram) if norm == "nuclear" else 0.5 * (gram**2).sum())

@@ -34,7 +34,6 @@ SIDE, PER_BITMAP = ROW * PATCH, ROW * ROW
 """Pixels along a side of a bitmap, and patches in one."""
 
 _KEPT = 16  # decoded bitmaps in memory, 1 MB each
-_SAMPLED = 16  # bitmaps whose contents are part of the fingerprint
 _PAIR_FILE = re.compile(r"m50_(\d+)_(\d+)_(\d+)\.txt")
 
 
@@ -107,15 +106,10 @@ class PatchSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of ``info.txt``, the bitmaps' names and sizes, and the contents of 16 of them, evenly spaced."""
+        """SHA-256 of ``info.txt`` and of all bitmaps."""
         digest = hashlib.sha256((self.folder / "info.txt").read_bytes())
-        number = bitmaps_of(len(self))
-        sampled = set(np.linspace(0, number - 1, _SAMPLED).astype(int).tolist())
-        for bitmap in range(number):
-            path = self.folder / bitmap_name(bitmap)
-            digest.update(f"{path.name} {path.stat().st_size}\n".encode())
-            if bitmap in sampled:
-                digest.update(path.read_bytes())
+        for bitmap in range(bitmaps_of(len(self))):
+            digest.update((self.folder / bitmap_name(bitmap)).read_bytes())
         return digest.hexdigest()
 
     def read(self, numbers: np.ndarray) -> np.ndarray:

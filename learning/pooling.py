@@ -7,7 +7,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.candidates import CandidatePool
-from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights
+from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights, vector_penalty
 from learning.roc import fpr95
 from learning.rows import ArrayRows, BlockRows
 from retrieval.learnt import Pooling
@@ -113,7 +113,7 @@ def learn_weights(
     positive, negative = train.positive.scaled(units.scale), train.negative.scaled(units.scale)
     weights = sparse_weights(positive, negative, mu * units.mu, _steps(options, gamma * units.gamma))
     loss, _, _ = hinge_counts(positive.dot(weights), negative.dot(weights))
-    objective = loss + mu * units.mu * float(weights.sum())
+    objective = loss + vector_penalty(weights, mu * units.mu)
     return Selection(weights * units.scale, mu, gamma, objective, 0)
 
 
@@ -132,29 +132,33 @@ def refine(
     """
     if not options.keep:
         return
-    sizes = pool.sizes * orientations
+    # Rings that coincide are kept or dropped together, and the first of them alone adds dimensions.
+    first = np.unique(pool.columns, return_index=True)[1]
+    same = (np.arange(len(pool.sigmas))[:, None] * len(pool.columns) + first[pool.columns]).reshape(-1)
+    sizes = np.where(same == np.arange(len(pool)), pool.sizes * orientations, 0)
     dim = dim_of(pool, selection.weights, orientations)
     step = selection
     while dim > limit:
         # A step that would end below the limit ends at it.
         wanted = max(limit, int(dim * options.keep))
-        contribution = step.weights * means[1]
+        contribution = np.bincount(same, step.weights * means[1], len(pool))[same]
         order = np.argsort(-contribution, kind="stable")
         kept = order[(np.cumsum(sizes[order]) <= wanted) & (contribution[order] > 0)]
         if not len(kept):
             return
         kept = np.sort(kept)
         units = WeightUnits.of(means[0][kept], means[1][kept], options.balanced)
-        positive, negative = (
-            rows.columns(kept) * units.scale.astype(np.float32) for rows in (train.positive, train.negative)
-        )
+        scale = np.zeros(len(pool))
+        scale[kept] = units.scale
+        positive, negative = (rows.scaled(scale).columns(kept) for rows in (train.positive, train.negative))
         few = sparse_weights(
             ArrayRows(positive), ArrayRows(negative), step.mu * units.mu, _steps(options, step.gamma * units.gamma)
         )
-        loss, _, _ = hinge_counts(positive @ few, negative @ few)
+        single = few.astype(np.float32)
+        loss, _, _ = hinge_counts(positive @ single, negative @ single)
         weights = np.zeros(len(pool))
         weights[kept] = few * units.scale
-        objective = loss + step.mu * units.mu * float(few.sum())
+        objective = loss + vector_penalty(few, step.mu * units.mu)
         step = Selection(weights, step.mu, step.gamma, objective, step.refits + 1)
         dim = dim_of(pool, weights, orientations)
         yield step

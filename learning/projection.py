@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.errors import CairnError
-from learning.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric
+from learning.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric, metric_penalty
 from learning.pooling import fpr95_of
 from learning.rows import DifferenceRows
 
@@ -84,6 +84,5 @@ def learn_projection(
     averaging = AveragingOptions(options.iterations, options.batch, gamma * units.gamma, options.seed)
     projection = low_rank_metric(train.positive, train.negative, mu * units.mu, averaging, options.norm)
     loss, _, _ = hinge_counts(*train.distances(projection))
-    gram = projection @ projection.T  # has the eigenvalues of A
-    size = float(np.trace(gram) if options.norm == "nuclear" else 0.5 * (gram**2).sum())
-    return Metric(projection, mu, gamma, loss + mu * units.mu * size)
+    penalty = metric_penalty(projection, mu * units.mu, options.norm)
+    return Metric(projection, mu, gamma, loss + penalty)

@@ -1,6 +1,6 @@
 """Records of every model that was tried: what model selection chooses from, and what a stopped run goes on from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -43,12 +43,18 @@ class Records:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "records.json"
-        self.all: list[Record] = []
-        if self._file.is_file():
-            try:
-                self.all = [Record(**entry) for entry in load_json(self._file)]
-            except TypeError:
-                raise CairnError(f"{self._file} is damaged: delete {folder} to begin again.") from None
+        self.all = self._read()
+
+    def _read(self) -> list[Record]:
+        if not self._file.is_file():
+            return []
+        try:
+            records = [Record(**entry) for entry in load_json(self._file)]
+            if not all(_fits(record) for record in records):
+                raise TypeError("a field is of the wrong type")
+        except (CairnError, TypeError):
+            raise CairnError(f"{self._file} is damaged: delete {self.folder} to begin again.") from None
+        return records
 
     def of(self, key: str) -> list[Record]:
         """Records of the models that a key stands for."""
@@ -58,7 +64,8 @@ class Records:
         """Keep models, with their weights or projections, all of them or none."""
         for record, parameters in found:
             save_array(self._path(record), parameters)
-        self.all += [record for record, _ in found]
+        # Read again: another run may have added to it meanwhile.
+        self.all = self._read() + [record for record, _ in found]
         save_json(self._file, self.all)
 
     def parameters(self, record: Record) -> np.ndarray:
@@ -67,6 +74,15 @@ class Records:
 
     def _path(self, record: Record) -> Path:
         return self.folder / f"{record.stage}-{record.key[:16]}-{record.refits}.npy"
+
+
+def _fits(record: Record) -> bool:
+    """Whether all fields are of the types they are declared as."""
+    kinds = {"str": (str,), "int": (int,), "float": (int, float)}
+    return all(
+        isinstance(getattr(record, item.name), kinds[str(getattr(item.type, "__name__", item.type))])
+        for item in fields(record)
+    )
 
 
 def best(records: list[Record], limit: int) -> Record | None:

@@ -1,6 +1,6 @@
 """Labelled patches that a descriptor is learnt from: pairs for training, and pairs held out for validation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +9,10 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.phototour import Pairs, PatchSet
+from retrieval.patches import resample_patches
+from retrieval.threads import one_thread
+
+_BATCH = 2_048  # patches described at a time
 
 
 class Patches(Protocol):
@@ -83,6 +87,40 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
             "The sources hold out no matches or no non-matches for validation: build them with more pairs."
         )
     return sources
+
+
+def describe_patches(
+    patches: Patches,
+    numbers: np.ndarray,
+    describe: Callable[[np.ndarray], np.ndarray],
+    size: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> np.ndarray:
+    """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32.
+
+    Parameters
+    ----------
+    patches : Patches
+        The set.
+    numbers : ndarray, shape (K,), int
+        Numbers of the patches; one at least.
+    describe : callable
+        Gives rows of patches (N, size, size).
+    size : int
+        Samples along a side that `describe` takes.
+    progress : callable, optional
+        Told how many are described, and how many there are.
+    """
+    rows = np.empty((0, 0), np.float32)
+    with one_thread():
+        for start in range(0, len(numbers), _BATCH):
+            part = describe(resample_patches(patches.read(numbers[start : start + _BATCH]), size))
+            if not start:
+                rows = np.empty((len(numbers), part.shape[1]), np.float32)
+            rows[start : start + len(part)] = part
+            if progress:
+                progress(start + len(part), len(numbers))
+    return rows
 
 
 def _take(pairs: Pairs, rows: np.ndarray) -> Pairs:

@@ -75,14 +75,18 @@ class Collection:
             The folder is something else's, an option names what does not exist, or a part of the collection is damaged.
         """
         named, learnt = options.descriptor, None
+        if (folder / OPTIONS).is_file():
+            collection = Collection.open(folder, catalogue=catalogue)
+            if collection.has_vocabulary:
+                collection.check_named(named)
+                return collection
+            collection.catalogue.close()
         if named.endswith(".npz"):
             # A collection keeps a copy of its own: the file it came from may go.
             learnt = read_model_file(Path(named))
             options = replace(options, descriptor=DESCRIPTOR)
         if (folder / OPTIONS).is_file():
             collection = Collection.open(folder, catalogue=catalogue)
-            if collection.has_vocabulary:
-                return collection
             if collection.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):
                 return collection
             collection.catalogue.close()
@@ -104,6 +108,17 @@ class Collection:
 
     def __exit__(self, *_: object) -> None:
         self.catalogue.close()
+
+    def check_named(self, name: str) -> None:
+        """Raise CairnError where a descriptor file is named that is not the collection's; it may have gone since."""
+        if not name.endswith(".npz") or not Path(name).is_file():
+            return
+        if find_descriptor(name).fingerprint != self.extractor.descriptor.fingerprint:
+            self.catalogue.close()
+            raise CairnError(
+                f"{self.folder} was made with another descriptor than {name}: leave --descriptor away, or make a new "
+                "collection."
+            )
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from adding to the collection; CairnError where one is at it."""

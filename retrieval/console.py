@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +25,11 @@ def run(app: Callable[..., Any]) -> None:
         if stop.code == STOPPED:  # Typer makes this of a KeyboardInterrupt
             print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
         raise
+    except BrokenProcessPool:
+        _refuse(
+            "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes on "
+            "from here."
+        )
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:  # a full disk, a folder that may not be written

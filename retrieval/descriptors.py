@@ -16,8 +16,8 @@ _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 class Descriptor(Protocol):
     """What every descriptor, designed or learnt, offers.
 
-    The same patches give the same rows whatever else is in the batch; an affine change of the patch's grey values
-    leaves a row nearly unchanged; a patch without contrast gives a finite row.
+    The same patches give the same rows, to rounding, whatever else is in the batch; an affine change of the patch's
+    grey values leaves a row nearly unchanged; a patch without contrast gives a finite row.
     """
 
     name: str

@@ -15,7 +15,7 @@ from index.arrays import fingerprint, save_bytes
 from index.errors import CairnError
 from retrieval.codes import Code, load_code
 from retrieval.descriptors import Sift, check_patches
-from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.threads import one_thread
 
 FORMAT = 1
@@ -26,6 +26,8 @@ BASES = ("pooled", "rootsift", "sift")
 
 _LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it
 _MOST_REGIONS = 4_096
+_MOST_SAMPLES = 1 << 24  # of all regions' kernels together
+_LARGEST_VALUE = 6e4  # what half precision holds
 _CODE = "code_"  # what the names of a code's arrays begin with
 _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 
@@ -185,8 +187,10 @@ def load_model(path: Path) -> LearntModel:
     path = Path(path)
     try:
         meta, arrays = _read(path)
-        if not isinstance(meta.get("format"), int) or meta["format"] > FORMAT:
-            raise CairnError(f"{path} has the format {meta.get('format')!r}, of a later Cairn than this: update Cairn.")
+        if type(meta.get("format")) is not int or meta["format"] != FORMAT:
+            raise CairnError(
+                f"{path} has the format {meta.get('format')!r}, and this Cairn reads format {FORMAT}: update Cairn."
+            )
         return _build(meta, arrays)
     except CairnError:
         raise
@@ -220,8 +224,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             if entry.filename.endswith(".npy"):
                 with archive.open(entry) as file:
                     array = np.lib.format.read_array(file, allow_pickle=False)
-                if array.dtype.kind == "f" and not np.isfinite(array).all():
-                    raise ValueError(f"{entry.filename} holds what is no finite number")
+                # NaN fails the comparison too.
+                if array.dtype.kind == "f" and not (np.abs(array.astype(np.float64)) < _LARGEST_VALUE).all():
+                    raise ValueError(f"{entry.filename} holds what is no number, or far too large a one")
                 arrays[entry.filename.removesuffix(".npy")] = array
     if not isinstance(meta, dict):
         raise ValueError("its description is no table")
@@ -245,13 +250,17 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
             raise ValueError(f"power is {options.power}")
         if not 3 <= options.patch_size <= 256 or not 2 <= options.orientations <= 64 or not 0 < options.quantile <= 1:
             raise ValueError("its channels are out of range")
-        if options.smoothing > options.patch_size:
+        if options.smoothing > options.patch_size or options.orientations * options.patch_size**2 > 1 << 18:
             raise ValueError("its channels are out of range")
+        if meta.get("version") != VERSION:
+            raise ValueError("its gradients are those of another version")
         regions, weights, rings = arrays["regions"], arrays["weights"], arrays["rings"]
         number = len(regions)
         shapes = [array.shape for array in (regions, weights, rings)]
         if shapes != [(number, 3), (number,), (number,)] or not 0 < number <= _MOST_REGIONS:
             raise ValueError("its regions and weights do not fit together")
+        if number * options.patch_size**2 > _MOST_SAMPLES:
+            raise ValueError("its regions are far more than any descriptor's")
         if regions.dtype != np.float32 or weights.dtype != np.float32 or rings.dtype != np.int32:
             raise ValueError("its regions and weights are of the wrong type")
         if (regions[:, 2] <= 0).any() or (weights <= 0).any():
@@ -264,6 +273,8 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
             raise ValueError("its projection does not fit what it projects")
         dim = len(projection)
     mean, covariance = arrays.get("mean"), arrays.get("covariance")
+    if (mean is None) != (covariance is None):
+        raise ValueError("its mean or its covariance is missing")
     if mean is not None and covariance is not None and (mean.shape != (dim,) or covariance.shape != (dim, dim)):
         raise ValueError("its mean does not fit its rows")
     if any(array is not None and array.dtype != np.float32 for array in (mean, covariance)):
@@ -275,7 +286,10 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
         rows = np.zeros((1, dim), np.float32)
         if code.apply(rows).shape != (1, code.dim):
             raise ValueError("its code does not fit its rows")
-    return LearntModel(base, pooling, projection, mean, covariance, code, meta.get("provenance", {}))
+    provenance = meta.get("provenance", {})
+    if not isinstance(provenance, dict):
+        raise ValueError("its provenance is no table")
+    return LearntModel(base, pooling, projection, mean, covariance, code, provenance)
 
 
 def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
@@ -294,6 +308,7 @@ def _shape(model: LearntModel) -> dict[str, Any]:
     """Options that shape the descriptor's rows."""
     return {
         "base": model.base,
+        "version": VERSION if model.pooling is not None else 1,
         "channels": asdict(model.pooling.channels) if model.pooling is not None else None,
         "code": model.code.meta() if model.code is not None else None,
     }

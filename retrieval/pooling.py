@@ -7,6 +7,9 @@ import numpy as np
 
 from retrieval.gradients import orientation_channels
 
+VERSION = 1
+"""Of what is computed here; to be raised with any change of the numbers it gives."""
+
 _FAINTEST = 0.1  # grey values a sample: T(x) is never less
 
 
@@ -21,7 +24,7 @@ class ChannelOptions:
     # Ours: responses are taken to this power once they are cropped; 1: not at all, as in the paper. The root does for
     # pooled gradients what rootSIFT does for SIFT: strong edges no longer outweigh all else.
     power: float = 0.5
-    floor: float = 0.0  # T(x) = sqrt(quantile² + floor²), grey values a sample: keeps noise from being magnified
+    floor: float = 0.0  # T(x) = sqrt(quantile² + floor² + 0.1²), grey values a sample: so noise is not magnified
 
 
 def normalised_channels(patches: np.ndarray, options: ChannelOptions) -> np.ndarray:

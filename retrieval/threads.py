@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+import scipy.linalg  # noqa: F401  it brings a linear algebra of its own, which must be there when threads are counted
 from threadpoolctl import ThreadpoolController
 
 

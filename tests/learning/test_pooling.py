@@ -163,17 +163,21 @@ class TestRefining:
         positive, negative, pairs, means, options, first = self.start(balanced=balanced)
         steps = list(refined(pairs, means, first, POOL, 8, self.LIMIT, options))
         assert len(steps) >= 2
-        sizes = 8 * POOL.sizes
+        # What is kept or dropped as one: a ring, or the rings that coincide in the centre.
+        units: dict[tuple[int, int], list[int]] = {}
+        for ring in range(len(POOL)):
+            scale, column = divmod(ring, len(POOL.columns))
+            units.setdefault((scale, int(POOL.columns[column])), []).append(ring)
         before = first
         for number, step in enumerate(steps, start=1):
             wanted = max(self.LIMIT, dim_of(POOL, before.weights, 8) // 2)
             # Rings from the one that contributes most, as long as they fit.
             left, room = [], wanted
-            for ring in np.argsort(-before.weights * means[1], kind="stable"):
-                room -= sizes[ring]
-                if room < 0 or before.weights[ring] == 0:
+            for rings in sorted(units.values(), key=lambda rings: -(before.weights * means[1])[rings].sum()):
+                room -= 8 * POOL.sizes[rings[0]]
+                if room < 0 or not before.weights[rings].any():
                     break
-                left.append(ring)
+                left += rings
             left = np.sort(left)
             assert not np.delete(step.weights, left).any()
             near, far = positive[:, left], negative[:, left]
