@@ -72,8 +72,8 @@ def descriptor(
     keep: Annotated[
         float,
         typer.Option(
-            help="Share of a selection's dimensions kept at a time, until it has few enough; 0: never, as in the paper, "
-            "where the norm alone makes it small.",
+            help="Share of the dimensions kept at a time, until they are few enough; 0: all, as in the paper, where "
+            "the norm alone makes them few.",
             min=0,
             max=0.95,
         ),

@@ -27,8 +27,8 @@ def run(app: Callable[..., Any]) -> None:
         raise
     except BrokenProcessPool:
         _refuse(
-            "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes on "
-            "from here."
+            "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes "
+            "on from here."
         )
     except BrokenPipeError:
         sys.exit(0)

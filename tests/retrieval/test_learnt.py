@@ -479,11 +479,15 @@ class TestCollection:
                 LearntDescriptor(model).describe(textures(5, 31)),
             )
 
-    def test_its_own_descriptor_wins_over_another_file(self, made, tmp_path):
+    def test_another_file_is_refused_and_the_same_or_one_that_has_gone_is_not(self, made, tmp_path):
         folder, model = made
         save_model(tmp_path / "other.npz", learnt_models.projected(seed=9))
-        with Collection.create(folder, replace(SMALL, descriptor=str(tmp_path / "other.npz"))) as collection:
-            assert collection.extractor.descriptor.fingerprint == model.fingerprint
+        with pytest.raises(CairnError, match="made with another descriptor"):
+            Collection.create(folder, replace(SMALL, descriptor=str(tmp_path / "other.npz")))
+        save_model(tmp_path / "same.npz", replace(model, provenance={"told": "otherwise"}))
+        for name in ("same.npz", "gone.npz"):
+            with Collection.create(folder, replace(SMALL, descriptor=str(tmp_path / name))) as collection:
+                assert collection.extractor.descriptor.fingerprint == model.fingerprint
         assert load_model(folder / DESCRIPTOR).fingerprint == model.fingerprint
 
     def test_a_vocabulary_of_another_descriptor_is_refused(self, made, photos, tmp_path):
