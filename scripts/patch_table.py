@@ -5,7 +5,7 @@ Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on
 on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
 from it. Takes half an hour the first time; what is in the work folder already is not done again.
 
-usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--only NAME]... [--json] [-- ARGUMENT...]
+usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--sets FOLDER] [--only ROW]... [--json] [-- ARGUMENT...]
        ARGUMENTs go to cairn learn descriptor; give each choice of them a work folder of its own.
 """
 
