@@ -15,7 +15,6 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -82,9 +81,10 @@ def write_mined(path: Path, entries: Iterable[Entry], meta: dict[str, Any]) -> N
     ValueError
         The pieces of an entry are not as many as its shape says.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    # Always the same name, so that a large unfinished file that a kill leaves is written over by the next run.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with temporary.open("wb") as file:
             # By hand rather than by np.savez, which stamps each entry with the time and holds whole arrays.
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(zipfile.ZipInfo(_META), json.dumps({"format": FORMAT, **meta}, indent=2))
