@@ -9,6 +9,7 @@ from eval.commands import demo, evaluate
 from eval.plot_commands import plot
 from learning.commands import learn
 from learning.compress_commands import compress
+from learning.mine_commands import mine
 from learning.patch_commands import patches
 from retrieval.commands import index, info, query
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(index)
 app.command()(query)
 app.command()(info)
+app.command()(mine)
 app.add_typer(learn, name="learn")
 app.command()(compress)
 app.add_typer(patches, name="patches")

@@ -117,7 +117,7 @@ def test_help_answers_without_loading_what_is_slow() -> None:
     loaded = _python("-c", f"import cairn, sys; print(*[name for name in {HEAVY} if name in sys.modules])").split()
     assert not loaded
     text = _python("-m", "cairn", "--help")
-    for command in ("index", "query", "info", "evaluate", "demo"):
+    for command in ("index", "query", "info", "mine", "learn", "compress", "patches", "evaluate", "plot", "demo"):
         assert re.search(rf"\b{command}\b", text), command
 
 
