@@ -1,14 +1,18 @@
 """Binarisation (Simonyan14 section 8): frames whose signs make a binary code of a real-valued descriptor."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.linalg
+from scipy.special import ndtri
 
 from index.errors import CairnError
 from retrieval.codes import BinaryCode
 from retrieval.threads import one_thread
 
-METHODS = ("frame", "lsh")
-"""How rows are expanded: by a Parseval tight frame (the paper's), or by random projections (its baseline)."""
+METHODS = ("spread", "frame", "lsh")
+"""How rows are expanded: by a Parseval tight frame whose bits have thresholds spread out (ours), by such a frame with
+all thresholds at zero (the paper's), or by random projections (its baseline)."""
 
 MOST_BITS = 8_192
 """More bits than any code has use for: eight times the paper's longest."""
@@ -78,15 +82,51 @@ def learn_binary(rows: np.ndarray, bits: int, *, method: str = "frame", seed: in
     """
     if rows.ndim != 2 or not len(rows):
         raise CairnError("A binary code needs rows to learn their mean from: there are none.")
+    if method == "spread":
+        centred = rows - rows.mean(axis=0, dtype=np.float64)
+        return spread_code(rows.mean(axis=0, dtype=np.float64), centred.T @ centred / len(rows), bits, seed=seed)
     return centred_code(rows.mean(axis=0, dtype=np.float64), bits, method=method, seed=seed)
 
 
 def centred_code(mean: np.ndarray, bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
-    """Make a binary code of the mean (m,) of training rows; otherwise as `learn_binary`."""
+    """Make a binary code, "frame" or "lsh", of the mean (m,) of training rows; otherwise as `learn_binary`."""
     if not np.isfinite(mean).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")
     draw = {"frame": parseval_frame, "lsh": random_projections}[method]
     return BinaryCode(mean.astype(np.float32), draw(bits, len(mean), np.random.default_rng(seed)))
+
+
+def spread_code(mean: np.ndarray, covariance: np.ndarray, bits: int, *, seed: int = 0) -> BinaryCode:
+    """Make a binary code by a Parseval tight frame, with the thresholds of its bits spread out.
+
+    Signs alone tell directions from the mean and nothing of lengths, however many bits there are. What bits a frame
+    has beyond the m that directions need is better spent on lengths: a bit's threshold is a quantile of what its vector
+    gives on training rows, a different one for each bit, times 1 - m / q. With q = m all are zero, as in the paper.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (m,)
+        Of training rows.
+    covariance : ndarray, shape (m, m)
+        Of training rows.
+    bits : int
+        Bits q of a code.
+    seed : int
+        Of the frame, and of which bit has which quantile.
+
+    Raises
+    ------
+    CairnError
+        The moments are not finite, or q is less than m or too large.
+    """
+    if not np.isfinite(covariance).all():
+        raise CairnError("A binary code needs finite rows: some of these are not.")
+    code = centred_code(mean, bits, seed=seed)
+    frame = code.frame.astype(np.float64)
+    deviations = np.sqrt(np.maximum(np.einsum("qi,ij,qj->q", frame, covariance, frame, optimize=True), 0))
+    quantiles = (np.random.default_rng([seed, 1]).permutation(bits) + 0.5) / bits
+    thresholds = (1 - len(mean) / bits) * deviations * ndtri(quantiles)
+    return replace(code, thresholds=thresholds.astype(np.float32))
 
 
 def _check_bits(bits: int) -> None:

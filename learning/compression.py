@@ -89,7 +89,10 @@ def _learn_code(model: LearntModel, rows: np.ndarray | None, method: str, option
     if options.kind == "binary":
         if rows is not None:
             return binary.learn_binary(rows, options.bits, method=method, seed=options.seed)
-        return binary.centred_code(_moments(model)[0], options.bits, method=method, seed=options.seed)
+        mean, covariance = _moments(model)
+        if method == "spread":
+            return binary.spread_code(mean, covariance, options.bits, seed=options.seed)
+        return binary.centred_code(mean, options.bits, method=method, seed=options.seed)
     quantiser = product.ProductOptions(options.bits, method, seed=options.seed)
     if rows is None:
         rows = product.rows_of_moments(*_moments(model), options.rows, np.random.default_rng(options.seed))

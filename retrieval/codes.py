@@ -59,7 +59,7 @@ class Code(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BinaryCode:
-    """Signs of an expansion: β = sgn(U (Ψ - mean)), where sgn(a) = 1 iff a > 0 (Simonyan14 equation 14).
+    """Signs of an expansion: β = sgn(U (Ψ - mean) - t), sgn(a) = 1 iff a > 0 (Simonyan14 equation 14, where t = 0).
 
     Raises
     ------
@@ -69,10 +69,13 @@ class BinaryCode:
 
     mean: np.ndarray  # (m,) float32: of the descriptor, so that what is expanded is centred on zero
     frame: np.ndarray  # (q, m) float32: U, one vector of the frame a row, one bit of the code each
+    thresholds: np.ndarray | None = None  # (q,) float32: t; None: all are zero
 
     def __post_init__(self) -> None:
         _check_floats(self.frame, (None, None), "frame")
         _check_floats(self.mean, (self.frame.shape[1],), "mean")
+        if self.thresholds is not None:
+            _check_floats(self.thresholds, (len(self.frame),), "thresholds")
 
     @property
     def source_dim(self) -> int:
@@ -99,9 +102,10 @@ class BinaryCode:
         `index.signatures.from_bytes` makes signatures of them, whose Hamming distances are counted fast.
         """
         rows = _check_rows(rows, self.source_dim)
+        thresholds = 0 if self.thresholds is None else self.thresholds
         packed = np.empty((len(rows), self.bytes), np.uint8)
         for part in _blocks(len(rows)):
-            positive = _exact_product(rows[part] - self.mean, self.frame.T) > 0
+            positive = _exact_product(rows[part] - self.mean, self.frame.T) > thresholds
             packed[part] = np.packbits(positive, axis=1, bitorder="little")
         return packed
 
@@ -112,7 +116,8 @@ class BinaryCode:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays to be kept in a descriptor file."""
-        return {"mean": self.mean, "frame": self.frame}
+        arrays = {"mean": self.mean, "frame": self.frame}
+        return arrays if self.thresholds is None else {**arrays, "thresholds": self.thresholds}
 
     def meta(self) -> dict[str, Any]:
         """What else is to be kept."""
@@ -278,7 +283,9 @@ def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code
         raise CairnError(_DAMAGED.format(f"its {missing[0]} is missing"))
     first, second = (arrays[name] for name in names)
     code: Code = (
-        BinaryCode(first, second) if meta["kind"] == "binary" else ProductCode(first, second, arrays.get("rotation"))
+        BinaryCode(first, second, arrays.get("thresholds"))
+        if meta["kind"] == "binary"
+        else ProductCode(first, second, arrays.get("rotation"))
     )
     if meta.get("bits") != code.meta()["bits"]:
         raise CairnError(_DAMAGED.format(f"it should have {meta.get('bits')} bits and has {code.meta()['bits']}"))

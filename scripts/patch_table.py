@@ -69,6 +69,8 @@ COMPRESSED: dict[str, tuple[str, list[str]]] = {
     "binary 64 bits (of <= 48)": ("projection <= 48", ["--bits", "64"]),
     "binary 128 bits (of <= 64)": ("projection <= 64", ["--bits", "128"]),
     "binary 1024 bits (of <= 80)": ("projection <= 80", ["--bits", "1024"]),
+    "frame 128 bits (of <= 64)": ("projection <= 64", ["--bits", "128", "--method", "frame"]),
+    "frame 1024 bits (of <= 80)": ("projection <= 80", ["--bits", "1024", "--method", "frame"]),
     "LSH 128 bits (of <= 64)": ("projection <= 64", ["--bits", "128", "--method", "lsh"]),
     "product 64 bits (of <= 64)": ("projection <= 64", ["--product", "64"]),
     "product 1024 bits (of <= 80)": ("projection <= 80", ["--product", "1024"]),

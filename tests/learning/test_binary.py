@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.binary import centred_code, learn_binary, parseval_frame, random_projections
+from learning.binary import centred_code, learn_binary, parseval_frame, random_projections, spread_code
 
 
 @settings(deadline=None, max_examples=30)
@@ -90,3 +90,43 @@ def test_numbers_of_bits_out_of_range_are_refused(bits):
 def test_rows_without_a_mean_are_refused(rows):
     with pytest.raises(CairnError, match="rows"):
         learn_binary(rows, 16)
+
+
+class TestSpread:
+    """Thresholds at quantiles of what each vector of the frame gives."""
+
+    def rows(self, number=4000, dim=16):
+        rng = np.random.default_rng(5)
+        return (rng.standard_normal((number, dim)) * 0.8 ** np.arange(dim) + 3).astype(np.float32)
+
+    def test_as_many_bits_as_dimensions_are_the_papers(self):
+        rows = self.rows()
+        code, plain = learn_binary(rows, 16, method="spread"), learn_binary(rows, 16)
+        np.testing.assert_array_equal(code.thresholds, 0)
+        np.testing.assert_array_equal(code.apply(rows), plain.apply(rows))
+
+    def test_they_are_quantiles_of_training_rows(self):
+        rows = self.rows(40_000)
+        code = learn_binary(rows, 512, method="spread", seed=3)
+        # Undone the factor 1 - m / q, each share of rows beyond its threshold comes once, evenly over 0..1.
+        full = code.thresholds / (1 - 16 / 512)
+        shares = np.sort(((rows - code.mean) @ code.frame.T > full).mean(axis=0))
+        np.testing.assert_allclose(shares, (np.arange(512) + 0.5) / 512, atol=0.03)
+
+    def test_lengths_count_beside_directions(self):
+        mean, direction = np.zeros(16, np.float32), np.eye(1, 16, dtype=np.float32)
+        near, far = direction * 0.5, direction * 2
+        spread, plain = spread_code(mean, np.eye(16), 1024), centred_code(mean, 1024)
+        assert (plain.apply(near) == plain.apply(far)).all()
+        assert (spread.apply(near) != spread.apply(far)).sum() > 50
+
+    def test_distances_are_kept_better_than_by_signs(self):
+        rows = self.rows()
+        first, second = rows[::2], rows[1::2]
+        true = np.square(first - second).sum(axis=1)
+
+        def agreement(method):
+            code = learn_binary(rows, 1024, method=method)
+            return np.corrcoef(true, np.square(code.apply(first) - code.apply(second)).sum(axis=1))[0, 1]
+
+        assert agreement("spread") > agreement("frame") + 0.05

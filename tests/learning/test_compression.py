@@ -64,7 +64,8 @@ def refused(*arguments):
 @pytest.mark.parametrize(
     ("request_", "dim", "bits", "size", "method"),
     [
-        (("--bits", 64), 64, 64, 8, "binary-frame"),
+        (("--bits", 64), 64, 64, 8, "binary-spread"),
+        (("--bits", 64, "--method", "frame"), 64, 64, 8, "binary-frame"),
         (("--bits", 20, "--method", "lsh"), 20, 20, 3, "binary-lsh"),
         (("--product", 32), DIM, 32, 4, "product-balanced"),
         (("--product", 32, "--method", "plain"), DIM, 32, 4, "product-plain"),
@@ -117,7 +118,7 @@ def test_the_file_says_what_the_code_was_learnt_from(file):
 def test_codes_can_be_learnt_from_patches():
     model, patches = model_of(mean=None, covariance=None), Patches()
     told = []
-    options = CompressionOptions("binary", 16, rows=300)
+    options = CompressionOptions("binary", 16, "frame", rows=300)
     compressed = compress_model(model, options, patches, lambda *what: told.append(what))
     assert told[-1] == ("describe", 300, 300)
     assert compressed.provenance["code"]["patches"] == "f00d"
