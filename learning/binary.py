@@ -99,9 +99,9 @@ def centred_code(mean: np.ndarray, bits: int, *, method: str = "frame", seed: in
 def spread_code(mean: np.ndarray, covariance: np.ndarray, bits: int, *, seed: int = 0) -> BinaryCode:
     """Make a binary code by a Parseval tight frame, with the thresholds of its bits spread out.
 
-    Signs alone tell directions from the mean and nothing of lengths, however many bits there are. What bits a frame
-    has beyond the m that directions need is better spent on lengths: a bit's threshold is a quantile of what its vector
-    gives on training rows, a different one for each bit, times 1 - m / q. With q = m all are zero, as in the paper.
+    Signs alone tell directions from the mean and nothing of lengths, however many bits there are. Beyond two bits a
+    dimension more is better spent on lengths: a bit's threshold is a quantile of what its vector gives on training rows,
+    a different one for each bit, times 1 - 2m / q. Up to q = 2m all are zero, as in the paper.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def spread_code(mean: np.ndarray, covariance: np.ndarray, bits: int, *, seed: in
     frame = code.frame.astype(np.float64)
     deviations = np.sqrt(np.maximum(np.einsum("qi,ij,qj->q", frame, covariance, frame, optimize=True), 0))
     quantiles = (np.random.default_rng([seed, 1]).permutation(bits) + 0.5) / bits
-    thresholds = (1 - len(mean) / bits) * deviations * ndtri(quantiles)
+    thresholds = max(1 - 2 * len(mean) / bits, 0) * deviations * ndtri(quantiles)
     return replace(code, thresholds=thresholds.astype(np.float32))
 
 

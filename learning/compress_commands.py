@@ -22,8 +22,8 @@ def compress(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Binary: spread (Parseval tight frame, thresholds spread out), frame (all at zero, as in the paper) or "
-            "lsh (random projections). Product: balanced (principal axes, "
+            help="Binary: spread (Parseval frame, thresholds spread out), frame (all at zero, as in the paper), "
+            "or lsh (random projections). Product: balanced (principal axes, "
             "dealt by their variances) or plain (dimensions as they stand). The first is the default."
         ),
     ] = None,

@@ -99,17 +99,17 @@ class TestSpread:
         rng = np.random.default_rng(5)
         return (rng.standard_normal((number, dim)) * 0.8 ** np.arange(dim) + 3).astype(np.float32)
 
-    def test_as_many_bits_as_dimensions_are_the_papers(self):
+    def test_two_bits_a_dimension_are_the_papers(self):
         rows = self.rows()
-        code, plain = learn_binary(rows, 16, method="spread"), learn_binary(rows, 16)
+        code, plain = learn_binary(rows, 32, method="spread"), learn_binary(rows, 32)
         np.testing.assert_array_equal(code.thresholds, 0)
         np.testing.assert_array_equal(code.apply(rows), plain.apply(rows))
 
     def test_they_are_quantiles_of_training_rows(self):
         rows = self.rows(40_000)
         code = learn_binary(rows, 512, method="spread", seed=3)
-        # Undone the factor 1 - m / q, each share of rows beyond its threshold comes once, evenly over 0..1.
-        full = code.thresholds / (1 - 16 / 512)
+        # Undone the factor 1 - 2m / q, each share of rows beyond its threshold comes once, evenly over 0..1.
+        full = code.thresholds / (1 - 32 / 512)
         shares = np.sort(((rows - code.mean) @ code.frame.T > full).mean(axis=0))
         np.testing.assert_allclose(shares, (np.arange(512) + 0.5) / 512, atol=0.03)
 
