@@ -100,8 +100,8 @@ def spread_code(mean: np.ndarray, covariance: np.ndarray, bits: int, *, seed: in
     """Make a binary code by a Parseval tight frame, with the thresholds of its bits spread out.
 
     Signs alone tell directions from the mean and nothing of lengths, however many bits there are. Beyond two bits a
-    dimension more is better spent on lengths: a bit's threshold is a quantile of what its vector gives on training rows,
-    a different one for each bit, times 1 - 2m / q. Up to q = 2m all are zero, as in the paper.
+    dimension more is better spent on lengths: a bit's threshold is a quantile of what its vector gives on training
+    rows, a different one for each bit, times 1 - 2m / q. Up to q = 2m all are zero, as in the paper.
 
     Parameters
     ----------
