@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -176,6 +177,31 @@ def load_json(path: Path) -> Any:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise CairnError(f"{path} is damaged and cannot be read as JSON: restore it or make it again.") from error
+
+
+@contextmanager
+def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read within a block into a CairnError that says what to do.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        What it is: "descriptor file".
+    maker : str
+        The command that writes one.
+    """
+    try:
+        yield
+    except CairnError:
+        raise
+    except FileNotFoundError:
+        raise CairnError(f"There is no {kind} {path}: {maker} writes one.") from None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except Exception as error:  # a damaged archive can fail in any way
+        raise CairnError(f"{path} is damaged or no {kind} ({error}): make it again with {maker}.") from error
 
 
 def publish_folder(temporary: Path, final: Path) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from index.arrays import reading
 from index.errors import CairnError
 from learning.pairsplit import split_image_pairs
 
@@ -147,7 +148,7 @@ class MinedMatches:
             It is missing, damaged, of a later format, or something else.
         """
         path = Path(path)
-        try:
+        with reading(path, "file of mined matches", "cairn mine"):
             with zipfile.ZipFile(path) as archive:
                 meta = json.loads(archive.read(_META))
                 if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
@@ -159,18 +160,6 @@ class MinedMatches:
                 arrays = {name: _read_entry(path, archive, name) for name in _SHAPES}
                 contents = sorted((entry.filename, entry.CRC, entry.file_size) for entry in archive.infolist())
             _check(arrays)
-        except CairnError:
-            raise
-        except FileNotFoundError:
-            raise CairnError(f"There is no file of mined matches {path}: cairn mine writes one.") from None
-        except OSError as error:
-            raise CairnError(
-                f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
-            ) from error
-        except Exception as error:  # a damaged archive can fail in any way
-            raise CairnError(
-                f"{path} is damaged or no file of mined matches ({error}): make it again with cairn mine."
-            ) from error
         return MinedMatches(path, arrays, meta, hashlib.sha256(json.dumps(contents).encode()).hexdigest())
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from index.arrays import fingerprint, save_bytes
+from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
 from retrieval.codes import Code, load_code
 from retrieval.descriptors import Sift, check_patches
@@ -185,25 +185,14 @@ def load_model(path: Path) -> LearntModel:
         The file is missing, damaged, of a later format, or not a descriptor.
     """
     path = Path(path)
-    try:
+    with reading(path, "descriptor file", "cairn learn descriptor"):
         meta, arrays = _read(path)
         if type(meta.get("format")) is not int or meta["format"] != FORMAT:
             raise CairnError(
                 f"{path} has the format {meta.get('format')!r}, and this Cairn reads format {FORMAT}: update Cairn."
             )
-        return _build(meta, arrays)
-    except CairnError:
-        raise
-    except FileNotFoundError:
-        raise CairnError(f"There is no descriptor file {path}: cairn learn descriptor writes one.") from None
-    except OSError as error:
-        raise CairnError(
-            f"{path} cannot be read ({error.strerror or error}): check the disk and its rights."
-        ) from error
-    except Exception as error:  # a damaged archive can fail in any way
-        raise CairnError(
-            f"{path} is damaged or no descriptor file ({error}): make it again with cairn learn descriptor."
-        ) from error
+        model = _build(meta, arrays)
+    return model
 
 
 def read_model_file(path: Path) -> bytes:
