@@ -187,8 +187,8 @@ class _Study:
             units = MetricUnits.of(train, options.norm)
 
         def key(mu: float, gamma: float) -> str:
-            shape: list[object] = [model.fingerprint, replace(options, mus=(mu,), gammas=(gamma,))]
-            shape.append(self.options.augmentation)
+            steps = replace(options, mus=(mu,), gammas=(gamma,))
+            shape = [model.fingerprint, steps, self.options.augmentation]
             return fingerprint({}, {"stage": "projection", "data": self._data, "model": shape, "version": VERSION})
 
         def run(grid: list[tuple[float, float]]) -> list[Record]:
@@ -200,10 +200,11 @@ class _Study:
             )
 
         found = run([(mu, gamma) for mu in options.mus for gamma in options.gammas])
+        enough = _CLOSE * min(self.options.dim, train.positive.descriptors.shape[1])
         for _ in range(_SEARCH if options.norm == "nuclear" else 0):
             # Dimensions follow from μ*: between two that bracket the wanted one, look half way.
             nearest = max((record.dim for record in found if record.dim <= self.options.dim), default=0)
-            if nearest >= _CLOSE * min(self.options.dim, model_dim(model)):
+            if nearest >= enough:
                 break
             reference = best(found, self.options.dim) or min(found, key=lambda record: record.dim)
             of_one_gamma = [record for record in found if record.gamma == reference.gamma]
@@ -310,11 +311,6 @@ class _Study:
             for split in ("train", "validation")
         )
         return train, validation
-
-
-def model_dim(model: LearntModel) -> int:
-    """Dimensions of a descriptor before it is projected."""
-    return LearntDescriptor(model).dim
 
 
 def _between(records: list[Record], dim: int) -> float:

@@ -75,21 +75,18 @@ class Collection:
             The folder is something else's, an option names what does not exist, or a part of the collection is damaged.
         """
         named, learnt = options.descriptor, None
-        if (folder / OPTIONS).is_file():
-            collection = Collection.open(folder, catalogue=catalogue)
-            if collection.has_vocabulary:
-                collection.check_named(named)
-                return collection
-            collection.catalogue.close()
+        there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
+        if there is not None and there.has_vocabulary:
+            there.check_named(named)
+            return there
         if named.endswith(".npz"):
             # A collection keeps a copy of its own: the file it came from may go.
             learnt = read_model_file(Path(named))
             options = replace(options, descriptor=DESCRIPTOR)
-        if (folder / OPTIONS).is_file():
-            collection = Collection.open(folder, catalogue=catalogue)
-            if collection.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):
-                return collection
-            collection.catalogue.close()
+        if there is not None:
+            if there.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):
+                return there
+            there.catalogue.close()
         elif folder.exists() and (not folder.is_dir() or any(path.name not in _FIRST for path in folder.iterdir())):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
         Extractor(find_descriptor(named), options.features)
