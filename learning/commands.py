@@ -111,16 +111,11 @@ def descriptor(
     from learning.pooling import SelectionOptions
     from learning.projection import ProjectionOptions
     from learning.sources import open_sources
-    from retrieval.learnt import LearntDescriptor, load_model, save_model
+    from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
     from retrieval.pooling import ChannelOptions
 
     began = perf_counter()
-    if out.suffix != ".npz":
-        raise CairnError(f"{out} must end with .npz, by which a descriptor file is known: choose {out}.npz.")
-    if not out.parent.is_dir():
-        raise CairnError(f"{out.parent} is not a folder: make it first, or write the descriptor elsewhere.")
-    if out.is_dir():
-        raise CairnError(f"{out} is a folder: choose another name for the descriptor file.")
+    check_model_path(out)
     if quantile is not None and not 0 < quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
     if power is not None and not 0.01 <= power <= 1:

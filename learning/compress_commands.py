@@ -47,7 +47,7 @@ def compress(
     from index.errors import CairnError
     from learning.compression import CompressionOptions, compress_model
     from learning.phototour import PatchSet
-    from retrieval.learnt import load_model, save_model
+    from retrieval.learnt import check_model_path, load_model, save_model
 
     started = perf_counter()
     if bits is not None and product is None:
@@ -56,8 +56,7 @@ def compress(
         options = CompressionOptions("product", product, method, seed=seed)
     else:
         raise CairnError("Choose either --bits, for a binary code, or --product, for a product-quantised one.")
-    if out.suffix != ".npz":
-        raise CairnError(f"{out} must end with .npz, by which a descriptor file is known: choose {out}.npz.")
+    check_model_path(out)
     if out.exists() and descriptor.exists() and out.samefile(descriptor):
         raise CairnError(f"{out} is the descriptor itself, which would be lost: write the compressed one elsewhere.")
     model = load_model(descriptor)

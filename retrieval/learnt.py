@@ -150,17 +150,26 @@ class LearntDescriptor:
         return rows
 
 
+def check_model_path(path: Path) -> None:
+    """Raise CairnError where no descriptor file can be written to a path, so that it is known before any work."""
+    if path.suffix != ".npz":
+        raise CairnError(f"{path} must end with .npz, by which a descriptor file is known: choose {path}.npz.")
+    if not path.parent.is_dir():
+        raise CairnError(f"{path.parent} is not a folder: make it first, or write the descriptor elsewhere.")
+    if path.is_dir():
+        raise CairnError(f"{path} is a folder: choose another name for the descriptor file.")
+
+
 def save_model(path: Path, model: LearntModel) -> None:
     """Write a descriptor file (.npz), so that it is there whole or not at all.
 
     Raises
     ------
     CairnError
-        The folder is missing.
+        See `check_model_path`.
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise CairnError(f"{path.parent} is not a folder: make it first, or write the descriptor elsewhere.")
+    check_model_path(path)
     arrays = _arrays(model)
     if model.mean is not None and model.covariance is not None:
         arrays |= {"mean": model.mean, "covariance": model.covariance}
