@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from index.errors import CairnError
+from learning.drawings import new_figure, pixel_contribution, pooling_figure, require_matplotlib
 from learning.roc import fpr95, roc_curve
-from retrieval.pooling import axis_kernels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+__all__ = [
+    "FORMATS",
+    "check_plot",
+    "lower_envelope",
+    "pixel_contribution",
+    "plot_bits",
+    "plot_dimension_error",
+    "plot_metric",
+    "plot_pooling_regions",
+    "plot_roc",
+]
 
 FORMATS = (".png", ".pdf", ".svg")
 _DPI = 150
@@ -86,66 +98,9 @@ def lower_envelope(dims: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np
 
 
 def plot_pooling_regions(regions: np.ndarray, weights: np.ndarray, radius: float, path: Path) -> None:
-    """Draw pooling regions as circles of radius σ, coloured by weight, beside each pixel's contribution (Fig. 4).
-
-    Parameters
-    ----------
-    regions : ndarray, shape (R, 3)
-        x, y and σ, in pixels from the patch's centre.
-    weights : ndarray, shape (R,)
-        Learnt weights, not negative.
-    radius : float
-        Half the patch's side, in pixels.
-    path : Path
-        See `plot_roc`.
-    """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-    from matplotlib.patches import Circle
-
-    figure = _figure(path, 10.5, 4.6)
-    left, right = figure.subplots(1, 2)
-    scale = Normalize(0, float(np.max(weights, initial=0)) or 1.0)
-    colours = ScalarMappable(scale, "turbo")
-    for row in np.argsort(weights, kind="stable"):  # the heaviest on top
-        x, y, sigma = map(float, regions[row])
-        colour = colours.cmap(scale(float(weights[row])))
-        left.add_patch(Circle((x, y), sigma, fill=False, color=colour, linewidth=1.2))
-    left.set(title=f"{len(regions)} pooling regions and their weights")
-    figure.colorbar(colours, ax=left)
-
-    shown = right.imshow(
-        pixel_contribution(regions, weights, radius), cmap="turbo", extent=(-radius, radius, radius, -radius)
-    )
-    right.set(title="relative contribution of pixels")
-    figure.colorbar(shown, ax=right)
-    for axes in (left, right):
-        axes.set(xlim=(-radius, radius), ylim=(radius, -radius), aspect="equal", xlabel="pixels")
-    _save(figure, path)
-
-
-def pixel_contribution(regions: np.ndarray, weights: np.ndarray, radius: float) -> np.ndarray:
-    """Give the share of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right).
-
-    Each Gaussian has unit mass on the patch, as in pooling: a small region gives much to few pixels.
-
-    Parameters
-    ----------
-    regions, weights, radius
-        See `plot_pooling_regions`.
-
-    Returns
-    -------
-    ndarray, shape (S, S), float64
-        S the whole number next to twice the radius; the centre of pixel 0 lies at (1 - S) / 2. The sum is 1, or 0
-        where all the weights are.
-    """
-    size = max(1, round(2 * radius))
-    total = np.sum(weights, dtype=np.float64)
-    if total == 0:
-        return np.zeros((size, size))
-    across, down = (axis_kernels(regions[:, axis], regions[:, 2], size) for axis in (0, 1))
-    return np.asarray((down * (np.asarray(weights, np.float64) / total)[:, None]).T @ across)
+    """Draw pooling regions beside each pixel's contribution (Fig. 4); see `learning.drawings.pooling_figure`."""
+    check_plot(path)
+    _save(pooling_figure(regions, weights, radius), path)
 
 
 def plot_metric(metric: np.ndarray, path: Path) -> None:
@@ -198,18 +153,13 @@ def check_plot(path: Path) -> None:
         raise CairnError(f"{path.name} is no name for a plot: let it end with {', '.join(FORMATS)}.")
     if not path.parent.is_dir():
         raise CairnError(f"The folder {path.parent} does not exist: make it first, or choose another.")
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise CairnError("Plots need matplotlib: install cairn-search[plots].") from error
+    require_matplotlib()
 
 
 def _figure(path: Path, width: float, height: float) -> "Figure":
-    """An empty figure, in inches; by itself, so that no window system and no state of pyplot is touched."""
+    """An empty figure, in inches, of a plot that can be written there."""
     check_plot(path)
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
+    return new_figure(width, height)
 
 
 def _save(figure: "Figure", path: Path) -> None:

@@ -1,0 +1,101 @@
+"""Drawings by the optional matplotlib, to be saved as plots or put into a report."""
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.pooling import axis_kernels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def require_matplotlib() -> None:
+    """Raise a CairnError where matplotlib is not installed."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise CairnError("Plots need matplotlib: install cairn-search[plots].") from error
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches; by itself, so that no window system and no state of pyplot is touched."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def image_bytes(figure: "Figure", kind: str = "png", dpi: int = 120) -> bytes:
+    """Give a figure as an image file: ``png``, or ``jpg`` where it shows photos. The same figure gives the same."""
+    file = io.BytesIO()
+    options = {"quality": 90} if kind == "jpg" else {}
+    figure.savefig(file, format=kind, dpi=dpi, pil_kwargs=options)
+    return file.getvalue()
+
+
+def pooling_figure(regions: np.ndarray, weights: np.ndarray, radius: float) -> "Figure":
+    """Draw pooling regions as circles of radius σ, coloured by weight, beside each pixel's contribution (Fig. 4).
+
+    Parameters
+    ----------
+    regions : ndarray, shape (R, 3)
+        x, y and σ, in pixels from the patch's centre.
+    weights : ndarray, shape (R,)
+        Learnt weights, not negative.
+    radius : float
+        Half the patch's side, in pixels.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = new_figure(10.5, 4.6)
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.patches import Circle
+
+    left, right = figure.subplots(1, 2)
+    scale = Normalize(0, float(np.max(weights, initial=0)) or 1.0)
+    colours = ScalarMappable(scale, "turbo")
+    for row in np.argsort(weights, kind="stable"):  # the heaviest on top
+        x, y, sigma = map(float, regions[row])
+        colour = colours.cmap(scale(float(weights[row])))
+        left.add_patch(Circle((x, y), sigma, fill=False, color=colour, linewidth=1.2))
+    left.set(title=f"{len(regions)} pooling regions and their weights")
+    figure.colorbar(colours, ax=left)
+
+    shown = right.imshow(
+        pixel_contribution(regions, weights, radius), cmap="turbo", extent=(-radius, radius, radius, -radius)
+    )
+    right.set(title="relative contribution of pixels")
+    figure.colorbar(shown, ax=right)
+    for axes in (left, right):
+        axes.set(xlim=(-radius, radius), ylim=(radius, -radius), aspect="equal", xlabel="pixels")
+    return figure
+
+
+def pixel_contribution(regions: np.ndarray, weights: np.ndarray, radius: float) -> np.ndarray:
+    """Give the share of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right).
+
+    Each Gaussian has unit mass on the patch, as in pooling: a small region gives much to few pixels.
+
+    Parameters
+    ----------
+    regions, weights, radius
+        See `pooling_figure`.
+
+    Returns
+    -------
+    ndarray, shape (S, S), float64
+        S the whole number next to twice the radius; the centre of pixel 0 lies at (1 - S) / 2. The sum is 1, or 0
+        where all the weights are.
+    """
+    size = max(1, round(2 * radius))
+    total = np.sum(weights, dtype=np.float64)
+    if total == 0:
+        return np.zeros((size, size))
+    across, down = (axis_kernels(regions[:, axis], regions[:, 2], size) for axis in (0, 1))
+    return np.asarray((down * (np.asarray(weights, np.float64) / total)[:, None]).T @ across)
