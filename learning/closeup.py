@@ -1,0 +1,327 @@
+"""Close-ups of mined matches, as in Fig. 2 of Simonyan14: a feature, and its putative matches, in both photos."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.imagepairs import Overlaps, measurement_regions
+from learning.mined import MinedMatches
+from retrieval.geometry import upright_frames
+from retrieval.image import ImageOptions, Photo, read_colour, read_photo
+from retrieval.names import printable
+from retrieval.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
+
+KINDS = ("positive", "ambiguous", "negative")
+"""What a match can be, by falling overlap."""
+
+_DRAWN = 2  # matches of a kind, at most
+_PAIRS = 12  # image pairs looked at for each close-up that is wanted, at most
+_FEATURES = 20  # features of an image pair looked at, at most
+_SIZE = 0.1  # radius of a region that shows well, as a part of the photo's shorter side
+_REACH = 2.0  # of a feature's surroundings, from which matches are shown: so many times its region's extent
+_LIKE = 2.0  # negatives that are shown are no larger or smaller than by this
+_TOUCHING = 0.02  # overlap of negatives that are preferred: one far away tells nothing
+_MARGIN = 0.08  # of a crop, around what is drawn in it, as a part of its side
+
+
+@dataclass(frozen=True)
+class Crop:
+    """A part of a photo, in coordinates of the upright original, pixel centres at integers."""
+
+    pixels: np.ndarray  # (H, W, 3) uint8; may be fewer than the original has
+    extent: tuple[float, float, float, float]  # left, right, bottom, top edge of the pixels
+    window: tuple[float, float, float, float]  # the same of the square that is to be seen, which may leave the photo
+
+
+@dataclass(frozen=True)
+class Match:
+    """A putative match of a feature."""
+
+    kind: str  # one of KINDS
+    region: np.ndarray  # (5,) float64: measurement region, pixels of the target photo
+    projected: np.ndarray  # (5,) float64: the same in the reference photo
+    overlap: float  # of the projection with the feature's measurement region: intersection over union
+
+
+@dataclass(frozen=True)
+class Closeup:
+    """A feature of a reference photo, and some of its putative matches in a target photo."""
+
+    reference: str  # name of the photo
+    target: str
+    region: np.ndarray  # (5,) float64: measurement region of the feature, pixels of the reference photo
+    matches: tuple[Match, ...]  # those that are shown, a kind after the other
+    counts: dict[str, int]  # by kind: how many there are in all
+    overlaps: Overlaps  # thresholds that tell the kinds apart
+    inliers: int  # of the map between the photos
+    reference_crop: Crop
+    target_crop: Crop
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What is to be shown of an image pair."""
+
+    pair: int
+    x: int  # the feature
+    region: np.ndarray
+    matches: tuple[Match, ...]
+
+    @property
+    def complete(self) -> bool:
+        return {match.kind for match in self.matches} == set(KINDS)
+
+
+def find_closeups(
+    matches: MinedMatches,
+    photos: dict[str, Path] | Sequence[Path],
+    measurement_scale: float,
+    image: ImageOptions,
+    number: int = 3,
+    seed: int = 0,
+) -> list[Closeup]:
+    """Choose features that show well what was mined, each of another image pair.
+
+    Image pairs are drawn at random. Those of photos that no other close-up shows are preferred, and features that have
+    all three kinds of matches, texture, and a round region of a good size to look at.
+
+    Parameters
+    ----------
+    matches : MinedMatches
+        What was mined.
+    photos : dict of str to Path, or sequence of Path
+        The photos, by their names in ``matches``, or to be named by their stems. Left out are photos that are missing
+        or cannot be read, that are smaller than when they were mined, and those that share their name with another.
+    measurement_scale : float
+        Measurement region over detected region.
+    image : ImageOptions
+        How photos are read.
+    number : int
+        Of close-ups, at most.
+    seed : int
+        Of what is drawn.
+
+    Returns
+    -------
+    list of Closeup
+        Fewer, or none, where not so many image pairs have both their photos.
+    """
+    paths = _paths_by_place(matches, photos)
+    read: dict[int, Photo | None] = {}
+    chosen: list[_Choice] = []
+    spare: list[_Choice] = []
+    used: set[int] = set()
+    order = np.random.default_rng(seed).permutation(len(matches.pairs)).tolist()
+    for pair in [pair for pair in order if paths.keys() >= set(matches.pairs[pair].tolist())][: _PAIRS * number]:
+        if len(chosen) == number:
+            break
+        both = matches.pairs[pair].tolist()
+        for place in both:
+            if place not in read:
+                read[place] = _read_as_mined(matches, place, paths[place], image)
+        first, second = (read[place] for place in both)
+        if first is None or second is None:
+            continue
+        choice = _choose(matches, pair, (first, second), measurement_scale)
+        if choice is None:
+            continue
+        if choice.complete and not used & set(both):
+            chosen.append(choice)
+            used |= set(both)
+        else:
+            spare.append(choice)
+    spare.sort(key=lambda choice: not choice.complete)
+    return [_show(matches, choice, paths, read, image) for choice in (chosen + spare)[:number]]
+
+
+def project_matches(
+    region: np.ndarray, targets: np.ndarray, kinds: Sequence[str], homography: np.ndarray
+) -> tuple[Match, ...]:
+    """Project matches into the reference photo, and tell their overlap with a feature there (Simonyan14, section 9).
+
+    Parameters
+    ----------
+    region : ndarray, shape (5,)
+        Measurement region of the feature, ``x, y, a, b, c``.
+    targets : ndarray, shape (M, 5)
+        Measurement regions of its matches in the target photo.
+    kinds : sequence of str
+        What each of them is.
+    homography : ndarray, shape (3, 3)
+        From the reference photo to the target photo.
+    """
+    projected = transfer_ellipses(targets, np.linalg.inv(homography))
+    overlaps = _overlaps(region, projected)
+    return tuple(Match(*row) for row in zip(kinds, targets, projected, overlaps.tolist(), strict=True))
+
+
+def ellipse_points(region: np.ndarray, count: int = 180) -> np.ndarray:
+    """Points (count, 2) float64 around the boundary of an ellipse (5,)."""
+    angles = np.linspace(0, 2 * np.pi, count, endpoint=False)
+    frame = upright_frames(region[None])[0]
+    return region[:2] + np.column_stack([np.cos(angles), np.sin(angles)]) @ frame.T
+
+
+def _paths_by_place(matches: MinedMatches, photos: dict[str, Path] | Sequence[Path]) -> dict[int, Path]:
+    """Files of photos, by their place in ``matches.names``; only of those whose name is nobody else's."""
+    named = list(photos.items()) if isinstance(photos, dict) else [(printable(path.stem), path) for path in photos]
+    given = Counter(name for name, _ in set(named))
+    mined = Counter(matches.names.tolist())
+    paths = {name: path for name, path in named if given[name] == mined[name] == 1}
+    return {place: paths[name] for place, name in enumerate(matches.names.tolist()) if name in paths}
+
+
+def _read_as_mined(matches: MinedMatches, place: int, path: Path, image: ImageOptions) -> Photo | None:
+    """Read a photo; None where that cannot be done, or features lie beyond it: it is another one by now."""
+    try:
+        photo = read_photo(path, image)
+    except CairnError:
+        return None
+    inside = inside_image(matches.ellipses[matches.photos == place], (photo.height, photo.width))
+    return photo if inside.all() else None
+
+
+def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale: float) -> _Choice | None:
+    """Choose a feature of an image pair, and what of its matches is shown; None where none fits the photos."""
+    features = np.array(matches.of_pair(pair))
+    references = matches.reference[features]
+    regions = measurement_regions(matches.ellipses[references], scale)
+    ambiguous = matches.ambiguous_starts[features + 1] > matches.ambiguous_starts[features]
+    size = mean_radii(regions) / (_SIZE * min(photos[0].width, photos[0].height))
+    texture = np.abs(np.diff(matches.patches[references].astype(np.float32), axis=2)).mean(axis=(1, 2))
+    order = np.lexsort((-texture * np.minimum(size, 1 / size) * _roundness(regions), ~ambiguous))
+    order = order[_fits(regions, photos[0])[order]]
+    patches = matches.targets(pair)
+    targets = measurement_regions(matches.ellipses[patches], scale)
+    projected = transfer_ellipses(targets, np.linalg.inv(matches.homographies[pair]))
+    shown = _fits(targets, photos[1]) & _fits(projected, photos[0])
+    best = None
+    for row in order[:_FEATURES].tolist():
+        x, region = int(features[row]), regions[row]
+        near = np.flatnonzero(shown & _surround(region, projected))
+        kinds, rows = _shown_matches(matches, x, region, patches[near], projected[near])
+        if "positive" not in kinds:
+            continue
+        found = project_matches(region, targets[near[rows]], kinds, matches.homographies[pair])
+        choice = _Choice(pair, x, region, found)
+        if choice.complete:
+            return choice
+        if best is None or len({match.kind for match in found}) > len({match.kind for match in best.matches}):
+            best = choice
+    return best
+
+
+def _shown_matches(
+    matches: MinedMatches, x: int, region: np.ndarray, patches: np.ndarray, projected: np.ndarray
+) -> tuple[list[str], list[int]]:
+    """Kinds and rows of the matches that are shown of a feature, among those in its surroundings."""
+    overlap = _overlaps(region, projected)
+    positive, ambiguous = np.isin(patches, matches.positives(x)), np.isin(patches, matches.ambiguous(x))
+    size = mean_radii(projected) / mean_radii(region[None])
+    low = _thresholds(matches).low
+    negative = ~positive & ~ambiguous & (size < _LIKE) & (size > 1 / _LIKE) & (overlap < low)
+    if (negative & (overlap > _TOUCHING)).any():
+        negative &= overlap > _TOUCHING
+    kinds: list[str] = []
+    rows: list[int] = []
+    for kind, members in zip(KINDS, (positive, ambiguous, negative), strict=True):
+        candidates = np.flatnonzero(members)
+        for _ in range(min(_DRAWN, len(candidates))):
+            # Each as far as can be from those chosen before, so that they can be told apart.
+            centres = np.concatenate([region[None, :2], projected[rows, :2]])
+            apart = np.linalg.norm(projected[candidates, None, :2] - centres, axis=2).min(axis=1)
+            taken = candidates[np.argmax(overlap[candidates] if kind == "positive" else apart)]
+            candidates = candidates[candidates != taken]
+            kinds.append(kind)
+            rows.append(int(taken))
+    return kinds, rows
+
+
+def _show(
+    matches: MinedMatches,
+    choice: _Choice,
+    paths: dict[int, Path],
+    read: dict[int, Photo | None],
+    image: ImageOptions,
+) -> Closeup:
+    first, second = matches.pairs[choice.pair].tolist()
+    positives, ambiguous = len(matches.positives(choice.x)), len(matches.ambiguous(choice.x))
+    targets = np.array([match.region for match in choice.matches])
+    projected = np.array([match.projected for match in choice.matches])
+    crops = []
+    for place, regions in ((first, np.concatenate([choice.region[None], projected])), (second, targets)):
+        photo = read[place]
+        assert photo is not None
+        crops.append(_crop(read_colour(paths[place], image), photo, regions))
+    return Closeup(
+        reference=str(matches.names[first]),
+        target=str(matches.names[second]),
+        region=choice.region,
+        matches=choice.matches,
+        counts={
+            "positive": positives,
+            "ambiguous": ambiguous,
+            "negative": len(matches.targets(choice.pair)) - positives - ambiguous,
+        },
+        overlaps=_thresholds(matches),
+        inliers=int(matches.inliers[choice.pair]),
+        reference_crop=crops[0],
+        target_crop=crops[1],
+    )
+
+
+def _crop(pixels: np.ndarray, photo: Photo, regions: np.ndarray) -> Crop:
+    """Cut what shows all the regions out of a photo, given as its working image in colour."""
+    extents = _extents(regions)
+    low, high = (regions[:, :2] - extents).min(axis=0), (regions[:, :2] + extents).max(axis=0)
+    middle, half = (low + high) / 2, (high - low).max() * (0.5 + _MARGIN)
+    # Away from the photo's border, as far as the photo goes.
+    least, most = half - 0.5, np.array([photo.width, photo.height]) - 0.5 - half
+    middle = np.where(least <= most, np.clip(middle, least, np.maximum(least, most)), middle)
+    corners = photo.to_working(np.array([middle - half, middle + half]))
+    size = np.array(pixels.shape[1::-1])
+    (left, top), (right, bottom) = np.clip([np.floor(corners[0] + 0.5), np.ceil(corners[1] + 0.5)], 0, size).astype(int)
+    edges = photo.to_original(np.array([[left, top], [right, bottom]], np.float64) - 0.5)
+    (x0, y0), (x1, y1) = edges.tolist()
+    window = (middle[0] - half, middle[0] + half, middle[1] + half, middle[1] - half)
+    return Crop(pixels[top:bottom, left:right].copy(), (x0, x1, y1, y0), window)
+
+
+def _surround(region: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether ellipses (M, 5) lie in the square around a region (5,) that is shown with it."""
+    reach = _REACH * _extents(region[None]).max()
+    return (np.abs(others[:, :2] - region[:2]) + _extents(others) <= reach).all(axis=1)
+
+
+def _fits(regions: np.ndarray, photo: Photo) -> np.ndarray:
+    """Whether ellipses (N, 5) lie in a photo as a whole; NaN does not."""
+    low, high = regions[:, :2] - _extents(regions), regions[:, :2] + _extents(regions)
+    return ((low >= -0.5) & (high <= (photo.width - 0.5, photo.height - 0.5))).all(axis=1)
+
+
+def _extents(regions: np.ndarray) -> np.ndarray:
+    """How far (N, 2) ellipses reach from their centres along x and along y."""
+    a, b, c = regions[:, 2:].T
+    with np.errstate(all="ignore"):  # what is projected from near the horizon has no finite size
+        return np.sqrt(np.column_stack([c, a]) / (a * c - b * b)[:, None])
+
+
+def _roundness(regions: np.ndarray) -> np.ndarray:
+    """Shorter axis over longer one (N,) of ellipses (N, 5)."""
+    a, b, c = regions[:, 2:].T
+    apart = np.hypot((a - c) / 2, b)
+    return np.sqrt(((a + c) / 2 - apart) / ((a + c) / 2 + apart))
+
+
+def _overlaps(region: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Overlap (M,), intersection over union, of an ellipse (5,) with others (M, 5)."""
+    pairs = np.column_stack([np.zeros(len(others), np.int64), np.arange(len(others))])
+    return 1 - overlap_error(region[None], others, pairs)
+
+
+def _thresholds(matches: MinedMatches) -> Overlaps:
+    return Overlaps(**matches.meta.get("options", {}).get("overlaps", {}))
