@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
+from index.vocabulary import Vocabulary
 from retrieval.collection import Collection
 from retrieval.encoding import frames_of
-from retrieval.image import read_photo
+from retrieval.features import Extractor
+from retrieval.image import ImageOptions, read_photo
 from retrieval.verification import Frames, QueryWords
 
 Box = tuple[float, float, float, float]
@@ -18,6 +20,27 @@ Box = tuple[float, float, float, float]
 
 TURNED_REGIONS = 2_000
 """Regions described at other turns than upright; measured, see the README."""
+
+
+@dataclass(frozen=True)
+class DescribedView:
+    """The query's features at one turn, before they are words."""
+
+    turn: float  # radians, clockwise
+    frames: Frames
+    descriptors: np.ndarray  # (N, D) float16
+
+
+@dataclass(frozen=True)
+class DescribedQuery:
+    """A photo or a box in one, described: it does not depend on a vocabulary."""
+
+    path: Path
+    width: int  # pixels of the upright original
+    height: int
+    box: Box | None
+    ellipses: np.ndarray  # (N, 5) float32, pixels of the upright original
+    views: list[DescribedView]  # the first is upright
 
 
 @dataclass(frozen=True)
@@ -78,31 +101,71 @@ def read_query(collection: Collection, path: Path, box: Box | None = None, turns
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    options = collection.options
+    described = describe_query(collection.extractor, collection.options.image, path, box, turns)
+    return quantise_query(described, collection.vocabulary, soft=soft)
+
+
+def describe_query(
+    extractor: Extractor, image: ImageOptions, path: Path, box: Box | None = None, turns: int = 1
+) -> DescribedQuery:
+    """Detect and describe the features of a query: the part of `read_query` that no vocabulary has a say in.
+
+    Parameters
+    ----------
+    extractor : Extractor
+        Regions, patches and descriptor.
+    image : ImageOptions
+        How the photo is read.
+    path, box, turns
+        See `read_query`.
+
+    Raises
+    ------
+    CairnError
+        The photo cannot be read, or the box lies outside it.
+    """
     try:
-        photo = read_photo(path, options.image)
+        photo = read_photo(path, image)
     except CairnError as error:
         raise CairnError(f"The query {path.name!r} cannot be used: {error}.") from error
-    regions = collection.extractor.detect(photo)
+    regions = extractor.detect(photo)
     clipped = clip_box(box, photo.width, photo.height) if box is not None else None
     if clipped is not None:
         regions = regions.where(inside_box(photo.to_original(regions.ellipses[:, :2]), clipped))
     strongest = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
     views = []
     ellipses = np.zeros((0, 5), np.float32)
-    for turn in 2 * np.pi * np.arange(turns if options.features.upright else 1) / turns:
-        features = collection.extractor.describe(photo, strongest if turn else regions, float(turn))
+    for turn in 2 * np.pi * np.arange(turns if extractor.options.upright else 1) / turns:
+        features = extractor.describe(photo, strongest if turn else regions, float(turn))
         if turn == 0:
             ellipses = features.ellipses
-        rows = features.descriptors.astype(np.float32)
-        words = collection.vocabulary.assign(rows)
+        frames = frames_of(features, max(photo.width, photo.height), float(turn))
+        views.append(DescribedView(float(turn), frames, features.descriptors))
+    return DescribedQuery(path, photo.width, photo.height, clipped, ellipses, views)
+
+
+def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: int = 1) -> Query:
+    """Give each feature of a described query its word: the other part of `read_query`.
+
+    Parameters
+    ----------
+    described : DescribedQuery
+        From `describe_query`, with the extractor that the vocabulary was made with.
+    vocabulary : Vocabulary
+        The words.
+    soft : int
+        See `read_query`.
+    """
+    views = []
+    for view in described.views:
+        rows = view.descriptors.astype(np.float32)
+        words = vocabulary.assign(rows)
         terms, weights = words, None
         if soft > 1:
-            several, shares = collection.vocabulary.assign_soft(rows, soft)
+            several, shares = vocabulary.assign_soft(rows, soft)
             terms, weights = several.reshape(-1), shares.reshape(-1)
-        frames = frames_of(features, max(photo.width, photo.height), float(turn))
-        views.append(View(float(turn), words, frames, features.descriptors, terms, weights))
-    return Query(path, photo.width, photo.height, clipped, ellipses, views)
+        views.append(View(view.turn, words, view.frames, view.descriptors, terms, weights))
+    return Query(described.path, described.width, described.height, described.box, described.ellipses, views)
 
 
 def inside_box(points: np.ndarray, box: Box) -> np.ndarray:

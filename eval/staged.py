@@ -1,0 +1,247 @@
+"""Features of benchmark sets on disk: described once, then used with as many vocabularies as are measured.
+
+What a photo's features are depends on the extractor alone, and the seed and the photos of a vocabulary have no part in
+it. So photos are staged in one folder, in the form in which indexing looks for them, and linked into each collection;
+queries, which are described at many turns, are kept beside them.
+"""
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from eval.oxford import Query, read_ground_truth
+from index.arrays import fingerprint, reading, save_bytes
+from index.errors import CairnError
+from retrieval.collection import STAGING, Collection
+from retrieval.features import Extractor
+from retrieval.image import ImageOptions, Photo, list_photos
+from retrieval.query import DescribedQuery, DescribedView, describe_query
+from retrieval.regions import RegionOptions, Regions
+from retrieval.staging import Staging
+from retrieval.verification import Frames
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """A set of photos with queries and their answers, in the layout of Oxford5K.
+
+    Its queries are those that have positives: the others have no average precision.
+    """
+
+    name: str
+    images: Path  # folder of the photos
+    ground_truth: Path
+    queries: Path | None = None  # folder of query photos that are not among the images
+
+    @staticmethod
+    def find(folder: Path) -> "RetrievalSet":
+        """Find a set by the folder that holds ``images``, ``gt`` and, in some, ``queries``; CairnError without them."""
+        for part in ("images", "gt"):
+            if not (folder / part).is_dir():
+                raise CairnError(f"{folder} is no retrieval set: it has no folder {part!r}.")
+        queries = folder / "queries"
+        return RetrievalSet(folder.name, folder / "images", folder / "gt", queries if queries.is_dir() else None)
+
+    @cached_property
+    def asked(self) -> list[Query]:
+        """The queries that have positives; CairnError where there is none."""
+        asked = [query for query in read_ground_truth(self.ground_truth) if query.positives]
+        if not asked:
+            raise CairnError(f"No query of {self.ground_truth} has a positive.")
+        return asked
+
+    @cached_property
+    def photos(self) -> dict[Path, str]:
+        """SHA-256 of each photo's content."""
+        return {path: _sha256(path) for _, path in list_photos([self.images])}
+
+    @cached_property
+    def query_files(self) -> list[Path]:
+        """The photo of each query; CairnError where one is in neither folder."""
+        paths: dict[str, Path] = {}
+        for folder in (self.images, self.queries):
+            for _, path in list_photos([folder] if folder is not None else []):
+                paths.setdefault(path.stem, path)
+        lost = [query for query in self.asked if query.stem not in paths]
+        if lost:
+            raise CairnError(
+                f"The photo {lost[0].stem!r} of the query {lost[0].name!r} is neither among the images nor the queries."
+            )
+        return [paths[query.stem] for query in self.asked]
+
+    @cached_property
+    def key(self) -> str:
+        """The name and a fingerprint of the content: what is kept for one set is not taken for another's."""
+        names = sorted((path.relative_to(self.images).as_posix(), key) for path, key in self.photos.items())
+        queries = [[_sha256(path), query.name, query.stem, query.box] for query, path in self._pairs()]
+        answers = [[sorted(query.good), sorted(query.ok), sorted(query.junk)] for query in self.asked]
+        return f"{self.name}-{fingerprint({}, {'photos': names, 'queries': queries, 'answers': answers})[:8]}"
+
+    def _pairs(self) -> list[tuple[Query, Path]]:
+        return list(zip(self.asked, self.query_files, strict=True))
+
+
+def _sha256(path: Path) -> str:
+    """SHA-256 as indexing takes it; of the name alone where the file cannot be read, which indexing will report."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def query_folder(work: Path, photos: RetrievalSet, extractor: Extractor, image: ImageOptions, turns: int) -> Path:
+    """Folder of a set's described queries, ``NAME.npz``."""
+    return work / "queries" / f"{extractor.fingerprint[:16]}-{image.max_side}-{turns}" / photos.key
+
+
+def stage_set(
+    work: Path,
+    photos: RetrievalSet,
+    extractors: Sequence[Extractor],
+    image: ImageOptions,
+    turns: int,
+    workers: int,
+) -> Iterator[tuple[int, int]]:
+    """Describe the photos and the queries of a set by several extractors, unless they are there.
+
+    Regions are detected once for all extractors that detect alike, such as those of several measurement scales.
+
+    Parameters
+    ----------
+    work : Path
+        Folder of all that is kept.
+    photos : RetrievalSet
+        The set.
+    extractors : sequence of Extractor
+        Regions, patches and descriptors.
+    image : ImageOptions
+        How photos are read.
+    turns : int
+        Turns at which queries are described.
+    workers : int
+        Processes; the result does not depend on it.
+
+    Yields
+    ------
+    (int, int)
+        How many photos and queries are done, and how many there are. Photos that cannot be read are passed over;
+        indexing reports them.
+
+    Raises
+    ------
+    CairnError
+        A query's photo cannot be read or found.
+    """
+    from joblib import Parallel, delayed
+
+    folders = [query_folder(work, photos, extractor, image, turns) for extractor in extractors]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    once = {key: path for path, key in photos.photos.items()}  # a photo that is there twice is described once
+    jobs = [delayed(_stage_photo)(work, extractors, image, path, key) for key, path in once.items()]
+    jobs += [delayed(_stage_query)(folders, extractors, image, path, query, turns) for query, path in photos._pairs()]
+    done = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=4)(jobs)
+    for count, _ in enumerate(done, start=1):
+        yield count, len(jobs)
+
+
+def link_features(
+    work: Path, photos: RetrievalSet, extractor: Extractor, image: ImageOptions, collection: Collection
+) -> None:
+    """Put the staged features of a set where indexing into a collection looks for them."""
+    source = Staging(work / "features", extractor, image)
+    target = Staging(collection.folder / STAGING, extractor, image)
+    for key in dict.fromkeys(photos.photos.values()):
+        # Sorted, the geometry comes last, as a photo is staged when both files are there.
+        for path in sorted(source.folder.glob(f"{key}.*.npy")):
+            link = target.folder / path.name
+            if link.exists():
+                continue
+            try:
+                os.link(path, link)
+            except OSError:  # another disk, or a file system without links
+                save_bytes(link, path.read_bytes())
+
+
+def save_described(path: Path, described: DescribedQuery) -> None:
+    """Write a described query as .npz, whole or not at all."""
+    views = described.views
+    file = io.BytesIO()
+    np.savez(
+        file,
+        size=np.array([described.width, described.height]),
+        box=np.array(described.box or (), np.float64),
+        ellipses=described.ellipses,
+        turns=np.array([view.turn for view in views]),
+        counts=np.array([len(view.descriptors) for view in views]),
+        centres=np.concatenate([view.frames.centres for view in views]),
+        linear=np.concatenate([view.frames.linear for view in views]),
+        descriptors=np.concatenate([view.descriptors for view in views]),
+    )
+    save_bytes(path, file.getvalue())
+
+
+def load_described(path: Path, photo: Path) -> DescribedQuery:
+    """Read what `save_described` wrote of a photo.
+
+    Raises
+    ------
+    CairnError
+        The file is missing or damaged.
+    """
+    with reading(path, "described query", "describing the set again"), np.load(path, allow_pickle=False) as file:
+        parts = np.cumsum(file["counts"])[:-1]
+        rows = [np.split(file[name], parts) for name in ("centres", "linear", "descriptors")]
+        views = [
+            DescribedView(turn, Frames(centres, linear), descriptors)
+            for turn, centres, linear, descriptors in zip(file["turns"].tolist(), *rows, strict=True)
+        ]
+        width, height = file["size"].tolist()
+        x0_to_y1 = file["box"].tolist()
+        box = (x0_to_y1[0], x0_to_y1[1], x0_to_y1[2], x0_to_y1[3]) if x0_to_y1 else None
+        return DescribedQuery(photo, width, height, box, file["ellipses"], views)
+
+
+class _Sharing(Extractor):
+    """An extractor that takes over the regions another one has just detected in the same photo in the same way."""
+
+    def __init__(self, extractor: Extractor, known: dict[RegionOptions, tuple[np.ndarray, Regions]]) -> None:
+        super().__init__(extractor.descriptor, extractor.options)
+        self._known = known
+
+    def detect(self, photo: Photo) -> Regions:
+        """Detect regions, unless they are known; of a photo read again, the pixels say that it is the same."""
+        before = self._known.get(self.options.regions)
+        if before is None or not np.array_equal(before[0], photo.grey):
+            before = photo.grey, super().detect(photo)
+            self._known[self.options.regions] = before
+        return before[1]
+
+
+def _share(extractors: Sequence[Extractor]) -> list[Extractor]:
+    import cv2
+
+    cv2.setNumThreads(1)  # every core is another process's already
+    known: dict[RegionOptions, tuple[np.ndarray, Regions]] = {}
+    return [_Sharing(extractor, known) for extractor in extractors]
+
+
+def _stage_photo(work: Path, extractors: Sequence[Extractor], image: ImageOptions, path: Path, key: str) -> None:
+    for extractor in _share(extractors):
+        Staging(work / "features", extractor, image).stage(path, key)
+
+
+def _stage_query(
+    folders: Sequence[Path], extractors: Sequence[Extractor], image: ImageOptions, path: Path, query: Query, turns: int
+) -> None:
+    for folder, extractor in zip(folders, _share(extractors), strict=True):
+        file = folder / f"{query.name}.npz"
+        if not file.exists():
+            save_described(file, describe_query(extractor, image, path, query.box, turns))
