@@ -19,14 +19,23 @@ def _group() -> None:
 @learn.command()
 def descriptor(
     sources: Annotated[
-        list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
+        list[Path],
+        typer.Argument(
+            help="A collection, whose photos are mined; a file of matches (.npz) of cairn mine; or folders of labelled "
+            "patches, as cairn patches build makes or as published."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
     stage: Annotated[str, typer.Option(help="pooling, projection or both.")] = "both",
     base: Annotated[
         str, typer.Option(help="What is projected: pooled (learnt pooling regions), rootsift or sift.")
     ] = "pooled",
-    dim: Annotated[int, typer.Option(help="Dimensions of the projected descriptor, at most.", min=1)] = 80,
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            help="Dimensions of the projected descriptor, at most (default: 80; 128 from photos without labels).", min=1
+        ),
+    ] = None,
     max_pooled_dim: Annotated[int, typer.Option(help="Dimensions of the pooled descriptor, at most.", min=8)] = 640,
     norm: Annotated[
         str | None,
@@ -42,11 +51,31 @@ def descriptor(
         int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
     ] = 0,
     augment: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="Copies of each training pair, one patch distorted as another view, for projections; 0: none.", min=0
+            help="Copies of each labelled pair, one patch distorted as another view, for projections; 0: none "
+            "(default: 2).",
+            min=0,
         ),
+    ] = None,
+    share: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Share of the mined features to learn from, those that match best, K of the paper; give several to "
+            "choose by validation (default: 0.8, 0.6 and 0.4)."
+        ),
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(help="Rounds of looking for the negatives of mined features that are hardest.", min=1)
     ] = 2,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="HTML report with pictures of what was mined and learnt from photos; needs the extra plots."),
+    ] = None,
+    photos: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the photos that a file of matches was mined from, to be shown in the report."),
+    ] = None,
     smoothing: Annotated[
         float | None,
         typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0, max=31),
@@ -96,6 +125,10 @@ def descriptor(
 ) -> None:
     """Learn a descriptor by convex optimisation (Simonyan, Vedaldi, Zisserman, 2014).
 
+    From a collection no labels are needed: photos that overlap are found and matched by geometry (cairn mine), and in
+    the end the descriptor is compared with rootSIFT on image pairs that were held out. Nothing is indexed: that is for
+    cairn index --descriptor.
+
     First pooling regions are selected, then a projection to few dimensions is learnt, each by a grid of models; what
     does best on validation pairs is taken. An interrupted run is picked up by running the same command again, and a run
     for another --dim with the same --work finds what is common there.
@@ -111,11 +144,19 @@ def descriptor(
     from learning.pooling import SelectionOptions
     from learning.projection import ProjectionOptions
     from learning.sources import open_sources
+    from learning.unlabelled import UnlabelledOptions
+    from learning.unlabelled_command import is_unlabelled, learn_from_photos
     from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
     from retrieval.pooling import ChannelOptions
 
     began = perf_counter()
     check_model_path(out)
+    unlabelled = is_unlabelled(sources)
+    if unlabelled and (pairs or augment is not None):
+        raise CairnError("--pairs and --augment are for labelled patches: take them away.")
+    if not unlabelled and (share or rounds != 2 or report is not None or photos is not None):
+        raise CairnError("--share, --rounds, --report and --photos are for photos without labels: take them away.")
+    dim = dim or (128 if unlabelled else 80)
     if quantile is not None and not 0 < quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
     if power is not None and not 0.01 <= power <= 1:
@@ -137,6 +178,34 @@ def descriptor(
     asked: dict[str, Any] = {"smoothing": smoothing, "quantile": quantile, "power": power}
     channels = replace(channels, **{name: value for name, value in asked.items() if value is not None})
     chosen_norm = norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")
+    if unlabelled:
+        usual = UnlabelledOptions()
+        learn_from_photos(
+            sources[0],
+            out,
+            UnlabelledOptions(
+                stage=stage,
+                base=base,
+                dim=dim,
+                max_pooled_dim=max_pooled_dim,
+                hours=hours,
+                shares=tuple(share) if share else usual.shares,
+                rounds=rounds,
+                channels=channels,
+                pool=PoolOptions(step=pool_step, symmetric=symmetric),
+                selection=replace(usual.selection, balanced=balanced, keep=keep, seed=seed),
+                projection=replace(usual.projection, norm=chosen_norm, seed=seed),
+                seed=seed,
+            ),
+            pooling=given,
+            report=report,
+            photos=photos,
+            work=work,
+            workers=workers or cores(),
+            quiet=quiet,
+            json=json,
+        )
+        return
     options = LearningOptions(
         stage=stage,
         base=base,
@@ -147,7 +216,7 @@ def descriptor(
         pool=PoolOptions(step=pool_step, symmetric=symmetric),
         selection=SelectionOptions(balanced=balanced, keep=keep, seed=seed),
         projection=ProjectionOptions(norm=chosen_norm, seed=seed),
-        augmentation=AugmentationOptions(copies=augment, seed=seed),
+        augmentation=AugmentationOptions(copies=2 if augment is None else augment, seed=seed),
     )
     opened = open_sources(sources, pairs=pairs, seed=seed)
     folder = work or out.with_suffix(".learning")
@@ -187,7 +256,7 @@ def descriptor(
     described = LearntDescriptor(learnt.model)
     seconds = perf_counter() - began
     pooled = 128 if learnt.model.pooling is None else learnt.model.pooling.dim
-    report = {
+    told = {
         "descriptor": str(out),
         "name": described.name,
         "fingerprint": described.fingerprint,
@@ -201,7 +270,7 @@ def descriptor(
         "seconds": round(seconds, 3),
     }
     if json:
-        print_json(report)
+        print_json(told)
         return
     if learnt.pooling is not None:
         say(

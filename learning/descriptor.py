@@ -107,7 +107,7 @@ def learn_descriptor(
     CairnError
         A source is damaged; nothing fits into the wanted dimensions; the folder is damaged.
     """
-    study = _Study(sources, Records(work), work, options, workers, progress or (lambda step, done, of: None))
+    study = _Study(sources, Records(work, Record), work, options, workers, progress or (lambda step, done, of: None))
     chosen: Record | None = None
     if options.base != "pooled":
         pooling = None
@@ -128,7 +128,7 @@ class _Study:
     def __init__(
         self,
         sources: Sequence[Source],
-        records: Records,
+        records: Records[Record],
         work: Path,
         options: LearningOptions,
         workers: int,

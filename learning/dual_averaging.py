@@ -2,7 +2,8 @@
 
 Both objectives are sums of the hinge L(z) = max(z + 1, 0) over all combinations of a positive pair and a negative pair,
 of the difference of their distances. The loss and its subgradient over *all* P·N combinations follow from sorting the
-distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1.
+distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1. That of section 9,
+where each feature has negatives of its own, is solved by the same steps on other batches (`learning.latent`).
 """
 
 from collections.abc import Callable, Iterator
@@ -35,6 +36,19 @@ class AveragingOptions:
     seed: int = 0  # of the order in which pairs are drawn
 
 
+Counts = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray, np.ndarray]]
+"""Of distances of matches and of others: the loss, its slope by the first, and minus its slope by the second."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs of one step of RDA."""
+
+    near: np.ndarray  # (P, N) float32: rows of matches
+    far: np.ndarray  # (M, N) float32: rows of others
+    counts: Counts
+
+
 def hinge_counts(positive: np.ndarray, negative: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Mean hinge loss over all combinations of distances, and how often each is active.
 
@@ -62,18 +76,30 @@ def hinge_counts(positive: np.ndarray, negative: np.ndarray) -> tuple[float, np.
     return float(loss), by_positive, by_negative
 
 
-def _batches(positives: int, negatives: int, options: AveragingOptions) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Draw pairs without end, each pair once before any comes again."""
-    rng = np.random.default_rng(options.seed)
+def all_combinations(positive: Rows, negative: Rows, size: int, seed: int) -> Iterator[Batch]:
+    """Draw batches without end for the ranking of every positive pair above every negative pair (equation 11).
 
-    def draw(number: int) -> Iterator[np.ndarray]:
-        size = min(options.batch or number, number)
-        while True:
-            order = rng.permutation(number) if size < number else np.arange(number)
-            for start in range(0, number - size + 1, size):
-                yield np.sort(order[start : start + size])
+    Parameters
+    ----------
+    positive, negative : Rows
+        Of the pairs.
+    size : int
+        Positive and as many negative pairs a batch; 0: all.
+    seed : int
+        Of the order. Each pair comes once before any comes again.
+    """
+    rng = np.random.default_rng(seed)
+    for of_positive, of_negative in zip(draw(len(positive), size, rng), draw(len(negative), size, rng), strict=True):
+        yield Batch(positive.take(of_positive), negative.take(of_negative), hinge_counts)
 
-    return zip(draw(positives), draw(negatives), strict=True)
+
+def draw(number: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Draw batches of so many of a number of things (0: all), without end, each once before any comes again."""
+    size = min(size or number, number)
+    while True:
+        order = rng.permutation(number) if size < number else np.arange(number)
+        for start in range(0, number - size + 1, size):
+            yield np.sort(order[start : start + size])
 
 
 def sparse_weights(
@@ -83,14 +109,25 @@ def sparse_weights(
     options: AveragingOptions,
     monitor: Callable[[int, np.ndarray], None] | None = None,
 ) -> np.ndarray:
-    """Minimise equation 6 by equation 13: hinge loss and the L1 norm of non-negative weights.
+    """Minimise equation 6 by `minimise_weights`, for ψ of positive and of negative pairs, rows of N."""
+    batches = all_combinations(positive, negative, options.batch, options.seed)
+    return minimise_weights(batches, mu, options, monitor)
+
+
+def minimise_weights(
+    batches: Iterator[Batch],
+    mu: float,
+    options: AveragingOptions,
+    monitor: Callable[[int, np.ndarray], None] | None = None,
+) -> np.ndarray:
+    """Minimise a ranking loss and the L1 norm of non-negative weights by equation 13.
 
     Parameters
     ----------
-    positive, negative : Rows
-        ψ of positive and of negative pairs, rows of N.
+    batches : iterator of Batch
+        ψ of pairs, rows of N.
     mu : float
-        μ₁, beside the *mean* of the loss over combinations (equation 11).
+        μ₁, beside the *mean* of the loss over combinations (equation 11) or features.
     options : AveragingOptions
         Steps.
     monitor : callable, optional
@@ -101,14 +138,14 @@ def sparse_weights(
     ndarray, shape (N,), float64
         Weights; most are zero.
     """
-    weights = np.zeros(positive.take(np.zeros(1, np.int64)).shape[1])
-    average = np.zeros_like(weights)
+    weights = average = np.zeros(0)
     with one_thread():
-        for step, (of_positive, of_negative) in enumerate(_batches(len(positive), len(negative), options), start=1):
-            near, far = positive.take(of_positive), negative.take(of_negative)
+        for step, batch in enumerate(batches, start=1):
+            if step == 1:
+                weights, average = np.zeros((2, batch.near.shape[1]))
             current = weights.astype(np.float32)
-            _, by_positive, by_negative = hinge_counts(near @ current, far @ current)
-            gradient = by_positive.astype(np.float32) @ near - by_negative.astype(np.float32) @ far
+            _, by_near, by_far = batch.counts(batch.near @ current, batch.far @ current)
+            gradient = _combine(by_near, batch.near) - _combine(by_far, batch.far)
             average += (gradient - average) / step
             weights = np.maximum(-np.sqrt(step) / options.gamma * (average + mu), 0)
             if monitor:
@@ -116,6 +153,12 @@ def sparse_weights(
             if step >= options.iterations:
                 return weights
     raise AssertionError("the batches never end")
+
+
+def _combine(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sum of rows times their counts; rows that count for nothing are not read."""
+    used = np.flatnonzero(counts)
+    return counts[used].astype(np.float32) @ rows[used]
 
 
 def low_rank_metric(
@@ -126,14 +169,26 @@ def low_rank_metric(
     norm: str = "nuclear",
     monitor: Callable[[int, np.ndarray], None] | None = None,
 ) -> np.ndarray:
-    """Minimise equation 10 by equation 13: hinge loss and a norm of a positive semi-definite metric.
+    """Minimise equation 10 by `minimise_metric`, for θ = φ(x) - φ(y) of positive and of negative pairs, rows of n."""
+    batches = all_combinations(positive, negative, options.batch, options.seed)
+    return minimise_metric(batches, mu, options, norm, monitor)
+
+
+def minimise_metric(
+    batches: Iterator[Batch],
+    mu: float,
+    options: AveragingOptions,
+    norm: str = "nuclear",
+    monitor: Callable[[int, np.ndarray], None] | None = None,
+) -> np.ndarray:
+    """Minimise a ranking loss and a norm of a positive semi-definite metric by equation 13.
 
     Parameters
     ----------
-    positive, negative : Rows
-        θ = φ(x) - φ(y) of positive and of negative pairs, rows of n.
+    batches : iterator of Batch
+        θ = φ(x) - φ(y) of pairs, rows of n.
     mu : float
-        μ*, beside the mean of the loss over combinations.
+        μ*, beside the mean of the loss over combinations or features.
     options : AveragingOptions
         Steps.
     norm : {"nuclear", "frobenius"}
@@ -146,17 +201,15 @@ def low_rank_metric(
     ndarray, shape (m, n), float64
         W = √D_r Vᵀ, by falling eigenvalue; m is the rank of A.
     """
-    size = positive.take(np.zeros(1, np.int64)).shape[1]
-    projection = np.zeros((0, size))
-    average = np.zeros((size, size))
-    for step, (of_positive, of_negative) in enumerate(_batches(len(positive), len(negative), options), start=1):
-        near, far = positive.take(of_positive), negative.take(of_negative)
+    projection = average = np.zeros((0, 0))
+    for step, batch in enumerate(batches, start=1):
+        size = batch.near.shape[1]
+        if step == 1:
+            projection, average = np.zeros((0, size)), np.zeros((size, size))
         current = projection.T.astype(np.float32)
-        distances = [np.einsum("ij,ij->i", projected, projected) for projected in (near @ current, far @ current)]
-        _, by_positive, by_negative = hinge_counts(*distances)
-        near = near[by_positive > 0] * np.sqrt(by_positive[by_positive > 0], dtype=np.float32)[:, None]
-        far = far[by_negative > 0] * np.sqrt(by_negative[by_negative > 0], dtype=np.float32)[:, None]
-        average += (near.T @ near - far.T @ far - average) / step
+        distances = [np.einsum("ij,ij->i", rows, rows) for rows in (batch.near @ current, batch.far @ current)]
+        _, by_near, by_far = batch.counts(*distances)
+        average += (_moment(by_near, batch.near) - _moment(by_far, batch.far) - average) / step
         if norm == "nuclear":
             scale, target = np.sqrt(step) / options.gamma, -average - mu * np.eye(size)
         else:  # the norm is strongly convex by itself: its minimum with (γ / √t) ‖A‖²/2 has a closed form
@@ -167,6 +220,13 @@ def low_rank_metric(
         if step >= options.iterations:
             return projection
     raise AssertionError("the batches never end")
+
+
+def _moment(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sum of θθᵀ times their counts."""
+    used = np.flatnonzero(counts)
+    scaled = rows[used] * np.sqrt(counts[used], dtype=np.float32)[:, None]
+    return scaled.T @ scaled
 
 
 def root_of(matrix: np.ndarray) -> np.ndarray:

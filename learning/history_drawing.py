@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _LOOKS = {  # of each step: marker, colour, what is said about it
     "negatives": ("v", "#666666", "negatives looked for: a new round"),
+    "rings": ("^", "#9467bd", "rings dropped: a new round"),
     "parameters": ("o", "#d62728", "1. parameters learnt"),
     "positives": ("s", "#2ca02c", "2. nearest positives taken"),
     "selection": ("D", "#1f77b4", "3. K features selected"),

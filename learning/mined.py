@@ -208,6 +208,22 @@ class MinedMatches:
         return split_image_pairs(self.pairs, sizes, share, np.random.default_rng(seed))
 
 
+class MinedPatches:
+    """The patches of a file of matches, under the protocol of `sources.Patches`."""
+
+    def __init__(self, matches: MinedMatches) -> None:
+        self.folder = matches.path
+        self.fingerprint = matches.fingerprint
+        self._patches = matches.patches
+
+    def __len__(self) -> int:
+        return len(self._patches)
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Read patches (K,) as (K, 31, 31) uint8."""
+        return np.asarray(self._patches[numbers])
+
+
 def _read_entry(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Read an array, or map the patches; any exception where the file is damaged."""
     info = archive.getinfo(f"{name}.npy")

@@ -132,21 +132,14 @@ def refine(
     """
     if not options.keep:
         return
-    # Rings that coincide are kept or dropped together, and the first of them alone adds dimensions.
-    first = np.unique(pool.columns, return_index=True)[1]
-    same = (np.arange(len(pool.sigmas))[:, None] * len(pool.columns) + first[pool.columns]).reshape(-1)
-    sizes = np.where(same == np.arange(len(pool)), pool.sizes * orientations, 0)
     dim = dim_of(pool, selection.weights, orientations)
     step = selection
     while dim > limit:
         # A step that would end below the limit ends at it.
         wanted = max(limit, int(dim * options.keep))
-        contribution = np.bincount(same, step.weights * means[1], len(pool))[same]
-        order = np.argsort(-contribution, kind="stable")
-        kept = order[(np.cumsum(sizes[order]) <= wanted) & (contribution[order] > 0)]
+        kept = largest_contributions(pool, step.weights * means[1], orientations, wanted)
         if not len(kept):
             return
-        kept = np.sort(kept)
         units = WeightUnits.of(means[0][kept], means[1][kept], options.balanced)
         scale = np.zeros(len(pool))
         scale[kept] = units.scale
@@ -162,6 +155,28 @@ def refine(
         step = Selection(weights, step.mu, step.gamma, objective, step.refits + 1)
         dim = dim_of(pool, weights, orientations)
         yield step
+
+
+def largest_contributions(pool: CandidatePool, contribution: np.ndarray, orientations: int, dim: int) -> np.ndarray:
+    """Give the rings (K,), rising, that contribute most to distances and together have at most so many dimensions.
+
+    Parameters
+    ----------
+    pool : CandidatePool
+        The rings. Those that coincide are kept or dropped together, and the first of them alone adds dimensions.
+    contribution : ndarray, shape (N,)
+        Weight times mean ψ of negative pairs.
+    orientations : int
+        Dimensions of a region.
+    dim : int
+        At most.
+    """
+    first = np.unique(pool.columns, return_index=True)[1]
+    same = (np.arange(len(pool.sigmas))[:, None] * len(pool.columns) + first[pool.columns]).reshape(-1)
+    sizes = np.where(same == np.arange(len(pool)), pool.sizes * orientations, 0)
+    joint = np.bincount(same, contribution, len(pool))[same]
+    order = np.argsort(-joint, kind="stable")
+    return np.sort(order[(np.cumsum(sizes[order]) <= dim) & (joint[order] > 0)])
 
 
 def dim_of(pool: CandidatePool, weights: np.ndarray, orientations: int) -> int:

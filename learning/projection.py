@@ -61,7 +61,11 @@ class MetricUnits:
     @classmethod
     def of(cls, pairs: DifferencePairs, norm: str) -> "MetricUnits":
         """Measure them on the training pairs."""
-        slope = pairs.negative.moment() - pairs.positive.moment()
+        return cls.of_slope(pairs.negative.moment() - pairs.positive.moment(), norm)
+
+    @classmethod
+    def of_slope(cls, slope: np.ndarray, norm: str) -> "MetricUnits":
+        """Take them from the mean θθᵀ (n, n) of negative pairs less that of positive ones."""
         squared = float(max((slope**2).sum(), 1e-12))
         # The Frobenius norm is quadratic, as is what γ multiplies: it has γ's unit.
         return cls(float(max(np.linalg.eigvalsh(slope)[-1], 1e-12)) if norm == "nuclear" else squared, squared)

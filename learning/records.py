@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,13 +26,54 @@ class Record:
     seconds: float  # that it took
 
 
-class Records:
+@dataclass(frozen=True)
+class LatentRecord:
+    """One model learnt from mined matches."""
+
+    stage: str  # pooling or projection
+    key: str  # fingerprint of all that it depends on
+    share: float  # K over the number of training features
+    mu: float  # μ₁ or μ*, in the units of the stage
+    gamma: float
+    round: int  # of looking for negatives
+    dim: int  # dimensions of the descriptor
+    rings: int  # pooling rings of the descriptor; 0: none
+    recall: float  # of equation 15 on the training features, against the negatives that are looked at
+    validation: float  # the same on validation features, against all their candidates
+    objective: float  # of equation 16
+    refits: int  # how often rings were dropped
+    history: list[dict[str, Any]]  # entries of LogEntry, as tables
+    seconds: float  # that it took
+
+
+class Kept(Protocol):
+    """What every kind of record tells."""
+
+    @property
+    def stage(self) -> str:
+        """Stage it belongs to."""
+
+    @property
+    def key(self) -> str:
+        """Fingerprint of all that it depends on."""
+
+    @property
+    def refits(self) -> int:
+        """How often rings were dropped."""
+
+
+Kind = TypeVar("Kind", bound=Kept)
+
+
+class Records(Generic[Kind]):
     """The models tried so far, in a folder.
 
     Parameters
     ----------
     folder : Path
         Made where it is missing.
+    kind : type
+        Dataclass of the records.
 
     Raises
     ------
@@ -39,28 +81,29 @@ class Records:
         What is there is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: type[Kind]) -> None:
         self.folder = folder
+        self.kind = kind
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "records.json"
         self.all = self._read()
 
-    def _read(self) -> list[Record]:
+    def _read(self) -> list[Kind]:
         if not self._file.is_file():
             return []
         try:
-            records = [Record(**entry) for entry in load_json(self._file)]
+            records = [self.kind(**entry) for entry in load_json(self._file)]
             if not all(_fits(record) for record in records):
                 raise TypeError("a field is of the wrong type")
         except (CairnError, TypeError):
             raise CairnError(f"{self._file} is damaged: delete {self.folder} to begin again.") from None
         return records
 
-    def of(self, key: str) -> list[Record]:
+    def of(self, key: str) -> list[Kind]:
         """Records of the models that a key stands for."""
         return [record for record in self.all if record.key == key]
 
-    def add(self, found: list[tuple[Record, np.ndarray]]) -> None:
+    def add(self, found: list[tuple[Kind, np.ndarray]]) -> None:
         """Keep models, with their weights or projections, all of them or none."""
         for record, parameters in found:
             save_array(self._path(record), parameters)
@@ -68,19 +111,19 @@ class Records:
         self.all = self._read() + [record for record, _ in found]
         save_json(self._file, self.all)
 
-    def parameters(self, record: Record) -> np.ndarray:
+    def parameters(self, record: Kind) -> np.ndarray:
         """Weights or projection of a model."""
         return load_array(self._path(record))
 
-    def _path(self, record: Record) -> Path:
+    def _path(self, record: Kind) -> Path:
         return self.folder / f"{record.stage}-{record.key[:16]}-{record.refits}.npy"
 
 
-def _fits(record: Record) -> bool:
+def _fits(record: Any) -> bool:
     """Whether all fields are of the types they are declared as."""
-    kinds = {"str": (str,), "int": (int,), "float": (int, float)}
+    kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "list": (list,)}
     return all(
-        isinstance(getattr(record, item.name), kinds[str(getattr(item.type, "__name__", item.type))])
+        isinstance(getattr(record, item.name), kinds[getattr(item.type, "__name__", str(item.type))])
         for item in fields(record)
     )
 

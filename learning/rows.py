@@ -24,6 +24,10 @@ class ArrayRows:
         """Give rows (K, N) float32."""
         return self._array[numbers].astype(np.float32, copy=False)
 
+    def dot(self, weights: np.ndarray) -> np.ndarray:
+        """Give the product (M,) float32 of all rows with weights (N,)."""
+        return self._array @ weights.astype(np.float32)
+
 
 class BlockRows:
     """Rows in blocks, as `ring_distances.write_ring_distances` leaves them on disk.

@@ -1,0 +1,201 @@
+"""Reference features to learn from, with the candidates of each: P(x), and the nearest of N(x)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from index.arrays import fingerprint
+from learning.described import Described
+from learning.latent import Rows
+from learning.mined import MinedMatches
+from retrieval.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """What is nearest to each of some features among its candidates, all of them."""
+
+    positive: np.ndarray  # (F,) float32: least squared distance to P(x)
+    negative: np.ndarray  # (F,) float32: least squared distance to N(x); infinite where that is empty
+    hardest: np.ndarray  # (F, k) int32: patches of the nearest of N(x); -1 where there are fewer
+
+    @property
+    def recall(self) -> float:
+        """Share of the features whose nearest candidate is a positive (equation 15)."""
+        return float((self.positive < self.negative).mean())
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Features x, their positives and those of their negatives that are looked at, as patches of the mined file."""
+
+    features: np.ndarray  # (F,) int64: reference features of the file, rising
+    references: np.ndarray  # (F,) int32: patch of each
+    positives: Rows
+    positive_patches: np.ndarray  # (M,) int32
+    negatives: Rows
+    negative_patches: np.ndarray  # (L,) int32: rising for each feature
+
+    @classmethod
+    def of(cls, matches: MinedMatches, features: np.ndarray, hardest: np.ndarray) -> "Anchors":
+        """Make them of features, and of negatives (F, k) that may repeat, -1 being none.
+
+        Features without any negative are left out.
+        """
+        some = (hardest >= 0).any(axis=1)
+        features, hardest = features[some], np.sort(hardest[some], axis=1)
+        new = hardest >= 0
+        new[:, 1:] &= hardest[:, 1:] != hardest[:, :-1]
+        lists = [matches.positives(x) for x in features.tolist()]
+        return cls(
+            features,
+            matches.reference[features],
+            _rows(np.array([len(row) for row in lists], np.int64)),
+            np.concatenate([np.zeros(0, np.int32), *lists]),
+            _rows(new.sum(axis=1)),
+            hardest[new],
+        )
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def with_negatives(self, matches: MinedMatches, more: np.ndarray) -> "Anchors":
+        """Add negatives (F, k); those that are there already are not added again."""
+        table = np.full((len(self), int(np.diff(self.negatives.starts).max(initial=0))), -1, np.int32)
+        lengths = np.diff(self.negatives.starts)
+        table[np.arange(table.shape[1]) < lengths[:, None]] = self.negative_patches
+        return Anchors.of(matches, self.features, np.concatenate([table, more], axis=1))
+
+    def patches(self) -> np.ndarray:
+        """All patches that are named, rising."""
+        return np.unique(np.concatenate([self.references, self.positive_patches, self.negative_patches]))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of features and candidates, as numbers of the file's."""
+        negatives = {"starts": self.negatives.starts, "negatives": self.negative_patches}
+        return fingerprint({"features": self.features, **negatives}, {})
+
+
+def draw_features(matches: MinedMatches, pairs: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw reference features of some image pairs, as evenly from the pairs as they allow.
+
+    Parameters
+    ----------
+    matches : MinedMatches
+        The features.
+    pairs : ndarray, shape (K,), int
+        Image pairs.
+    number : int
+        How many features; all where there are fewer; 0: all.
+    rng : Generator
+        Decides.
+
+    Returns
+    -------
+    ndarray, shape (at most number,), int64
+        Rising.
+    """
+    sizes = np.array([len(matches.of_pair(int(pair))) for pair in pairs])
+    wanted = min(number or int(sizes.sum()), int(sizes.sum()))
+    # The largest number a pair may give, so that no more than wanted are drawn; then one more of some.
+    order = np.argsort(sizes, kind="stable")
+    quota = np.zeros(len(sizes), np.int64)
+    left = wanted
+    for place, pair in enumerate(order.tolist()):
+        quota[pair] = min(sizes[pair], left // (len(sizes) - place))
+        left -= int(quota[pair])
+    drawn = []
+    for pair, count in zip(pairs.tolist(), quota.tolist(), strict=True):
+        members = np.array(matches.of_pair(int(pair)), np.int64)
+        drawn.append(rng.permutation(members)[:count])
+    return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
+
+
+def candidates_of(matches: MinedMatches, features: np.ndarray) -> np.ndarray:
+    """Patches (V,), rising, of features and of all features of the second photos of their image pairs."""
+    targets = [matches.targets(int(pair)) for pair in np.unique(matches.pair[features])]
+    return np.unique(np.concatenate([matches.reference[features], *targets]))
+
+
+def find_nearest(
+    matches: MinedMatches,
+    features: np.ndarray,
+    described: Described,
+    projection: np.ndarray | None = None,
+    *,
+    count: int = 0,
+    workers: int = 1,
+) -> Nearest:
+    """Compare features with all their candidates, exactly.
+
+    Parameters
+    ----------
+    matches : MinedMatches
+        P(x) and N(x).
+    features : ndarray, shape (F,), int64
+        Reference features, rising.
+    described : Described
+        Rows of n of the features and of all their candidates; see `candidates_of`.
+    projection : ndarray, shape (m, n), optional
+        W that rows are projected by.
+    count : int
+        How many of the nearest negatives are named.
+    workers : int
+        Threads; the result does not depend on it.
+    """
+    bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
+    groups = [features[first:last] for first, last in pairwise(bounds)]
+    across = None if projection is None else projection.T.astype(np.float32)
+    with one_thread():
+        jobs = (delayed(_nearest)(matches, group, described, across, count) for group in groups)
+        found = list(Parallel(n_jobs=workers, prefer="threads")(jobs))
+    return Nearest(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _nearest(
+    matches: MinedMatches, features: np.ndarray, described: Described, across: np.ndarray | None, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compare features of one image pair."""
+    targets = matches.targets(int(matches.pair[features[0]]))
+
+    def read(patches: np.ndarray) -> np.ndarray:
+        part = described.take(patches)
+        return part if across is None else part @ across
+
+    near, far = read(matches.reference[features]), read(targets)
+    table = near @ far.T
+    table *= -2
+    table += np.einsum("ij,ij->i", far, far)
+    table += np.einsum("ij,ij->i", near, near)[:, None]
+    positive = np.full(len(features), np.inf, np.float32)
+    for starts, members in (
+        (matches.positive_starts, matches.positive_patches),
+        (matches.ambiguous_starts, matches.ambiguous_patches),
+    ):
+        lengths = starts[features + 1] - starts[features]
+        owner = np.repeat(np.arange(len(features)), lengths)
+        place = np.concatenate([np.zeros(0, np.int64), *_ranges(starts[features], lengths)])
+        column = np.searchsorted(targets, members[place])
+        if starts is matches.positive_starts:
+            np.minimum.at(positive, owner, table[owner, column])
+        table[owner, column] = np.inf
+    negative = table.min(axis=1)
+    hardest = np.full((len(features), count), -1, np.int32)
+    some = min(count, len(targets))
+    if some:
+        order = np.argpartition(table, some - 1, axis=1)[:, :some]
+        there = np.isfinite(np.take_along_axis(table, order, axis=1))
+        hardest[:, :some] = np.where(there, targets[order], -1)
+    return positive, negative, hardest
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+    return (np.arange(start, start + length) for start, length in zip(starts.tolist(), lengths.tolist(), strict=True))
+
+
+def _rows(lengths: np.ndarray) -> Rows:
+    return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))

@@ -1,0 +1,90 @@
+"""Descriptors of mined patches: those that are asked for, in a file of their own or in memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from index.arrays import load_array
+from learning.mined import MinedMatches
+from retrieval.threads import one_thread
+
+_BATCH = 8_192  # patches described at a time
+
+
+@dataclass(frozen=True)
+class Described:
+    """Rows of some patches of a mined file."""
+
+    numbers: np.ndarray  # (V,) patches, rising
+    rows: np.ndarray  # (V, n) float16
+
+    @property
+    def dim(self) -> int:
+        """Entries of a row."""
+        return self.rows.shape[1]
+
+    def places(self, patches: np.ndarray) -> np.ndarray:
+        """Where the rows of patches (K,) are."""
+        return np.searchsorted(self.numbers, patches)
+
+    def take(self, patches: np.ndarray) -> np.ndarray:
+        """Give the rows (K, n) float32 of patches."""
+        return self.rows[self.places(patches)].astype(np.float32)
+
+
+def describe_mined(
+    matches: MinedMatches,
+    numbers: np.ndarray,
+    describe: Callable[[np.ndarray], np.ndarray],
+    path: Path | None = None,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Described:
+    """Describe patches of a file of matches.
+
+    Parameters
+    ----------
+    matches : MinedMatches
+        The patches.
+    numbers : ndarray, shape (V,), int
+        Which, rising; one at least.
+    describe : callable
+        Gives rows of patches (N, 31, 31).
+    path : Path, optional
+        File (.npy) that the rows are kept in and mapped from; taken as it is where it exists. Otherwise they are held
+        in memory.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told the patches done and their number.
+    """
+    if path is not None and path.is_file():
+        return Described(numbers, load_array(path, mmap=True))
+    starts = range(0, len(numbers), _BATCH)
+    jobs = (delayed(_describe)(matches.patches, numbers[start : start + _BATCH], describe) for start in starts)
+    temporary = None if path is None else path.with_name(f".{path.name}.tmp")
+    rows = np.zeros((0, 0), np.float16)
+    for start, part in zip(starts, Parallel(n_jobs=workers, return_as="generator")(jobs), strict=True):
+        if not start:
+            shape = (len(numbers), part.shape[1])
+            if temporary is None:
+                rows = np.empty(shape, np.float16)
+            else:
+                rows = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
+        rows[start : start + len(part)] = part
+        if progress:
+            progress(start + len(part), len(numbers))
+    if path is None or temporary is None:
+        return Described(numbers, rows)
+    del rows  # which writes them out
+    temporary.replace(path)
+    return Described(numbers, load_array(path, mmap=True))
+
+
+def _describe(patches: np.ndarray, numbers: np.ndarray, describe: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    with one_thread():
+        return describe(np.asarray(patches[numbers])).astype(np.float16)

@@ -1,0 +1,215 @@
+"""The latent self-paced learner: which positive is the match, and which features have one (Simonyan14 section 9).
+
+Equation 16 is minimised by alternation over η, the parameters; y_P(x), the nearest positive of each feature; and b(x),
+which is 1 for the K features of least loss. What η is, pooling weights or a metric, the alternation need not know.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from learning.dual_averaging import Batch
+from learning.history import LogEntry
+
+Parameters = TypeVar("Parameters")
+_TOLERANCE = 1e-3  # an alternation that lowers the objective by less than this share of it is the last
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of pairs (x, y), grouped by the feature x: those of feature i are ``starts[i]`` to ``starts[i + 1]``."""
+
+    starts: np.ndarray  # (F + 1,) int64; no feature is without a row
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def least(self, distances: np.ndarray) -> np.ndarray:
+        """Least distance (F,) of each feature, of distances (M,) of all rows."""
+        return np.minimum.reduceat(distances, self.starts[:-1])
+
+    def nearest(self, distances: np.ndarray) -> np.ndarray:
+        """Row (F,) of least distance of each feature; of equal ones the first."""
+        at_least = distances == np.repeat(self.least(distances), np.diff(self.starts))
+        rows = np.flatnonzero(at_least)
+        owner = np.searchsorted(self.starts, rows, side="right") - 1
+        return rows[np.unique(owner, return_index=True)[1]]
+
+    def of(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (R,) of some features (B,), and where each one's begin (B,)."""
+        lengths = self.starts[features + 1] - self.starts[features]
+        begins = np.cumsum(lengths) - lengths
+        return np.repeat(self.starts[features] - begins, lengths) + np.arange(lengths.sum()), begins
+
+
+class Problem(Protocol[Parameters]):
+    """A convex problem of learning η, for fixed y_P and b."""
+
+    @property
+    def positives(self) -> Rows:
+        """P(x) of each feature."""
+
+    @property
+    def negatives(self) -> Rows:
+        """N(x), or what of it is looked at."""
+
+    def distances(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances d_η of all rows of positives and of all rows of negatives."""
+
+    def penalty(self, parameters: Parameters) -> float:
+        """Regulariser R(η)."""
+
+    def learn(self, features: np.ndarray, matches: np.ndarray) -> Parameters:
+        """Minimise equation 16 over η by RDA.
+
+        Parameters
+        ----------
+        features : ndarray, shape (K,), int64
+            Those with b(x) = 1.
+        matches : ndarray, shape (K,), int64
+            Row of y_P(x) of each among the positives.
+        """
+
+
+@dataclass(frozen=True)
+class Alternation(Generic[Parameters]):
+    """What the alternation came to."""
+
+    parameters: Parameters
+    features: np.ndarray  # (K,) int64: with b(x) = 1, rising
+    matches: np.ndarray  # (F,) int64: row of y_P(x) among the positives
+    objective: float  # of equation 16
+    history: list[LogEntry]
+
+
+def alternate(
+    problem: Problem[Parameters],
+    count: int,
+    *,
+    distances: tuple[np.ndarray, np.ndarray] | None = None,
+    initial: tuple[str, Parameters] | None = None,
+    alternations: int = 3,
+    stage: str = "",
+    round: int = 0,
+) -> Alternation[Parameters]:
+    """Minimise equation 16, the sum of its losses divided by K, by alternation.
+
+    RDA is stochastic: parameters that it finds are taken only where they lower the objective on all features, so that
+    no step raises it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Features and candidates.
+    count : int
+        K.
+    distances : tuple of ndarray, shape (M,) and (L,), optional
+        Distances of all positives and of all negatives, by another descriptor, that the first y_P and b follow from.
+    initial : tuple of str and parameters, optional
+        Parameters to begin with instead, and the step of the history that they come from.
+    alternations : int
+        At most.
+    stage, round
+        Are told in the history.
+
+    Raises
+    ------
+    ValueError
+        There are not so many features, or neither distances nor parameters to begin with.
+    """
+    if not 0 < count <= len(problem.positives):
+        raise ValueError(f"{count} of {len(problem.positives)} features cannot be learnt from")
+    if (distances is None) == (initial is None):
+        raise ValueError("the alternation begins with distances or with parameters")
+    history: list[LogEntry] = []
+
+    def log(step: str) -> None:
+        history.append(LogEntry(stage, round, step, objective, float((margins < 0).mean()), None))
+
+    parameters: Parameters | None = None
+    objective = np.inf
+    if initial is not None:
+        parameters = initial[1]
+        distances = problem.distances(parameters)
+    assert distances is not None
+    matches, margins = _match(problem, *distances)
+    features = _easiest(margins, count)
+    if initial is not None:
+        objective = _mean_loss(margins[features]) + problem.penalty(initial[1])
+        log(initial[0])
+    for _ in range(alternations):
+        found = problem.learn(features, matches[features])
+        positive, negative = problem.distances(found)
+        penalty = problem.penalty(found)
+        of_found = positive[matches] - problem.negatives.least(negative)
+        value = _mean_loss(of_found[features]) + penalty
+        if parameters is not None and value > objective:
+            break
+        before, parameters, objective, margins = objective, found, value, of_found
+        log("parameters")
+
+        matches, margins = _match(problem, positive, negative)
+        objective = _mean_loss(margins[features]) + penalty
+        log("positives")
+
+        features = _easiest(margins, count)
+        objective = _mean_loss(margins[features]) + penalty
+        log("selection")
+        if before - objective < _TOLERANCE * objective:
+            break
+    assert parameters is not None
+    return Alternation(parameters, features, matches, objective, history)
+
+
+def _match(problem: Problem[Parameters], positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """y_P of each feature, as rows (F,), and its margin (F,), below 0 where it is the nearest of all."""
+    matches = problem.positives.nearest(positive)
+    return matches, positive[matches] - problem.negatives.least(negative)
+
+
+def nearest_batch(near: np.ndarray, far: np.ndarray, starts: np.ndarray) -> Batch:
+    """Make a batch of RDA: rows (B, N) of matches, and (M, N) of negatives, each feature's from its start."""
+
+    def counts(one: np.ndarray, other: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        return nearest_counts(one, other, starts)
+
+    return Batch(near, far, counts)
+
+
+def nearest_counts(near: np.ndarray, far: np.ndarray, starts: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mean hinge loss of features against their nearest negatives, and how much each distance counts.
+
+    Parameters
+    ----------
+    near : ndarray, shape (B,)
+        Squared distance of each feature to its match.
+    far : ndarray, shape (M,)
+        Squared distances to its negatives, one feature's after another's.
+    starts : ndarray, shape (B,), int
+        Where each feature's begin.
+
+    Returns
+    -------
+    float
+        Mean over the features of max(d_near - min d_far + 1, 0).
+    ndarray, shape (B,), float64
+        The loss's slope by each distance to a match.
+    ndarray, shape (M,), float64
+        Minus a subgradient by each distance to a negative: only the nearest counts.
+    """
+    rows = Rows(np.append(starts, len(far))).nearest(far)
+    margins = near.astype(np.float64) - far[rows]
+    by_near = (margins > -1) / len(near)
+    by_far = np.zeros(len(far))
+    by_far[rows] = by_near
+    return _mean_loss(margins), by_near, by_far
+
+
+def _mean_loss(margins: np.ndarray) -> float:
+    return float(np.maximum(margins.astype(np.float64) + 1, 0).mean())
+
+
+def _easiest(margins: np.ndarray, count: int) -> np.ndarray:
+    """The features of least loss; those of no loss by their margin."""
+    return np.sort(np.argsort(margins, kind="stable")[:count])

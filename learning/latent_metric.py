@@ -1,0 +1,103 @@
+"""The latent problem of a metric: which projection brings features nearest to one of their positives (equation 16)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from learning.anchors import Anchors
+from learning.described import Described
+from learning.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
+from learning.latent import Rows, nearest_batch
+from learning.projection import MetricUnits
+from retrieval.threads import one_thread
+
+_CHUNK = 1 << 16  # differences at a time
+_SAMPLE = 20_000  # candidates of either kind that units are measured on
+
+
+@dataclass(frozen=True)
+class MetricProblem:
+    """θ = φ(x) - φ(y) of features and their candidates, and how a metric of them is learnt."""
+
+    rows: np.ndarray  # (V, n) float32: φ of the patches that are named
+    references: np.ndarray  # (F,) row of each feature
+    positives: Rows
+    positive_rows: np.ndarray  # (M,)
+    negatives: Rows
+    negative_rows: np.ndarray  # (L,)
+    mu: float
+    norm: str
+    averaging: AveragingOptions
+
+    @classmethod
+    def of(
+        cls, anchors: Anchors, described: Described, mu: float, norm: str, averaging: AveragingOptions
+    ) -> "MetricProblem":
+        """Take the rows of the patches that the features name."""
+        named = anchors.patches()
+        return cls(
+            described.take(named),
+            np.searchsorted(named, anchors.references),
+            anchors.positives,
+            np.searchsorted(named, anchors.positive_patches),
+            anchors.negatives,
+            np.searchsorted(named, anchors.negative_patches),
+            mu,
+            norm,
+            averaging,
+        )
+
+    def distances(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances ‖Wθ‖² of all positives and all negatives, for W (m, n)."""
+        with one_thread():
+            rows = self.rows @ parameters.T.astype(np.float32)
+        return (
+            _distances(rows, self.references, self.positives, self.positive_rows),
+            _distances(rows, self.references, self.negatives, self.negative_rows),
+        )
+
+    def penalty(self, parameters: np.ndarray) -> float:
+        """Give μ ‖A‖_*, or μ/2 ‖A‖_F², of A = WᵀW."""
+        return metric_penalty(parameters, self.mu, self.norm)
+
+    def learn(self, features: np.ndarray, matches: np.ndarray) -> np.ndarray:
+        """Minimise over W (m, n) by RDA; see `latent.Problem.learn`."""
+        with one_thread():
+            return minimise_metric(self._batches(features, matches), self.mu, self.averaging, self.norm)
+
+    def _batches(self, features: np.ndarray, matches: np.ndarray) -> Iterator[Batch]:
+        rng = np.random.default_rng(self.averaging.seed)
+        for drawn in draw(len(features), self.averaging.batch, rng):
+            chosen = features[drawn]
+            candidates, begins = self.negatives.of(chosen)
+            owners = np.repeat(chosen, np.diff(np.append(begins, len(candidates))))
+            near = self.rows[self.references[chosen]] - self.rows[self.positive_rows[matches[drawn]]]
+            far = self.rows[self.references[owners]] - self.rows[self.negative_rows[candidates]]
+            yield nearest_batch(near, far, begins)
+
+
+def units_of(anchors: Anchors, described: Described, norm: str, seed: int = 0) -> MetricUnits:
+    """Measure the units of μ and γ on some of the candidates; see `projection.MetricUnits`."""
+    rng = np.random.default_rng(seed)
+    slope = np.zeros((described.dim,) * 2)
+    for owners, patches, sign in (
+        (anchors.positives, anchors.positive_patches, -1),
+        (anchors.negatives, anchors.negative_patches, 1),
+    ):
+        chosen = np.sort(rng.permutation(len(patches))[:_SAMPLE])
+        of = anchors.references[np.searchsorted(owners.starts, chosen, side="right") - 1]
+        theta = described.take(of) - described.take(patches[chosen])
+        with one_thread():
+            slope += sign * (theta.T @ theta).astype(np.float64) / len(chosen)
+    return MetricUnits.of_slope(slope, norm)
+
+
+def _distances(rows: np.ndarray, references: np.ndarray, owners: Rows, members: np.ndarray) -> np.ndarray:
+    of = np.repeat(references, np.diff(owners.starts))
+    found = np.empty(len(members), np.float32)
+    for start in range(0, len(members), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        difference = rows[of[part]] - rows[members[part]]
+        np.einsum("ij,ij->i", difference, difference, out=found[part])
+    return found

@@ -1,0 +1,184 @@
+"""Models of the latent learner: pooling regions or a metric for one K and one regulariser, and their validation."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+
+from learning.anchors import Anchors, find_nearest
+from learning.candidates import CandidatePool
+from learning.described import Described, describe_mined
+from learning.dual_averaging import AveragingOptions
+from learning.history import LogEntry
+from learning.latent import Alternation, alternate
+from learning.latent_metric import MetricProblem
+from learning.latent_pooling import PoolingProblem
+from learning.mined import MinedMatches
+from learning.pooling import SelectionOptions, dim_of, largest_contributions, pooling_of
+from learning.projection import MetricUnits, ProjectionOptions
+from learning.records import LatentRecord
+from learning.rows import BlockRows
+from retrieval.learnt import LearntDescriptor, LearntModel
+from retrieval.pooling import ChannelOptions
+from retrieval.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What models of a grid differ in."""
+
+    share: float  # K over the number of training features
+    mu: float  # in the units of the stage
+    gamma: float
+
+    def count(self, anchors: Anchors) -> int:
+        """K for these features."""
+        return max(1, round(self.share * len(anchors)))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Features held out for validation."""
+
+    matches: MinedMatches
+    features: np.ndarray  # (V,) int64
+    candidates: np.ndarray  # (W,) int: patches of all their candidates, rising
+
+
+@dataclass(frozen=True)
+class PoolingWork:
+    """What pooling models of one round have in common."""
+
+    held: Held
+    anchors: Anchors
+    positive: BlockRows  # ψ of the positives
+    negative: BlockRows  # and of the negatives that are looked at
+    means: tuple[np.ndarray, np.ndarray]  # ψ in the mean; of the first round, so that all rounds have one unit
+    pool: CandidatePool
+    channels: ChannelOptions
+    options: SelectionOptions
+    limit: int  # dimensions, at most
+    alternations: int
+    distances: tuple[np.ndarray, np.ndarray] | None  # of another descriptor, that the first round begins with
+    weights: np.ndarray | None  # of the last round's model, that others begin with
+
+    def learn(self, setting: Setting, key: str, round: int) -> tuple[LatentRecord, np.ndarray]:
+        """Learn weights of all rings, and again of ever fewer until the descriptor is small enough."""
+        began = perf_counter()
+        orientations = self.channels.orientations
+        averaging = AveragingOptions(self.options.iterations, self.options.batch, setting.gamma, self.options.seed)
+        make = partial(
+            PoolingProblem.of, self.anchors.positives, self.positive, self.anchors.negatives, self.negative,
+            self.means, setting.mu, averaging, balanced=self.options.balanced,
+        )  # fmt: skip
+        count = setting.count(self.anchors)
+        with one_thread():  # so that the result does not depend on how many processes share the cores
+            problem = make()
+            found = alternate(
+                problem,
+                count,
+                distances=self.distances if self.weights is None else None,
+                initial=None if self.weights is None else ("negatives", self.weights / problem.scale),
+                alternations=self.alternations,
+                stage="pooling",
+            )
+            weights, history, refits = found.parameters * problem.scale, found.history, 0
+            dim = dim_of(self.pool, weights, orientations)
+            while self.options.keep and dim > self.limit:
+                wanted = max(self.limit, int(dim * self.options.keep))
+                kept = largest_contributions(self.pool, weights * self.means[1], orientations, wanted)
+                if not len(kept):
+                    break
+                refits += 1
+                few = make(kept=kept)
+                found = alternate(
+                    few,
+                    count,
+                    initial=("rings", weights[kept] / few.scale),
+                    alternations=self.alternations,
+                    stage="pooling",
+                    round=refits,
+                )
+                history = history + found.history
+                weights = np.zeros(len(self.pool))
+                weights[kept] = found.parameters * few.scale
+                dim = dim_of(self.pool, weights, orientations)
+            validation = 0.0
+            if 0 < dim <= self.limit:
+                model = LearntModel("pooled", pooling_of(self.pool, weights, self.channels))
+                rows = describe_mined(self.held.matches, self.held.candidates, LearntDescriptor(model).describe)
+                validation = find_nearest(self.held.matches, self.held.features, rows).recall
+        rings = len(np.unique(self.pool.select(weights)[2]))  # those that coincide are one
+        return _record("pooling", key, setting, round, dim, rings, validation, found, refits, history, began), weights
+
+
+@dataclass(frozen=True)
+class ProjectionWork:
+    """What projections of one round have in common."""
+
+    held: Held
+    anchors: Anchors
+    described: Described  # rows of what the features name, to be projected
+    validation: Described  # and of the validation features' candidates
+    units: MetricUnits  # of the first round, so that all rounds have one
+    rings: int  # of the descriptor that is projected
+    options: ProjectionOptions
+    alternations: int
+    projection: np.ndarray | None  # of the last round's model, that others begin with
+
+    def learn(self, setting: Setting, key: str, round: int) -> tuple[LatentRecord, np.ndarray]:
+        """Learn a metric."""
+        began = perf_counter()
+        options = self.options
+        averaging = AveragingOptions(options.iterations, options.batch, setting.gamma * self.units.gamma, options.seed)
+        problem = MetricProblem.of(self.anchors, self.described, setting.mu * self.units.mu, options.norm, averaging)
+        with one_thread():
+            found = alternate(
+                problem,
+                setting.count(self.anchors),
+                distances=problem.distances(np.eye(self.described.dim)) if self.projection is None else None,
+                initial=None if self.projection is None else ("negatives", self.projection),
+                alternations=self.alternations,
+                stage="projection",
+            )
+            projection = found.parameters
+            validation = 0.0
+            if len(projection):
+                validation = find_nearest(self.held.matches, self.held.features, self.validation, projection).recall
+        record = _record(
+            "projection", key, setting, round, len(projection), self.rings, validation, found, 0, found.history, began
+        )
+        return record, projection
+
+
+def _record(
+    stage: str,
+    key: str,
+    setting: Setting,
+    round: int,
+    dim: int,
+    rings: int,
+    validation: float,
+    found: Alternation[np.ndarray],
+    refits: int,
+    history: Sequence[LogEntry],
+    began: float,
+) -> LatentRecord:
+    return LatentRecord(
+        stage,
+        key,
+        setting.share,
+        setting.mu,
+        setting.gamma,
+        round,
+        dim,
+        rings,
+        float(history[-1].recall or 0),
+        validation,
+        found.objective,
+        refits,
+        [asdict(entry) for entry in history],
+        perf_counter() - began,
+    )

@@ -1,0 +1,90 @@
+"""The latent problem of pooling regions: which rings bring features nearest to one of their positives (equation 16)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from learning.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
+from learning.latent import Rows, nearest_batch
+from learning.pooling import WeightUnits
+from learning.rows import ArrayRows, BlockRows
+
+
+@dataclass(frozen=True)
+class PoolingProblem:
+    """ψ of features and their candidates, and how weights of the rings are learnt.
+
+    Weights are in units of `scale`: the pool's own are ``scale * weights``.
+    """
+
+    positives: Rows
+    positive: BlockRows | ArrayRows  # ψ (M, N) of all positives
+    negatives: Rows
+    negative: BlockRows | ArrayRows  # ψ (L, N) of the negatives that are looked at
+    scale: np.ndarray  # (N,)
+    mu: float
+    averaging: AveragingOptions
+
+    @classmethod
+    def of(
+        cls,
+        positives: Rows,
+        positive: BlockRows,
+        negatives: Rows,
+        negative: BlockRows,
+        means: tuple[np.ndarray, np.ndarray],
+        mu: float,
+        averaging: AveragingOptions,
+        *,
+        balanced: bool,
+        kept: np.ndarray | None = None,
+    ) -> "PoolingProblem":
+        """Make it in units of the data, of all rings or of some.
+
+        Parameters
+        ----------
+        positives, negatives : Rows
+            Of the features.
+        positive, negative : BlockRows
+            ψ of these.
+        means : tuple of ndarray, shape (N,)
+            Mean ψ of the positives and of the negatives.
+        mu : float
+            μ₁ in the units of `pooling.WeightUnits`; so is γ of `averaging`.
+        averaging : AveragingOptions
+            Steps.
+        balanced : bool
+            See `pooling.SelectionOptions`.
+        kept : ndarray, shape (K,), int, optional
+            The rings that may have weight.
+        """
+        near, far = means if kept is None else (means[0][kept], means[1][kept])
+        units = WeightUnits.of(near, far, balanced)
+        steps = replace(averaging, gamma=averaging.gamma * units.gamma)
+        if kept is None:
+            rows = positive.scaled(units.scale), negative.scaled(units.scale)
+            return cls(positives, rows[0], negatives, rows[1], units.scale, mu * units.mu, steps)
+        scale = np.zeros(len(means[0]))
+        scale[kept] = units.scale
+        few = (ArrayRows(rows.scaled(scale).columns(kept)) for rows in (positive, negative))
+        return cls(positives, next(few), negatives, next(few), units.scale, mu * units.mu, steps)
+
+    def distances(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances wᵀψ (equation 4) of all positives and all negatives, for w (N,)."""
+        return self.positive.dot(parameters), self.negative.dot(parameters)
+
+    def penalty(self, parameters: np.ndarray) -> float:
+        """Give μ ‖w‖₁."""
+        return vector_penalty(parameters, self.mu)
+
+    def learn(self, features: np.ndarray, matches: np.ndarray) -> np.ndarray:
+        """Minimise over w (N,) by RDA; see `latent.Problem.learn`."""
+        return minimise_weights(self._batches(features, matches), self.mu, self.averaging)
+
+    def _batches(self, features: np.ndarray, matches: np.ndarray) -> Iterator[Batch]:
+        rng = np.random.default_rng(self.averaging.seed)
+        for drawn in draw(len(features), self.averaging.batch, rng):
+            candidates, begins = self.negatives.of(features[drawn])
+            near, far = self.positive.take(matches[drawn]), self.negative.take(candidates)
+            yield nearest_batch(near, far, begins)

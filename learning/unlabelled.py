@@ -1,0 +1,426 @@
+"""Learning a descriptor from mined matches: models for several K and regularisers, and the best on held-out pairs."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from learning.anchors import Anchors, candidates_of, draw_features, find_nearest
+from learning.candidates import CandidatePool, PoolOptions, candidate_pool
+from learning.described import Described, describe_mined
+from learning.history import LogEntry
+from learning.latent_metric import units_of
+from learning.latent_models import Held, PoolingWork, ProjectionWork, Setting
+from learning.mined import MinedMatches, MinedPatches
+from learning.pooling import SelectionOptions, pooling_of
+from learning.projection import MetricUnits, ProjectionOptions
+from learning.records import LatentRecord, Records
+from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
+from learning.rows import BlockRows
+from retrieval.descriptors import Descriptor, Sift
+from retrieval.learnt import BASES, LearntDescriptor, LearntModel, Pooling
+from retrieval.pooling import VERSION as channels_version
+from retrieval.pooling import ChannelOptions
+from retrieval.threads import one_thread
+
+STAGES = ("pooling", "projection", "both")
+Progress = Callable[[str, int, int], None]
+
+SCRATCH = "scratch"
+"""Folder, within that of a run, of what takes most space there and can be computed again."""
+
+VERSION = 1
+"""Of how models are learnt; to be raised with any change of what they come out as."""
+
+_MOMENTS = 20_000  # patches whose descriptors' mean and covariance are kept
+_CHUNK = 1 << 15  # pairs at a time
+_SEARCH = 3  # times that μ* is doubled, at most, where all projections have too many dimensions
+
+
+@dataclass(frozen=True)
+class UnlabelledOptions:
+    """What is learnt from mined matches, and how."""
+
+    stage: str = "both"  # one of STAGES
+    base: str = "pooled"  # one of retrieval.learnt.BASES
+    dim: int = 128  # of the projected descriptor, at most
+    max_pooled_dim: int = 640  # of the pooled descriptor, at most
+    hours: float = 0.0  # after these no further model is begun; 0: no limit
+    held_out: float = 0.2  # share of the features, about, whose image pairs are for validation
+    shares: tuple[float, ...] = (0.8, 0.6, 0.4)  # K, as shares of the training features
+    pooling_features: int = 12_000  # training features that pooling regions are learnt from
+    projection_features: int = 40_000  # and projections
+    validation_features: int = 8_000  # that models are chosen by
+    pooling_negatives: int = 5  # nearest ones of each feature that are looked at
+    projection_negatives: int = 10
+    random_negatives: int = 1  # beside them
+    rounds: int = 2  # of looking for the nearest negatives: by rootSIFT or the base, then by the best model
+    alternations: int = 3  # of RDA, y_P and b, at most
+    channels: ChannelOptions = field(default_factory=ChannelOptions)
+    pool: PoolOptions = field(default_factory=PoolOptions)
+    selection: SelectionOptions = field(
+        default_factory=lambda: SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=600)
+    )
+    projection: ProjectionOptions = field(
+        default_factory=lambda: ProjectionOptions(mus=(0.01, 0.003), gammas=(0.1,), iterations=150, batch=300)
+    )
+    seed: int = 0  # of what is drawn
+
+    def __post_init__(self) -> None:
+        for value, known, what in ((self.stage, STAGES, "stage"), (self.base, BASES, "base")):
+            if value not in known:
+                raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
+        if self.stage == "pooling" and self.base != "pooled":
+            raise CairnError(f"Pooling regions are not learnt for the base {self.base}: choose the stage projection.")
+        if self.dim < 1 or self.max_pooled_dim < self.channels.orientations:
+            raise CairnError("The wanted dimensions must be positive, those of a pooled descriptor 8 at least.")
+        if not self.shares or not all(0 < share <= 1 for share in self.shares):
+            raise CairnError("The share of features to learn from must lie above 0 and not above 1.")
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """A descriptor learnt from mined matches, and what became of the models it was chosen from."""
+
+    model: LearntModel
+    pooling: LatentRecord | None  # the model of each stage that was chosen
+    projection: LatentRecord | None
+    tried: list[LatentRecord]
+    history: list[LogEntry]  # of those that were chosen, round by round
+    training: int  # image pairs
+    held: Held  # features of the others
+
+
+def learn_unlabelled(
+    matches: MinedMatches,
+    work: Path,
+    options: UnlabelledOptions,
+    *,
+    pooling: Pooling | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Unlabelled:
+    """Learn a descriptor from mined matches (Simonyan14 sections 9 and 10.2.3).
+
+    Parameters
+    ----------
+    matches : MinedMatches
+        Features with their putative matches.
+    work : Path
+        Folder of what is computed on the way. A stopped run is picked up there.
+    options : UnlabelledOptions
+        What to learn.
+    pooling : Pooling, optional
+        With the stage "projection": the pooling regions whose descriptor is projected.
+    workers : int
+        Processes; the result does not depend on it, unless time runs out.
+    progress : callable, optional
+        Told a step, how much of it is done, and how much there is.
+
+    Raises
+    ------
+    CairnError
+        There are too few image pairs or features; nothing fits into the wanted dimensions; the folder is damaged.
+    """
+    study = _Study(matches, work, options, workers, progress or (lambda step, done, of: None))
+    chosen: LatentRecord | None = None
+    if options.base != "pooled":
+        pooling = None
+    elif options.stage != "projection":
+        pooling, chosen = study.learn_pooling()
+    elif pooling is None:
+        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
+    model = LearntModel(options.base, pooling)
+    projected: LatentRecord | None = None
+    if options.stage != "pooling":
+        model, projected = study.learn_projection(model)
+    return Unlabelled(
+        study.with_moments(model),
+        chosen,
+        projected,
+        study.tried,
+        study.history,
+        len(study.training),
+        study.held,
+    )
+
+
+class _Study:
+    """One run over the grids."""
+
+    def __init__(
+        self, matches: MinedMatches, work: Path, options: UnlabelledOptions, workers: int, tell: Progress
+    ) -> None:
+        self.matches = matches
+        self.options = options
+        self.workers = workers
+        self.tell = tell
+        self.records = Records(work, LatentRecord)
+        self.scratch = work / SCRATCH
+        self.scratch.mkdir(exist_ok=True)
+        self.tried: list[LatentRecord] = []
+        self.history: list[LogEntry] = []
+        self.training, held_out = matches.pair_split(options.held_out, options.seed)
+        features = draw_features(matches, held_out, options.validation_features, self._rng("validation"))
+        self.held = Held(matches, features, candidates_of(matches, features))
+        self._began = perf_counter()
+
+    def learn_pooling(self) -> tuple[Pooling, LatentRecord]:
+        """Select pooling regions."""
+        options, matches = self.options, self.matches
+        pool = candidate_pool(options.pool)
+        features = self._draw("pooling", options.pooling_features)
+        sift = Sift(root=True)
+        described = self._describe(sift, candidates_of(matches, features))
+        anchors = self._look(features, described, options.pooling_negatives)
+        distances = _distances(anchors, described)
+        settings = _grid(options.shares, options.selection)
+        chosen: LatentRecord | None = None
+        means: tuple[np.ndarray, np.ndarray] | None = None
+        weights: np.ndarray | None = None
+        for number in range(options.rounds):
+            positive, negative = self._ring_distances(anchors, pool)
+            means = means or (positive.mean(), negative.mean())
+            work = PoolingWork(
+                self.held,
+                anchors,
+                positive,
+                negative,
+                means,
+                pool,
+                options.channels,
+                options.selection,
+                options.max_pooled_dim,
+                options.alternations,
+                distances,
+                weights,
+            )
+            shape = [options.pool, options.channels, options.selection, options.max_pooled_dim, sift.fingerprint]
+            found = _best(self._run("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
+            if found is None or (chosen is not None and found.validation < chosen.validation):
+                break
+            chosen, weights = found, self.records.parameters(found)
+            self._remember(found)
+            settings = [Setting(found.share, found.mu, found.gamma)]
+            if number + 1 < options.rounds:
+                model = LearntModel("pooled", pooling_of(pool, weights, options.channels))
+                nearer = self._describe(LearntDescriptor(model), candidates_of(matches, anchors.features))
+                anchors = self._look_again(anchors, nearer, None, options.pooling_negatives)
+        if chosen is None or weights is None:
+            raise CairnError(
+                f"No selection of pooling regions has {options.max_pooled_dim} dimensions or fewer: allow more "
+                "(--max-pooled-dim), or mine more image pairs."
+            )
+        return pooling_of(pool, weights, options.channels), chosen
+
+    def learn_projection(self, model: LearntModel) -> tuple[LearntModel, LatentRecord]:
+        """Learn a projection of a descriptor's rows."""
+        options, matches = self.options, self.matches
+        features = self._draw("projection", options.projection_features)
+        descriptor = LearntDescriptor(model)
+        described = self._describe(descriptor, candidates_of(matches, features))
+        validation = describe_mined(matches, self.held.candidates, descriptor.describe, workers=self.workers)
+        anchors = self._look(features, described, options.projection_negatives)
+        settings = _grid(options.shares, options.projection)
+        units: MetricUnits | None = None
+        chosen: LatentRecord | None = None
+        projection: np.ndarray | None = None
+        rings = 0 if model.pooling is None else int(model.pooling.rings.max()) + 1
+        number = 0
+        for number in range(options.rounds):
+            with one_thread():
+                units = units or units_of(anchors, described, options.projection.norm)
+            work = ProjectionWork(
+                self.held,
+                anchors,
+                described,
+                validation,
+                units,
+                rings,
+                options.projection,
+                options.alternations,
+                projection,
+            )
+            shape = [model.fingerprint, options.projection]
+            records = self._run("projection", number, anchors, shape, settings, work)
+            for _ in range(_SEARCH if not number else 0):
+                # Dimensions follow from μ*: where all are too many, it is made larger.
+                if not records or any(record.dim <= options.dim for record in records):
+                    break
+                fewest = min(records, key=lambda record: (record.dim, -record.validation))
+                larger = [Setting(share, 2 * fewest.mu, fewest.gamma) for share in options.shares]
+                records = self._run("projection", number, anchors, shape, larger, work)
+            found = _best(records, options.dim)
+            if found is None or (chosen is not None and found.validation < chosen.validation):
+                break
+            chosen, projection = found, self.records.parameters(found)
+            self._remember(found)
+            settings = [Setting(found.share, found.mu, found.gamma)]
+            if number + 1 < options.rounds:
+                anchors = self._look_again(anchors, described, projection, options.projection_negatives)
+        if chosen is None or projection is None:
+            raise CairnError(f"No projection has {options.dim} dimensions or fewer: allow more (--dim).")
+        return replace(model, projection=projection.astype(np.float32)), chosen
+
+    def with_moments(self, model: LearntModel) -> LearntModel:
+        """Add the mean and covariance of training patches' descriptors, which codes are learnt from."""
+        features = self._draw("moments", _MOMENTS)
+        patches = np.unique(self.matches.reference[features])
+        rows = describe_mined(self.matches, patches, LearntDescriptor(model).describe, workers=self.workers).rows
+        found = rows.astype(np.float64)
+        with one_thread():
+            covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
+        return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
+
+    def _rng(self, what: str) -> np.random.Generator:
+        """Give random numbers of their own to each purpose, so that the stages do not depend on each other."""
+        return np.random.default_rng([self.options.seed, *what.encode()])
+
+    def _draw(self, what: str, number: int) -> np.ndarray:
+        return draw_features(self.matches, self.training, number, self._rng(what))
+
+    def _describe(self, descriptor: Descriptor, patches: np.ndarray) -> Described:
+        key = fingerprint({"patches": patches}, {"of": self.matches.fingerprint, "by": descriptor.fingerprint})
+        return describe_mined(
+            self.matches,
+            patches,
+            descriptor.describe,
+            self.scratch / f"rows-{key[:16]}.npy",
+            workers=self.workers,
+            progress=lambda done, of: self.tell("describe", done, of),
+        )
+
+    def _look(self, features: np.ndarray, described: Described, count: int) -> Anchors:
+        """Look for the nearest negatives of features, and draw some more at random."""
+        rng = self._rng("negatives")
+        nearest = find_nearest(self.matches, features, described, count=count, workers=self.workers)
+        drawn = np.full((len(features), self.options.random_negatives), -1, np.int32)
+        for place, x in enumerate(features.tolist()):
+            others = rng.permutation(self.matches.negatives(x))[: drawn.shape[1]]
+            drawn[place, : len(others)] = others
+        anchors = Anchors.of(self.matches, features, np.concatenate([nearest.hardest, drawn], axis=1))
+        if not len(anchors):
+            raise CairnError("No mined feature has a negative: mine photos with more than one thing in them.")
+        return anchors
+
+    def _look_again(self, anchors: Anchors, described: Described, projection: np.ndarray | None, count: int) -> Anchors:
+        nearest = find_nearest(self.matches, anchors.features, described, projection, count=count, workers=self.workers)
+        return anchors.with_negatives(self.matches, nearest.hardest)
+
+    def _ring_distances(self, anchors: Anchors, pool: CandidatePool) -> tuple[BlockRows, BlockRows]:
+        """ψ of all positives, and of all negatives that are looked at."""
+        distances = RingDistances(pool, self.options.channels)
+        found = []
+        total = len(anchors.positive_patches) + len(anchors.negative_patches)
+        before = 0
+        for owners, patches in (
+            (anchors.positives, anchors.positive_patches),
+            (anchors.negatives, anchors.negative_patches),
+        ):
+            first = np.repeat(anchors.references, np.diff(owners.starts))
+            key = fingerprint(
+                {"first": first, "second": patches},
+                {
+                    "patches": self.matches.fingerprint,
+                    "pool": pool.fingerprint,
+                    "channels": asdict(distances.options),
+                    "version": [channels_version, BLOCK],
+                },
+            )
+
+            def tell(done: int, _: int, before: int = before) -> None:
+                self.tell("psi", before + done, total)
+
+            blocks = write_ring_distances(
+                MinedPatches(self.matches),
+                first,
+                patches,
+                self.scratch / f"psi-{key[:16]}",
+                distances,
+                workers=self.workers,
+                progress=tell,
+            )
+            found.append(BlockRows(blocks))
+            before += len(patches)
+        return found[0], found[1]
+
+    def _run(
+        self,
+        stage: str,
+        number: int,
+        anchors: Anchors,
+        shape: list[Any],
+        settings: list[Setting],
+        work: PoolingWork | ProjectionWork,
+    ) -> list[LatentRecord]:
+        """Learn the models of a grid that are not there yet, as long as there is time; gives all their records."""
+        options = self.options
+        before = work.weights if isinstance(work, PoolingWork) else work.projection
+        common = {
+            "stage": stage,
+            "round": number,
+            "matches": self.matches.fingerprint,
+            "anchors": anchors.fingerprint,
+            "validation": fingerprint({"features": self.held.features}, {}),
+            "before": "" if before is None else fingerprint({"parameters": before}, {}),
+            "shape": shape,
+            "alternations": options.alternations,
+            "version": VERSION,
+        }
+        keys = [fingerprint({}, {**common, "setting": setting}) for setting in settings]
+        missing = [(key, setting) for key, setting in zip(keys, settings, strict=True) if not self.records.of(key)]
+        done = len(settings) - len(missing)
+        self.tell(stage, done, len(settings))
+        limit = options.hours * (0.5 if stage == "pooling" and options.stage == "both" else 1) * 3600
+        while missing:
+            late = limit > 0 and perf_counter() - self._began > limit
+            if late and (done or any(record.stage == stage for record in self.tried)):
+                break
+            batch, missing = missing[: self.workers], missing[self.workers :]
+            self.records.add(
+                Parallel(n_jobs=self.workers)(delayed(work.learn)(setting, key, number) for key, setting in batch)
+            )
+            done += len(batch)
+            self.tell(stage, done, len(settings))
+        found = [record for key in keys for record in self.records.of(key)]
+        self.tried += found
+        return found
+
+    def _remember(self, record: LatentRecord) -> None:
+        """Add a model's history, its rounds counted on from those before."""
+        rounds = [entry.round + 1 for entry in self.history if entry.stage == record.stage]
+        entries = [LogEntry(**entry) for entry in record.history]
+        entries = [replace(entry, round=entry.round + max(rounds, default=0)) for entry in entries]
+        self.history += [*entries[:-1], replace(entries[-1], validation=record.validation)]
+
+
+def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptions) -> list[Setting]:
+    return [Setting(share, mu, gamma) for mu in options.mus for gamma in options.gammas for share in shares]
+
+
+def _best(records: list[LatentRecord], limit: int) -> LatentRecord | None:
+    """The record of highest validation recall among those with at most so many dimensions."""
+    fitting = [record for record in records if 0 < record.dim <= limit]
+    return max(fitting, key=lambda record: (record.validation, -record.dim, record.key), default=None)
+
+
+def _distances(anchors: Anchors, described: Described) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances of all positives and of all negatives that are looked at, by a descriptor."""
+    found = []
+    for owners, patches in (
+        (anchors.positives, anchors.positive_patches),
+        (anchors.negatives, anchors.negative_patches),
+    ):
+        first = np.repeat(anchors.references, np.diff(owners.starts))
+        parts = [
+            np.square(described.take(first[at : at + _CHUNK]) - described.take(patches[at : at + _CHUNK])).sum(axis=1)
+            for at in range(0, len(patches), _CHUNK)
+        ]
+        found.append(np.concatenate(parts))
+    return found[0], found[1]

@@ -1,0 +1,215 @@
+"""What `cairn learn descriptor` does with photos: mine, learn, compare with rootSIFT, and say what came of it."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from index.errors import CairnError
+from learning.mined import MinedMatches
+from learning.mining import MiningOptions, mine_matches
+from learning.photosource import PhotoSource
+from learning.records import LatentRecord
+from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
+from learning.verdict import Verdict, compare
+from retrieval.collection import OPTIONS
+from retrieval.console import print_json, progress_bars, say
+from retrieval.descriptors import Sift
+from retrieval.image import ImageOptions, list_photos
+from retrieval.learnt import LearntDescriptor, Pooling, save_model
+
+_TITLES = {
+    "features": "Features",
+    "pairs": "Image pairs",
+    "patches": "Patches",
+    "describe": "Describing",
+    "psi": "Ring distances",
+    "pooling": "Pooling regions",
+    "projection": "Projections",
+}
+
+
+def is_unlabelled(sources: Sequence[Path]) -> bool:
+    """Say whether there are no labels in what is to be learnt from: it is a collection or a file of matches.
+
+    Raises
+    ------
+    CairnError
+        It is, and something else is there too.
+    """
+    found = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
+    if found and len(sources) > 1:
+        raise CairnError(
+            f"{found[0]} cannot be learnt from together with something else: index all photos as one collection."
+        )
+    return bool(found)
+
+
+def learn_from_photos(
+    source: Path,
+    out: Path,
+    options: UnlabelledOptions,
+    *,
+    pooling: Pooling | None,
+    report: Path | None,
+    photos: Path | None,
+    work: Path | None,
+    workers: int,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
+    began = perf_counter()
+    if report is not None:
+        from learning.report import check_report
+
+        check_report(report)
+    folder = work or out.with_suffix(".learning")
+    folder.mkdir(parents=True, exist_ok=True)
+    found = PhotoSource.open(source) if source.suffix != ".npz" else None
+    with progress_bars(quiet or json, _TITLES) as tell:
+        file = source
+        if found is not None:
+            own = found.collection.options if found.collection is not None else None
+            assert own is not None
+            mining = MiningOptions(seed=options.seed, features=own.features, image=own.image)
+            file = folder / "matches.npz"
+            if not file.is_file():
+                mine_matches(found, file, mining, workers=workers, progress=tell)
+        matches = MinedMatches.open(file)
+        learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
+        described = LearntDescriptor(learnt.model)
+        verdict = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
+    learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
+    save_model(out, learnt.model)
+    if report is not None:
+        paths = [path for _, path in list_photos([photos])] if photos is not None else []
+        _write_report(report, found.paths if found is not None else paths, matches, learnt, verdict)
+    if work is None:
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+        (folder / "matches.npz").unlink(missing_ok=True)
+    seconds = perf_counter() - began
+    final = learnt.projection or learnt.pooling
+    assert final is not None
+    pooled = 128 if learnt.model.pooling is None else learnt.model.pooling.dim
+    if json:
+        print_json(
+            {
+                "descriptor": str(out),
+                "name": described.name,
+                "fingerprint": described.fingerprint,
+                "pooled_dim": pooled,
+                "dim": described.dim,
+                "rings": final.rings,
+                "validation": {"recall": round(final.validation, 6)},
+                "objective": [entry.objective for entry in learnt.history],
+                "history": [asdict(entry) for entry in learnt.history],
+                "image_pairs": {"training": learnt.training, "validation": len(verdict.learnt.recall)},
+                "verdict": verdict.as_json(),
+                "models": str(folder / "records.json"),
+                "tried": len(learnt.tried),
+                "seconds": round(seconds, 3),
+            }
+        )
+        return
+    if learnt.pooling is not None:
+        say(
+            f"pooling      {learnt.pooling.rings} rings, {pooled} dimensions, K {_percent(learnt.pooling.share)} of "
+            f"the features, recall {_percent(learnt.pooling.validation)} on image pairs held out"
+        )
+    if learnt.projection is not None:
+        say(
+            f"projection   {pooled} to {described.dim} dimensions, K {_percent(learnt.projection.share)}, "
+            f"recall {_percent(learnt.projection.validation)}"
+        )
+    for line in verdict.details:
+        say(line)
+    say(verdict.sentence)
+    say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder}/records.json")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def _provenance(
+    matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Verdict
+) -> dict[str, Any]:
+    """Tell where a descriptor comes from, without what differs between two runs of the same request."""
+
+    def told(record: LatentRecord | None) -> dict[str, Any] | None:
+        if record is None:
+            return None
+        return {key: value for key, value in asdict(record).items() if key not in ("seconds", "history")}
+
+    return {
+        "matches": {
+            "source": matches.meta.get("source"),
+            "proposals": matches.meta.get("proposals"),
+            "options": matches.meta.get("options"),
+            "measurement_scale": matches.meta.get("measurement_scale"),
+            "counts": matches.meta.get("counts"),
+            "fingerprint": matches.fingerprint,
+        },
+        "options": asdict(options),
+        "seed": options.seed,
+        "pooling": told(learnt.pooling),
+        "projection": told(learnt.projection),
+        "verdict": verdict.as_json(),
+    }
+
+
+def _write_report(
+    path: Path, photos: Sequence[Path], matches: MinedMatches, learnt: Unlabelled, verdict: Verdict
+) -> None:
+    from learning.closeup import find_closeups
+    from learning.report import write_report
+
+    meta = matches.meta
+    counts = meta.get("counts", {})
+    options = meta.get("options", {})
+    image = options.get("image", {})
+    chosen = {record.key for record in (learnt.pooling, learnt.projection) if record is not None}
+    facts = {
+        "Photos": f"{meta.get('source')}: {counts.get('photos', 0):,} in image pairs that overlap",
+        "Image pairs": f"{meta.get('image_pairs_tried', 0):,} tried ({meta.get('proposals')}), {len(matches.pairs):,} "
+        f"kept; {learnt.training:,} to learn from, {len(verdict.learnt.recall):,} held out",
+        "Features": f"{matches.features:,} with a match, {counts.get('positives', 0):,} positives, "
+        f"{counts.get('ambiguous', 0):,} ambiguous, {counts.get('negatives', 0):,} negatives",
+        "Regions": f"{options.get('features', {}).get('regions', {}).get('detector')}, measurement scale "
+        f"{meta.get('measurement_scale')}, {'upright' if options.get('features', {}).get('upright') else 'rotated'}",
+        "Descriptor": f"{learnt.model.name}, {LearntDescriptor(learnt.model).dim} dimensions",
+        "Comparison": "\n".join(verdict.details),
+    }
+    tried = [
+        {
+            "stage": record.stage,
+            "round": record.round + 1,
+            "share": record.share,
+            "mu": record.mu,
+            "gamma": record.gamma,
+            "dim": record.dim,
+            "recall": record.recall,
+            "validation": record.validation,
+            "chosen": record.key in chosen,
+        }
+        for record in learnt.tried
+    ]
+    closeups = find_closeups(
+        matches,
+        photos,
+        float(meta.get("measurement_scale", 1)),
+        ImageOptions(**{key: value for key, value in image.items() if key in ("max_side", "max_pixels")}),
+    )
+    write_report(
+        path,
+        title=f"A descriptor learnt from {meta.get('source')}",
+        verdict=verdict.sentence,
+        facts=facts,
+        model=learnt.model,
+        history=learnt.history,
+        tried=tried,
+        closeups=closeups,
+    )

@@ -1,0 +1,153 @@
+"""Whether a learnt descriptor is better than another on image pairs that it was not learnt from, in plain words."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.kmeans import ArraySource
+from index.vocabulary import Vocabulary, VocabularyOptions
+from learning.anchors import find_nearest
+from learning.described import describe_mined
+from learning.latent_models import Held
+from retrieval.descriptors import Descriptor
+
+_ERRORS = 2.0  # standard errors that a difference must exceed to count as one
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How a descriptor does, for each image pair: arrays (K,) in the order of the pairs."""
+
+    recall: np.ndarray  # share of the features whose nearest candidate is a positive (equation 15)
+    matched: np.ndarray  # share of the features that have a positive with the same visual word
+    wrong: np.ndarray  # negatives that have a feature's word, in the mean over the features
+    right: np.ndarray  # share of positives among all candidates that have a feature's word
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A learnt descriptor and the one it is compared with, on the same held-out features."""
+
+    name: str  # of the latter
+    features: int
+    words: int  # size of the vocabularies
+    learnt: Figures
+    other: Figures
+
+    def difference(self, what: str) -> tuple[float, float]:
+        """Mean difference over image pairs of a field of `Figures`, and its standard error."""
+        differences = getattr(self.learnt, what) - getattr(self.other, what)
+        error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
+        return float(differences.mean()), float(error)
+
+    def better(self, what: str) -> int:
+        """1 where the learnt descriptor is better in a field of `Figures`, -1 where it is worse, 0 where none shows."""
+        mean, error = self.difference(what)
+        return 0 if abs(mean) <= _ERRORS * error else int(np.sign(mean))
+
+    @property
+    def outcome(self) -> str:
+        """One of better, worse, same, mixed."""
+        found = {self.better("recall"), self.better("right")} - {0}
+        if len(found) == 2:
+            return "mixed"
+        return {1: "better", -1: "worse"}[found.pop()] if found else "same"
+
+    @property
+    def sentence(self) -> str:
+        """What follows for the user."""
+        return {
+            "better": f"The learnt descriptor is better than {self.name} on image pairs held out: index with it.",
+            "worse": f"The learnt descriptor is worse than {self.name} on image pairs held out: stay with "
+            f"{self.name}, or mine more pairs and learn again.",
+            "same": f"The learnt descriptor is neither better nor worse than {self.name} on image pairs held out: "
+            "there is no reason to index again.",
+            "mixed": f"The learnt descriptor is {'better' if self.better('recall') > 0 else 'worse'} than {self.name} "
+            f"at nearest neighbours and {'better' if self.better('right') > 0 else 'worse'} as visual words, on image "
+            "pairs held out: "
+            + ("searches go by words, so index with it." if self.better("right") > 0 else f"stay with {self.name}."),
+        }[self.outcome]
+
+    @property
+    def details(self) -> list[str]:
+        """The figures it rests on, in sentences."""
+        one, two = self.learnt, self.other
+        _, error = self.difference("recall")
+        return [
+            f"Of {self.features:,} features of {len(one.recall)} image pairs, the nearest neighbour is right for "
+            f"{100 * one.recall.mean():.1f}%, with {self.name} for {100 * two.recall.mean():.1f}% "
+            f"(difference {100 * self.difference('recall')[0]:+.1f} ± {100 * error:.1f} points).",
+            f"With {self.words:,} visual words, {100 * one.matched.mean():.1f}% share the word of a match, with "
+            f"{self.name} {100 * two.matched.mean():.1f}%; and that of {one.wrong.mean():.1f} wrong features of the "
+            f"other photo, with {self.name} {two.wrong.mean():.1f}.",
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """Give the figures, as shares."""
+        return {
+            "outcome": self.outcome,
+            "pairs": len(self.learnt.recall),
+            "features": self.features,
+            "words": self.words,
+            **{
+                who: {
+                    "recall": round(float(figures.recall.mean()), 6),
+                    "same_word": round(float(figures.matched.mean()), 6),
+                    "wrong_with_word": round(float(figures.wrong.mean()), 6),
+                    "right_of_word": round(float(figures.right.mean()), 6),
+                }
+                for who, figures in (("learnt", self.learnt), (self.name, self.other))
+            },
+        }
+
+
+def compare(held: Held, learnt: Descriptor, other: Descriptor, *, workers: int = 1, seed: int = 0) -> Verdict:
+    """Compare two descriptors on features held out, by nearest neighbours and as visual words.
+
+    Each gets a vocabulary of its own from the patches held out, of one size: one word for 30.
+    """
+    figures = []
+    words = 0
+    for descriptor in (learnt, other):
+        described = describe_mined(held.matches, held.candidates, descriptor.describe, workers=workers)
+        nearest = find_nearest(held.matches, held.features, described, workers=workers)
+        vocabulary = Vocabulary.train(ArraySource(described.rows), VocabularyOptions(seed=seed))
+        words = vocabulary.words
+        of = np.concatenate(
+            [
+                vocabulary.assign(described.rows[at : at + 65_536].astype(np.float32))
+                for at in range(0, len(described.rows), 65_536)
+            ]
+        )
+        figures.append(_figures(held, nearest.positive < nearest.negative, of))
+    return Verdict(other.name, len(held.features), words, figures[0], figures[1])
+
+
+def _figures(held: Held, right: np.ndarray, words: np.ndarray) -> Figures:
+    """Average over the features of each image pair; ``words`` (W,) are those of the candidates."""
+    matches, rows = held.matches, []
+    pair_of = matches.pair[held.features]
+    for pair in np.unique(pair_of):
+        chosen = pair_of == pair
+        features = held.features[chosen]
+        targets = matches.targets(int(pair))
+        own = words[np.searchsorted(held.candidates, matches.reference[features])]
+        counts = np.bincount(words[np.searchsorted(held.candidates, targets)], minlength=int(words.max()) + 1)
+        positive = _sharing(matches.positives, features, own, words, held.candidates)
+        ambiguous = _sharing(matches.ambiguous, features, own, words, held.candidates)
+        wrong = counts[own] - positive - ambiguous
+        share = positive.sum() / max(1, positive.sum() + wrong.sum())
+        rows.append((right[chosen].mean(), (positive > 0).mean(), wrong.mean(), share))
+    return Figures(*np.array(rows, np.float64).T)
+
+
+def _sharing(
+    of: Callable[[int], np.ndarray], features: np.ndarray, own: np.ndarray, words: np.ndarray, candidates: np.ndarray
+) -> np.ndarray:
+    """How many of each feature's patches of a kind have its word (F,)."""
+    found = [
+        np.count_nonzero(words[np.searchsorted(candidates, of(x))] == word)
+        for x, word in zip(features.tolist(), own.tolist(), strict=True)
+    ]
+    return np.array(found, np.int64)
