@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.mined import PATCH, Entry, MinedMatches, write_mined
 from learning.pairsplit import split_image_pairs
-
-Arrays = dict[str, np.ndarray]
+from tests.learning.mined_files import Arrays, write
 
 
 def example() -> Arrays:
@@ -39,14 +38,6 @@ def example() -> Arrays:
         "target_starts": np.array([0, 5, 10]),
         "targets": np.array([3, 4, 5, 6, 7] * 2, np.int32),
     }
-
-
-def write(path: Path, arrays: Arrays, pieces: int = 2) -> Path:
-    def entry(name: str, array: np.ndarray) -> Entry:
-        return Entry(name, array.shape, iter(np.array_split(array, pieces)), array.dtype.str)
-
-    write_mined(path, (entry(name, array) for name, array in arrays.items()), {"source": "example"})
-    return path
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
