@@ -29,6 +29,8 @@ from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
 from retrieval.threads import one_thread
 
+_MUS = {"nuclear": (0.03, 0.01, 0.003), "frobenius": (1.0, 0.1, 0.01)}  # μ* to try, in the units of either norm
+
 STAGES = ("pooling", "projection", "both")
 Progress = Callable[[str, int, int], None]
 
@@ -41,6 +43,11 @@ VERSION = 1
 _MOMENTS = 20_000  # patches whose descriptors' mean and covariance are kept
 _CHUNK = 1 << 15  # pairs at a time
 _SEARCH = 3  # times that μ* is doubled, at most, where all projections have too many dimensions
+
+
+def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
+    """Options of projections learnt from mined matches, for a norm of `projection.NORMS`."""
+    return ProjectionOptions(_MUS.get(norm, ()), gammas=(0.1,), iterations=150, batch=300, norm=norm, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -67,9 +74,7 @@ class UnlabelledOptions:
     selection: SelectionOptions = field(
         default_factory=lambda: SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=600)
     )
-    projection: ProjectionOptions = field(
-        default_factory=lambda: ProjectionOptions(mus=(0.01, 0.003), gammas=(0.1,), iterations=150, batch=300)
-    )
+    projection: ProjectionOptions = field(default_factory=lambda: metric_options("nuclear"))
     seed: int = 0  # of what is drawn
 
     def __post_init__(self) -> None:
@@ -161,14 +166,19 @@ class _Study:
         self.options = options
         self.workers = workers
         self.tell = tell
-        self.records = Records(work, LatentRecord)
-        self.scratch = work / SCRATCH
-        self.scratch.mkdir(exist_ok=True)
         self.tried: list[LatentRecord] = []
         self.history: list[LogEntry] = []
         self.training, held_out = matches.pair_split(options.held_out, options.seed)
+        if not all(np.isin(matches.pair, pairs).any() for pairs in (self.training, held_out)):
+            raise CairnError(
+                "Validation is by image pair, and fewer than two have a mined feature: mine a source with more photos "
+                "that overlap."
+            )
         features = draw_features(matches, held_out, options.validation_features, self._rng("validation"))
         self.held = Held(matches, features, candidates_of(matches, features))
+        self.records = Records(work, LatentRecord)
+        self.scratch = work / SCRATCH
+        self.scratch.mkdir(exist_ok=True)
         self._began = perf_counter()
 
     def learn_pooling(self) -> tuple[Pooling, LatentRecord]:
@@ -378,9 +388,12 @@ class _Study:
         done = len(settings) - len(missing)
         self.tell(stage, done, len(settings))
         limit = options.hours * (0.5 if stage == "pooling" and options.stage == "both" else 1) * 3600
+        most = options.max_pooled_dim if stage == "pooling" else options.dim
         while missing:
             late = limit > 0 and perf_counter() - self._began > limit
-            if late and (done or any(record.stage == stage for record in self.tried)):
+            # A model that is too large is no result: the search goes on until there is one.
+            there = [record for record in self.tried if record.stage == stage]
+            if late and _best(there + [record for key in keys for record in self.records.of(key)], most):
                 break
             batch, missing = missing[: self.workers], missing[self.workers :]
             self.records.add(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
@@ -12,7 +13,7 @@ from learning.described import describe_mined
 from learning.latent_models import Held
 from retrieval.descriptors import Descriptor
 
-_ERRORS = 2.0  # standard errors that a difference must exceed to count as one
+_CHANCE = 0.05  # how often a difference may seem to be one where there is none
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,11 @@ class Verdict:
     def better(self, what: str) -> int:
         """1 where the learnt descriptor is better in a field of `Figures`, -1 where it is worse, 0 where none shows."""
         mean, error = self.difference(what)
-        return 0 if abs(mean) <= _ERRORS * error else int(np.sign(mean))
+        if not np.isfinite(error):  # one pair tells nothing
+            return 0
+        # Student's t: about 2 standard errors for many pairs, and far more for two or three.
+        errors = float(stdtrit(len(self.learnt.recall) - 1, 1 - _CHANCE / 2))
+        return 0 if abs(mean) <= errors * error else int(np.sign(mean))
 
     @property
     def outcome(self) -> str:
@@ -73,11 +78,12 @@ class Verdict:
     def details(self) -> list[str]:
         """The figures it rests on, in sentences."""
         one, two = self.learnt, self.other
-        _, error = self.difference("recall")
+        mean, error = self.difference("recall")
+        margin = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
         return [
             f"Of {self.features:,} features of {len(one.recall)} image pairs, the nearest neighbour is right for "
             f"{100 * one.recall.mean():.1f}%, with {self.name} for {100 * two.recall.mean():.1f}% "
-            f"(difference {100 * self.difference('recall')[0]:+.1f} ± {100 * error:.1f} points).",
+            f"(difference {100 * mean:+.1f}{margin} points).",
             f"With {self.words:,} visual words, {100 * one.matched.mean():.1f}% share the word of a match, with "
             f"{self.name} {100 * two.matched.mean():.1f}%; and that of {one.wrong.mean():.1f} wrong features of the "
             f"other photo, with {self.name} {two.wrong.mean():.1f}.",

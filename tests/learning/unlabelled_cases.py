@@ -1,0 +1,41 @@
+"""Small photos that overlap, and learning from them that takes a second."""
+
+from pathlib import Path
+
+import cv2
+
+from learning.candidates import PoolOptions
+from learning.pooling import SelectionOptions
+from learning.projection import ProjectionOptions
+from learning.unlabelled import UnlabelledOptions
+from tests.test_learning_end_to_end import VIEWS, view_of
+
+SHOWN = ("astronaut", "chelsea", "coffee", "rocket")
+SIDE = 320
+
+QUICK = UnlabelledOptions(
+    dim=24,
+    max_pooled_dim=64,
+    shares=(0.8, 0.5),
+    pooling_features=200,
+    projection_features=250,
+    validation_features=150,
+    pooling_negatives=2,
+    projection_negatives=3,
+    alternations=2,
+    pool=PoolOptions(step=5),
+    selection=SelectionOptions(mus=(0.3,), gammas=(0.1,), iterations=40, batch=50),
+    projection=ProjectionOptions(mus=(0.01,), gammas=(0.1,), iterations=15, batch=50),
+)
+
+
+def write_views(folder: Path, *names: str) -> Path:
+    """Write three views of each of scikit-image's photographs, NAME0.png to NAME2.png; the side is `SIDE` at most."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        for number in range(len(VIEWS)):
+            view = view_of(name, number)[0]
+            shrink = SIDE / max(view.shape)
+            small = cv2.resize(view, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA)
+            cv2.imwrite(str(folder / f"{name}{number}.png"), small)
+    return folder
