@@ -29,7 +29,9 @@ from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
 from retrieval.threads import one_thread
 
-_MUS = {"nuclear": (0.03, 0.01, 0.003), "frobenius": (1.0, 0.1, 0.01)}  # μ* to try, in the units of either norm
+# μ* and γ to try, in the units of either norm (see `projection.MetricUnits`).
+_MUS = {"nuclear": (0.03, 0.01), "frobenius": (1.0, 0.1, 0.01)}
+_GAMMAS = {"nuclear": (1.0, 3.0), "frobenius": (0.1,)}
 
 STAGES = ("pooling", "projection", "both")
 Progress = Callable[[str, int, int], None]
@@ -47,7 +49,8 @@ _SEARCH = 3  # times that μ* is doubled, at most, where all projections have to
 
 def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
     """Options of projections learnt from mined matches, for a norm of `projection.NORMS`."""
-    return ProjectionOptions(_MUS.get(norm, ()), gammas=(0.1,), iterations=150, batch=300, norm=norm, seed=seed)
+    mus, gammas = _MUS.get(norm, ()), _GAMMAS.get(norm, ())
+    return ProjectionOptions(mus, gammas, iterations=100, batch=300, norm=norm, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class UnlabelledOptions:
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
     hours: float = 0.0  # after these no further model is begun; 0: no limit
     held_out: float = 0.2  # share of the features, about, whose image pairs are for validation
-    shares: tuple[float, ...] = (0.8, 0.6, 0.4)  # K, as shares of the training features
+    shares: tuple[float, ...] = (0.8, 0.7, 0.6, 0.5)  # K, as shares of the training features
     pooling_features: int = 12_000  # training features that pooling regions are learnt from
     projection_features: int = 40_000  # and projections
     validation_features: int = 8_000  # that models are chosen by
@@ -102,6 +105,12 @@ class Unlabelled:
     held: Held  # features of the others
 
 
+def check_pooling(options: UnlabelledOptions, pooling: Pooling | None) -> None:
+    """Raise a CairnError where a projection of pooling regions is to be learnt, and there are none."""
+    if options.stage == "projection" and options.base == "pooled" and pooling is None:
+        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
+
+
 def learn_unlabelled(
     matches: MinedMatches,
     work: Path,
@@ -133,14 +142,13 @@ def learn_unlabelled(
     CairnError
         There are too few image pairs or features; nothing fits into the wanted dimensions; the folder is damaged.
     """
+    check_pooling(options, pooling)
     study = _Study(matches, work, options, workers, progress or (lambda step, done, of: None))
     chosen: LatentRecord | None = None
     if options.base != "pooled":
         pooling = None
     elif options.stage != "projection":
         pooling, chosen = study.learn_pooling()
-    elif pooling is None:
-        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
     model = LearntModel(options.base, pooling)
     projected: LatentRecord | None = None
     if options.stage != "pooling":
@@ -264,7 +272,7 @@ class _Study:
                 if not records or any(record.dim <= options.dim for record in records):
                     break
                 fewest = min(records, key=lambda record: (record.dim, -record.validation))
-                larger = [Setting(share, 2 * fewest.mu, fewest.gamma) for share in options.shares]
+                larger = [Setting(share, 2 * fewest.mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
                 records = self._run("projection", number, anchors, shape, larger, work)
             found = _best(records, options.dim)
             if found is None or (chosen is not None and found.validation < chosen.validation):
@@ -275,7 +283,9 @@ class _Study:
             if number + 1 < options.rounds:
                 anchors = self._look_again(anchors, described, projection, options.projection_negatives)
         if chosen is None or projection is None:
-            raise CairnError(f"No projection has {options.dim} dimensions or fewer: allow more (--dim).")
+            larger_ones = [one.dim for one in self.tried if one.stage == "projection" and one.dim > options.dim]
+            least = f", the smallest {min(larger_ones)}" if larger_ones else ""
+            raise CairnError(f"No projection has {options.dim} dimensions or fewer{least}: allow more (--dim).")
         return replace(model, projection=projection.astype(np.float32)), chosen
 
     def with_moments(self, model: LearntModel) -> LearntModel:
@@ -414,7 +424,9 @@ class _Study:
 
 
 def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptions) -> list[Setting]:
-    return [Setting(share, mu, gamma) for mu in options.mus for gamma in options.gammas for share in shares]
+    return [
+        Setting(share, mu, gamma) for mu in options.mus for gamma in options.gammas for share in dict.fromkeys(shares)
+    ]
 
 
 def _best(records: list[LatentRecord], limit: int) -> LatentRecord | None:

@@ -7,18 +7,24 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from index.arrays import fingerprint
 from index.errors import CairnError
 from learning.mined import MinedMatches
 from learning.mining import MiningOptions, mine_matches
 from learning.photosource import PhotoSource
 from learning.records import LatentRecord
-from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
+from learning.unlabelled import SCRATCH, Progress, Unlabelled, UnlabelledOptions, check_pooling, learn_unlabelled
 from learning.verdict import Verdict, compare
 from retrieval.collection import OPTIONS
 from retrieval.console import print_json, progress_bars, say
 from retrieval.descriptors import Sift
 from retrieval.image import ImageOptions, list_photos
 from retrieval.learnt import LearntDescriptor, Pooling, save_model
+
+MINED = "mined"
+"""Folder, within that of a run, of the matches that are mined from a collection."""
+RECORDS = "records.json"
+"""Table of the models, in the same place."""
 
 _TITLES = {
     "features": "Features",
@@ -62,34 +68,35 @@ def learn_from_photos(
 ) -> None:
     """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
     began = perf_counter()
+    check_pooling(options, pooling)
     if report is not None:
         from learning.report import check_report
 
         check_report(report)
-    folder = work or out.with_suffix(".learning")
-    folder.mkdir(parents=True, exist_ok=True)
+    shown = [path for _, path in list_photos([photos])] if photos is not None else []
     found = PhotoSource.open(source) if source.suffix != ".npz" else None
-    with progress_bars(quiet or json, _TITLES) as tell:
-        file = source
-        if found is not None:
-            own = found.collection.options if found.collection is not None else None
-            assert own is not None
-            mining = MiningOptions(seed=options.seed, features=own.features, image=own.image)
-            file = folder / "matches.npz"
-            if not file.is_file():
-                mine_matches(found, file, mining, workers=workers, progress=tell)
-        matches = MinedMatches.open(file)
-        learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
-        described = LearntDescriptor(learnt.model)
-        verdict = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
+    folder = work or out.with_suffix(".learning")
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with progress_bars(quiet or json, _TITLES) as tell:
+            file = source if found is None else _mine(found, folder / MINED, options.seed, workers, tell)
+            matches = MinedMatches.open(file)
+            learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
+            described = LearntDescriptor(learnt.model)
+            verdict = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
+    except CairnError:
+        if new and not (folder / RECORDS).is_file():  # there is nothing to go on from
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
     save_model(out, learnt.model)
     if report is not None:
-        paths = [path for _, path in list_photos([photos])] if photos is not None else []
-        _write_report(report, found.paths if found is not None else paths, matches, learnt, verdict)
+        _write_report(report, found.paths if found is not None else shown, matches, learnt, verdict)
     if work is None:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-        (folder / "matches.npz").unlink(missing_ok=True)
+        if found is not None:
+            shutil.rmtree(folder / MINED, ignore_errors=True)
     seconds = perf_counter() - began
     final = learnt.projection or learnt.pooling
     assert final is not None
@@ -108,7 +115,7 @@ def learn_from_photos(
                 "history": [asdict(entry) for entry in learnt.history],
                 "image_pairs": {"training": learnt.training, "validation": len(verdict.learnt.recall)},
                 "verdict": verdict.as_json(),
-                "models": str(folder / "records.json"),
+                "models": str(folder / RECORDS),
                 "tried": len(learnt.tried),
                 "seconds": round(seconds, 3),
             }
@@ -127,7 +134,24 @@ def learn_from_photos(
     for line in verdict.details:
         say(line)
     say(verdict.sentence)
-    say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder}/records.json")
+    say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder / RECORDS}")
+
+
+def _mine(source: PhotoSource, folder: Path, seed: int, workers: int, progress: Progress) -> Path:
+    """Mine the photos of a collection, unless that is done; gives the file, whose name is of photos and settings."""
+    assert source.collection is not None
+    own = source.collection.options
+    mining = MiningOptions(seed=seed, features=own.features, image=own.image)
+    states = [path.stat() if path.is_file() else None for path in source.paths]
+    photos = [
+        (str(path), state and (state.st_size, state.st_mtime_ns))
+        for path, state in zip(source.paths, states, strict=True)
+    ]
+    file = folder / f"{fingerprint({}, {'options': mining, 'photos': photos})[:16]}.npz"
+    folder.mkdir(exist_ok=True)
+    if not file.is_file():
+        mine_matches(source, file, mining, workers=workers, progress=progress)
+    return file
 
 
 def _percent(share: float) -> str:

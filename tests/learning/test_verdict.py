@@ -19,7 +19,7 @@ from retrieval.descriptors import check_patches
 from tests.learning.mined_files import drawn, in_memory
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pixels:
     """Some samples of a patch, as its descriptor."""
 
@@ -132,21 +132,14 @@ def test_a_descriptor_is_the_same_as_itself(seed: int) -> None:
 
 
 class Oracle(Pixels):
-    """Tells from a table where patches are."""
+    """Looks up the rows of patches that it knows."""
 
-    rows: np.ndarray
-    matches: MinedMatches
+    def __init__(self, matches: MinedMatches, rows: np.ndarray) -> None:
+        super().__init__("oracle", 0, rows.shape[1])
+        self._known = {patch.tobytes(): row for patch, row in zip(np.asarray(matches.patches), rows, strict=True)}
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
-        known = {patch.tobytes(): number for number, patch in enumerate(np.asarray(self.matches.patches))}
-        return self.rows[[known[patch.tobytes()] for patch in patches]]
-
-
-def oracle(matches: MinedMatches, rows: np.ndarray) -> Oracle:
-    made = Oracle("oracle", 0, rows.shape[1])
-    object.__setattr__(made, "rows", rows)
-    object.__setattr__(made, "matches", matches)
-    return made
+        return np.array([self._known[patch.tobytes()] for patch in patches])
 
 
 def one_to_one(number: int, pairs: int) -> tuple[MinedMatches, np.ndarray]:
@@ -183,7 +176,7 @@ def test_a_descriptor_that_knows_is_better_than_one_that_does_not() -> None:
     features = np.arange(matches.features)
     held = Held(matches, features, candidates_of(matches, features))
     rng = np.random.default_rng(2)
-    knows = oracle(matches, rng.normal(size=(shown.max() + 1, 16)).astype(np.float32)[shown])
+    knows = Oracle(matches, rng.normal(size=(shown.max() + 1, 16)).astype(np.float32)[shown])
     guesses = Pixels("guesses", 0, 16)
     verdict = compare(held, knows, guesses)
     assert verdict.learnt.recall.tolist() == verdict.learnt.matched.tolist() == [1] * 8
