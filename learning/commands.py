@@ -62,7 +62,7 @@ def descriptor(
         list[float] | None,
         typer.Option(
             help="Share of the mined features to learn from, those that match best, K of the paper; give several to "
-            "choose by validation (default: 0.8, 0.6 and 0.4)."
+            "choose by validation (default: 0.8, 0.7, 0.6 and 0.5)."
         ),
     ] = None,
     rounds: Annotated[
@@ -110,7 +110,9 @@ def descriptor(
     pool_step: Annotated[
         float, typer.Option(help="Step of the candidate regions' radius and width, samples of 31.", min=0.25, max=15)
     ] = 0.5,
-    hours: Annotated[float, typer.Option(help="Begin no further model after these; 0: no limit.", min=0)] = 0.0,
+    hours: Annotated[
+        float, typer.Option(help="Begin no further model after these, once one fits; 0: no limit.", min=0)
+    ] = 0.0,
     work: Annotated[
         Path | None,
         typer.Option(
@@ -144,7 +146,7 @@ def descriptor(
     from learning.pooling import SelectionOptions
     from learning.projection import ProjectionOptions
     from learning.sources import open_sources
-    from learning.unlabelled import UnlabelledOptions
+    from learning.unlabelled import UnlabelledOptions, metric_options
     from learning.unlabelled_command import is_unlabelled, learn_from_photos
     from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
     from retrieval.pooling import ChannelOptions
@@ -156,6 +158,8 @@ def descriptor(
         raise CairnError("--pairs and --augment are for labelled patches: take them away.")
     if not unlabelled and (share or rounds != 2 or report is not None or photos is not None):
         raise CairnError("--share, --rounds, --report and --photos are for photos without labels: take them away.")
+    if photos is not None and (report is None or sources[0].suffix != ".npz"):
+        raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")
     dim = dim or (128 if unlabelled else 80)
     if quantile is not None and not 0 < quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {quantile}.")
@@ -194,7 +198,7 @@ def descriptor(
                 channels=channels,
                 pool=PoolOptions(step=pool_step, symmetric=symmetric),
                 selection=replace(usual.selection, balanced=balanced, keep=keep, seed=seed),
-                projection=replace(usual.projection, norm=chosen_norm, seed=seed),
+                projection=metric_options(chosen_norm, seed),
                 seed=seed,
             ),
             pooling=given,

@@ -104,7 +104,7 @@ def mine_matches(
     staging = Staging(folder / "features", extractor, options.image)
     try:
         photos, failed = _stage(source, np.unique(proposed), staging, workers, progress)
-        if len(photos) < 2:
+        if len(photos) < 2 and failed:
             path, reason = failed[0]
             raise CairnError(
                 f"{source.name} has not two photos that can be read ({path}: {reason}): add some that can."
@@ -214,7 +214,7 @@ def _alone(task: Callable[[], T]) -> T:
 
 
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
-    advice = "add photos that show the same things, or try more pairs (--pairs)"
+    advice = "add photos that show the same things, or try more pairs (cairn mine --pairs)"
     if not assembly.kept:
         raise CairnError(
             f"None of {tried} image pairs of {source.name} has {options.map.inliers} matches that agree on one map: "

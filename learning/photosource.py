@@ -56,7 +56,8 @@ class PhotoSource:
         Returns
         -------
         tuple of str, ndarray (T, 2) int64
-            How they were found, and pairs of places in `paths`, sorted; no two photos twice.
+            How they were found, and pairs of places in `paths`, sorted; no two photos twice. Where the ranking knows
+            none they are drawn at random.
 
         Raises
         ------
@@ -81,4 +82,7 @@ class PhotoSource:
         if how == "random":
             return how, random_pairs(len(self.paths), number or PAIRS[how], rng)
         assert self.collection is not None and self.numbers is not None
-        return how, ranked_pairs(self.collection, self.numbers, number or PAIRS[how], rng)
+        ranked = ranked_pairs(self.collection, self.numbers, number or PAIRS[how], rng)
+        if not len(ranked):  # of two photos no word tells anything
+            return "random", random_pairs(len(self.paths), number or PAIRS["random"], rng)
+        return how, ranked

@@ -44,7 +44,7 @@ VERSION = 1
 
 _MOMENTS = 20_000  # patches whose descriptors' mean and covariance are kept
 _CHUNK = 1 << 15  # pairs at a time
-_SEARCH = 3  # times that μ* is doubled, at most, where all projections have too many dimensions
+_SEARCH = 3  # times that μ* is made four times as large, at most, where all projections have too many dimensions
 
 
 def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
@@ -272,7 +272,7 @@ class _Study:
                 if not records or any(record.dim <= options.dim for record in records):
                     break
                 fewest = min(records, key=lambda record: (record.dim, -record.validation))
-                larger = [Setting(share, 2 * fewest.mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
+                larger = [Setting(share, 4 * fewest.mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
                 records = self._run("projection", number, anchors, shape, larger, work)
             found = _best(records, options.dim)
             if found is None or (chosen is not None and found.validation < chosen.validation):

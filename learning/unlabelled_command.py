@@ -16,6 +16,7 @@ from learning.records import LatentRecord
 from learning.unlabelled import SCRATCH, Progress, Unlabelled, UnlabelledOptions, check_pooling, learn_unlabelled
 from learning.verdict import Verdict, compare
 from retrieval.collection import OPTIONS
+from retrieval.commands import print_failures
 from retrieval.console import print_json, progress_bars, say
 from retrieval.descriptors import Sift
 from retrieval.image import ImageOptions, list_photos
@@ -80,7 +81,7 @@ def learn_from_photos(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with progress_bars(quiet or json, _TITLES) as tell:
-            file = source if found is None else _mine(found, folder / MINED, options.seed, workers, tell)
+            file, failed = (source, []) if found is None else _mine(found, folder / MINED, options.seed, workers, tell)
             matches = MinedMatches.open(file)
             learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
             described = LearntDescriptor(learnt.model)
@@ -89,6 +90,9 @@ def learn_from_photos(
         if new and not (folder / RECORDS).is_file():  # there is nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
         raise
+    finally:
+        if found is not None and found.collection is not None:
+            found.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
     save_model(out, learnt.model)
     if report is not None:
@@ -117,6 +121,7 @@ def learn_from_photos(
                 "verdict": verdict.as_json(),
                 "models": str(folder / RECORDS),
                 "tried": len(learnt.tried),
+                "failed": failed,
                 "seconds": round(seconds, 3),
             }
         )
@@ -131,14 +136,20 @@ def learn_from_photos(
             f"projection   {pooled} to {described.dim} dimensions, K {_percent(learnt.projection.share)}, "
             f"recall {_percent(learnt.projection.validation)}"
         )
+    print_failures(failed)
     for line in verdict.details:
         say(line)
     say(verdict.sentence)
     say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder / RECORDS}")
 
 
-def _mine(source: PhotoSource, folder: Path, seed: int, workers: int, progress: Progress) -> Path:
-    """Mine the photos of a collection, unless that is done; gives the file, whose name is of photos and settings."""
+def _mine(
+    source: PhotoSource, folder: Path, seed: int, workers: int, progress: Progress
+) -> tuple[Path, list[dict[str, str]]]:
+    """Mine the photos of a collection, unless that is done.
+
+    Gives the file, whose name is of photos and settings, and the photos that could not be used.
+    """
     assert source.collection is not None
     own = source.collection.options
     mining = MiningOptions(seed=seed, features=own.features, image=own.image)
@@ -149,9 +160,10 @@ def _mine(source: PhotoSource, folder: Path, seed: int, workers: int, progress: 
     ]
     file = folder / f"{fingerprint({}, {'options': mining, 'photos': photos})[:16]}.npz"
     folder.mkdir(exist_ok=True)
+    failed = []
     if not file.is_file():
-        mine_matches(source, file, mining, workers=workers, progress=progress)
-    return file
+        failed = mine_matches(source, file, mining, workers=workers, progress=progress).failed
+    return file, failed
 
 
 def _percent(share: float) -> str:

@@ -13,7 +13,7 @@ from index.inverted import InvertedIndex, ScoringOptions
 from index.segment import Segment
 from index.vocabulary import Vocabulary
 from retrieval.catalogue import FILE, Catalogue
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors import find_descriptor, model_file
 from retrieval.features import Extractor
 from retrieval.learnt import read_model_file
 from retrieval.options import CollectionOptions, read_options, write_options
@@ -79,9 +79,10 @@ class Collection:
         if there is not None and there.has_vocabulary:
             there.check_named(named)
             return there
-        if named.endswith(".npz"):
-            # A collection keeps a copy of its own: the file it came from may go.
-            learnt = read_model_file(Path(named))
+        file = model_file(named)
+        if file is not None:
+            # A collection keeps a copy of its own: the file it came from may go, or be another's in a later Cairn.
+            learnt = read_model_file(file)
             options = replace(options, descriptor=DESCRIPTOR)
         if there is not None:
             if there.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):

@@ -20,7 +20,13 @@ CatalogueAddress = Annotated[
     str | None, typer.Option(help="SQLAlchemy address of the catalogue (default: SQLite in the collection).")
 ]
 Words = Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)]
-Descriptor = Annotated[str, typer.Option(help="Descriptor: sift, rootsift, or a file (.npz) that cairn learn wrote.")]
+Descriptor = Annotated[
+    str,
+    typer.Option(
+        help="Descriptor: cairn or rootsift-proj (learnt, they come with Cairn), rootsift, sift, or a file (.npz) that "
+        "cairn learn wrote."
+    ),
+]
 # As large as every search back-end takes.
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=2**31 - 1)]
 Search = Annotated[str, typer.Option(help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.")]

@@ -103,13 +103,34 @@ DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
 }
 
 
+MODELS = ("cairn", "rootsift-proj")
+"""Learnt descriptors that come with Cairn; where they come from is told in their files."""
+
+_SHIPPED = Path(__file__).parent.parent / "data" / "models"
+
+
+def model_file(name: str, folder: Path | None = None) -> Path | None:
+    """Give the file of a learnt descriptor, by its name or its own path; None for the others.
+
+    Parameters
+    ----------
+    name : str
+        See `find_descriptor`.
+    folder : Path, optional
+        What a relative path is relative to; the working folder otherwise.
+    """
+    if name in MODELS:
+        return _SHIPPED / f"{name}.npz"
+    return (folder or Path()) / name if name.endswith(".npz") else None
+
+
 def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     """Look a descriptor up by its name, or read it from its file.
 
     Parameters
     ----------
     name : str
-        A name of `DESCRIPTORS`, or the path of a file (.npz) that `cairn learn` or `cairn compress` wrote.
+        A name of `DESCRIPTORS` or `MODELS`, or the path of a file (.npz) that `cairn learn` or `cairn compress` wrote.
     folder : Path, optional
         What a relative path is relative to; the working folder otherwise.
 
@@ -120,10 +141,10 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     """
     if name in DESCRIPTORS:
         return DESCRIPTORS[name]()
-    if name.endswith(".npz"):
+    file = model_file(name, folder)
+    if file is not None:
         from retrieval.learnt import LearntDescriptor, load_model
 
-        return LearntDescriptor(load_model((folder or Path()) / name))
-    raise CairnError(
-        f"There is no descriptor {name!r}; choose one of {', '.join(DESCRIPTORS)}, or a file (.npz) of cairn learn."
-    )
+        return LearntDescriptor(load_model(file))
+    known = ", ".join([*DESCRIPTORS, *MODELS])
+    raise CairnError(f"There is no descriptor {name!r}; choose one of {known}, or a file (.npz) of cairn learn.")

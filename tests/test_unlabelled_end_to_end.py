@@ -220,8 +220,7 @@ def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     # Another dimension has the pooling regions in common.
     assert cairn(*command, "--out", tmp_path / "c.npz", "--dim", 20).json["dim"] <= 20
     assert "pooling" not in learnt
-    assert cairn(*command, "--out", tmp_path / "d.npz", "--dim", 1).refused().endswith("(--dim).")
-    assert not (tmp_path / "d.npz").exists()
+    assert cairn(*command, "--out", tmp_path / "d.npz", "--dim", 1).json["dim"] == 1
 
 
 def test_an_interrupted_run_is_picked_up_by_the_same_command(
@@ -469,7 +468,6 @@ def test_a_collection_that_tells_too_little_is_one_sentence(made: Made, cairn: C
         assert not tree(out), sentence
 
 
-@pytest.mark.xfail(raises=IndexError, strict=True, reason="the ranking proposes no pair, which mining does not expect")
 @pytest.mark.parametrize("names", [("coffee0", "rocket0"), ("astronaut0", "astronaut1")], ids=" ".join)
 def test_a_collection_of_two_photos_is_one_sentence(
     made: Made, cairn: Cairn, tmp_path: Path, names: tuple[str, str]
