@@ -112,6 +112,23 @@ def tree(folder: Path) -> list[str]:
 # What is learnt
 
 
+CLASSICAL = ("--detector", "hessian-affine", "--rotated")  # with √3, the setting of the paper's table 5
+
+
+@pytest.mark.parametrize("base", ["pooled", "sift"])
+def test_the_classical_regions_are_learnt_from_as_well(made: Made, cairn: Cairn, tmp_path: Path, base: str) -> None:
+    matches, file = tmp_path / "m.npz", tmp_path / "d.npz"
+    mined = cairn("mine", made.collection, "--out", matches, *CLASSICAL, "--inliers", 15, "--workers", 1, "--json").json
+    assert mined["image_pairs_kept"] > 1
+    assert MinedMatches.open(matches).meta["measurement_scale"] == pytest.approx(np.sqrt(3))
+    report = cairn("learn", "descriptor", matches, "--out", file, *BASES[base], "--workers", 1, "--json").json
+    assert report["verdict"]["learnt"]["recall"] > 0.4
+    collection = tmp_path / "c"
+    cairn("index", collection, made.photos, "--descriptor", file, *CLASSICAL, "--words", 200, "--workers", 1, "--json")
+    hits = cairn("query", collection, "coffee0.png", "--json").json["results"]
+    assert {hit["name"] for hit in hits[:2]} == {"coffee0.png", "coffee1.png"}
+
+
 @pytest.mark.parametrize("base", BASES)
 def test_what_is_learnt_is_told_as_the_contract_has_it(made: Made, base: str) -> None:
     report, model = made.reports[base], load_model(made.files[base])
