@@ -81,7 +81,10 @@ class Anchors:
 
 
 def draw_features(matches: MinedMatches, pairs: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw reference features of some image pairs, as evenly from the pairs as they allow.
+    """Draw reference features of some image pairs, as evenly from the reference photos as they allow.
+
+    Evenly from photos and, within a photo, from its pairs: else a place of many photos, which are all pairs of each
+    other, would count by their square.
 
     Parameters
     ----------
@@ -99,20 +102,26 @@ def draw_features(matches: MinedMatches, pairs: np.ndarray, number: int, rng: np
     ndarray, shape (at most number,), int64
         Rising.
     """
-    sizes = np.array([len(matches.of_pair(int(pair))) for pair in pairs])
-    wanted = min(number or int(sizes.sum()), int(sizes.sum()))
-    # The largest number a pair may give, so that no more than wanted are drawn; then one more of some.
-    order = np.argsort(sizes, kind="stable")
-    quota = np.zeros(len(sizes), np.int64)
-    left = wanted
-    for place, pair in enumerate(order.tolist()):
-        quota[pair] = min(sizes[pair], left // (len(sizes) - place))
-        left -= int(quota[pair])
-    drawn = []
-    for pair, count in zip(pairs.tolist(), quota.tolist(), strict=True):
-        members = np.array(matches.of_pair(int(pair)), np.int64)
-        drawn.append(rng.permutation(members)[:count])
-    return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
+    sizes = np.array([len(matches.of_pair(int(pair))) for pair in pairs], np.int64)
+    photos, of_photo = np.unique(matches.pairs[pairs, 0], return_inverse=True)
+    shares = _even(np.bincount(of_photo, sizes, len(photos)).astype(np.int64), number or int(sizes.sum()))
+    drawn = [np.zeros(0, np.int64)]
+    for photo, share in enumerate(shares.tolist()):
+        members = np.flatnonzero(of_photo == photo)
+        for pair, count in zip(pairs[members].tolist(), _even(sizes[members], share).tolist(), strict=True):
+            drawn.append(rng.permutation(np.array(matches.of_pair(int(pair)), np.int64))[:count])
+    return np.sort(np.concatenate(drawn))
+
+
+def _even(sizes: np.ndarray, wanted: int) -> np.ndarray:
+    """Divide a number among so many things of limited sizes, as evenly as these allow; (N,) int64."""
+    left = min(wanted, int(sizes.sum()))
+    shares = np.zeros(len(sizes), np.int64)
+    # From the smallest on, each gets its part of what is left, or all that it has.
+    for place, thing in enumerate(np.argsort(sizes, kind="stable").tolist()):
+        shares[thing] = min(int(sizes[thing]), left // (len(sizes) - place))
+        left -= int(shares[thing])
+    return shares
 
 
 def candidates_of(matches: MinedMatches, features: np.ndarray) -> np.ndarray:
