@@ -13,6 +13,8 @@ from learning.latent import Rows
 from learning.mined import MinedMatches
 from retrieval.threads import one_thread
 
+_BLOCK = 2_048  # features that are compared with all their candidates at a time: with 8,000, 200 MB
+
 
 @dataclass(frozen=True)
 class Nearest:
@@ -157,7 +159,11 @@ def find_nearest(
         Threads; the result does not depend on it.
     """
     bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
-    groups = [features[first:last] for first, last in pairwise(bounds)]
+    groups = [
+        features[start : min(start + _BLOCK, last)]
+        for first, last in pairwise(bounds.tolist())
+        for start in range(first, last, _BLOCK)
+    ]
     across = None if projection is None else projection.T.astype(np.float32)
     with one_thread():
         jobs = (delayed(_nearest)(matches, group, described, across, count) for group in groups)
@@ -168,7 +174,7 @@ def find_nearest(
 def _nearest(
     matches: MinedMatches, features: np.ndarray, described: Described, across: np.ndarray | None, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compare features of one image pair."""
+    """Compare features, all of one image pair."""
     targets = matches.targets(int(matches.pair[features[0]]))
 
     def read(patches: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from learning import anchors as comparing
 from learning import described as module
 from learning.anchors import Anchors, candidates_of, draw_features, find_nearest
 from learning.described import Described, describe_mined
@@ -136,6 +137,22 @@ class TestNearest:
         one, three = (find_nearest(matches, features, described, projection, workers=n, count=3) for n in (1, 3))
         for name in ("positive", "negative", "hardest"):
             np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
+
+    @pytest.mark.parametrize("block", [1, 2])
+    def test_features_compared_a_few_at_a_time_change_nothing(
+        self, monkeypatch: pytest.MonkeyPatch, block: int
+    ) -> None:
+        matches, rng = some_mined(3, 5)
+        features = np.arange(matches.features)
+        assert np.bincount(matches.pair).max() > block
+        # Whole numbers, of which all products are exact; of 40 entries, so that no two distances are equal.
+        described = Described(np.arange(len(matches.patches)), rng.integers(-40, 40, (len(matches.patches), 40)))
+        whole = find_nearest(matches, features, described, count=3)
+        monkeypatch.setattr(comparing, "_BLOCK", block)
+        parts = find_nearest(matches, features, described, count=3)
+        np.testing.assert_array_equal(parts.positive, whole.positive)
+        np.testing.assert_array_equal(parts.negative, whole.negative)
+        np.testing.assert_array_equal(np.sort(parts.hardest), np.sort(whole.hardest))
 
     def test_rows_that_are_close_together_keep_their_order(self) -> None:
         """Distances come from products of rows, which must not drown those of neighbours on the unit sphere."""
