@@ -78,7 +78,7 @@ class Records(Generic[Kind]):
     Raises
     ------
     CairnError
-        What is there is damaged.
+        What is there is damaged, or of another kind.
     """
 
     def __init__(self, folder: Path, kind: type[Kind]) -> None:
@@ -96,7 +96,10 @@ class Records(Generic[Kind]):
             if not all(_fits(record) for record in records):
                 raise TypeError("a field is of the wrong type")
         except (CairnError, TypeError):
-            raise CairnError(f"{self._file} is damaged: delete {self.folder} to begin again.") from None
+            raise CairnError(
+                f"{self._file} is damaged, or of another kind of source: give another folder (--work), or delete "
+                f"{self.folder} to begin again."
+            ) from None
         return records
 
     def of(self, key: str) -> list[Kind]:

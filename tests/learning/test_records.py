@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from learning import records as module
-from learning.records import Record, Records, best
+from learning.records import LatentRecord, Record, Records, best
 
 RECORD = Record("pooling", "a" * 64, 0.3, 0.1, 64, 3, 0.05, 0.4, 0, 1.5)
 
@@ -77,6 +77,12 @@ def test_a_damaged_table_is_refused(tmp_path: Path, contents: str) -> None:
     (tmp_path / "records.json").write_text(contents)
     with pytest.raises(CairnError, match=r"records\.json is damaged"):
         Records(tmp_path, Record)
+
+
+def test_a_table_of_another_kind_of_source_says_so(tmp_path: Path) -> None:
+    Records(tmp_path, Record).add([(RECORD, np.ones(1))])
+    with pytest.raises(CairnError, match="give another folder"):
+        Records(tmp_path, LatentRecord)
 
 
 def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
