@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retrieval.commands import Seed, Workers, cores
+from retrieval.commands import CatalogueAddress, Seed, Workers, cores
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
@@ -122,6 +122,7 @@ def descriptor(
     ] = None,
     workers: Workers = 0,
     seed: Seed = 0,
+    catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -156,8 +157,10 @@ def descriptor(
     unlabelled = is_unlabelled(sources)
     if unlabelled and (pairs or augment is not None):
         raise CairnError("--pairs and --augment are for labelled patches: take them away.")
-    if not unlabelled and (share or rounds != 2 or report is not None or photos is not None):
-        raise CairnError("--share, --rounds, --report and --photos are for photos without labels: take them away.")
+    if not unlabelled and (share or rounds != 2 or any(one is not None for one in (report, photos, catalogue))):
+        raise CairnError(
+            "--share, --rounds, --report, --photos and --catalogue are for photos without labels: take them away."
+        )
     if photos is not None and (report is None or sources[0].suffix != ".npz"):
         raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")
     dim = dim or (128 if unlabelled else 80)
@@ -204,6 +207,7 @@ def descriptor(
             pooling=given,
             report=report,
             photos=photos,
+            catalogue=catalogue,
             work=work,
             workers=workers or cores(),
             quiet=quiet,

@@ -62,6 +62,7 @@ def learn_from_photos(
     pooling: Pooling | None,
     report: Path | None,
     photos: Path | None,
+    catalogue: str | None,
     work: Path | None,
     workers: int,
     quiet: bool,
@@ -75,7 +76,9 @@ def learn_from_photos(
 
         check_report(report)
     shown = [path for _, path in list_photos([photos])] if photos is not None else []
-    found = PhotoSource.open(source) if source.suffix != ".npz" else None
+    if catalogue is not None and source.suffix == ".npz":
+        raise CairnError("--catalogue is for a collection: take it away.")
+    found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
     folder = work or out.with_suffix(".learning")
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,17 +156,22 @@ def _mine(
     assert source.collection is not None
     own = source.collection.options
     mining = MiningOptions(seed=seed, features=own.features, image=own.image)
-    states = [path.stat() if path.is_file() else None for path in source.paths]
-    photos = [
-        (str(path), state and (state.st_size, state.st_mtime_ns))
-        for path, state in zip(source.paths, states, strict=True)
-    ]
+    photos = [(str(path), _state(path)) for path in source.paths]
     file = folder / f"{fingerprint({}, {'options': mining, 'photos': photos})[:16]}.npz"
     folder.mkdir(exist_ok=True)
     failed = []
     if not file.is_file():
         failed = mine_matches(source, file, mining, workers=workers, progress=progress).failed
     return file, failed
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Size and time of a file; None where it cannot be looked at, which mining reports."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _percent(share: float) -> str:
@@ -228,7 +236,7 @@ def _write_report(
             "gamma": record.gamma,
             "dim": record.dim,
             "recall": record.recall,
-            "validation": record.validation,
+            "validation": record.validation or None,  # of what is too large it is not measured
             "chosen": record.key in chosen,
         }
         for record in learnt.tried

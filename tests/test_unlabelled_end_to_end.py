@@ -365,6 +365,7 @@ def test_a_report_without_matplotlib_is_refused_before_any_work(
         (["--report", "r.txt"], "let it end with .html"),
         (["--report", "nowhere/r.html"], "nowhere"),
         (["--photos", "nowhere", "--report", "r.html"], "nowhere"),
+        (["--catalogue", "sqlite://"], "--catalogue is for a collection"),
         (["--share", 0], "share of features"),
         (["--share", 1.5], "share of features"),
         (["--share", 0.5, "--share", -1], "share of features"),
@@ -440,7 +441,10 @@ def test_nothing_is_learnt_from_together_with_photos(made: Made, cairn: Cairn, t
     assert not tree(tmp_path)
 
 
-@pytest.mark.parametrize("arguments", [["--share", 0.5], ["--rounds", 3], ["--report", "r.html"], ["--photos", "."]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--share", 0.5], ["--rounds", 3], ["--report", "r.html"], ["--photos", "."], ["--catalogue", "sqlite://"]],
+)
 def test_what_is_for_photos_is_refused_with_labelled_patches(
     made: Made, cairn: Cairn, tmp_path: Path, arguments: list[object]
 ) -> None:
