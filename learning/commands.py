@@ -78,7 +78,11 @@ def descriptor(
     ] = None,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0, max=31),
+        typer.Option(
+            help="Smoothing of patches: standard deviation, samples of 31 (default: 2; without labels 1.4).",
+            min=0,
+            max=31,
+        ),
     ] = None,
     quantile: Annotated[
         float | None,
@@ -181,7 +185,8 @@ def descriptor(
         given = load_model(pooling).pooling
         if given is None:
             raise CairnError(f"{pooling} has no pooling regions: name a descriptor file of the base pooled.")
-    channels = ChannelOptions() if given is None else given.channels
+    channels = UnlabelledOptions().channels if unlabelled else ChannelOptions()
+    channels = channels if given is None else given.channels
     asked: dict[str, Any] = {"smoothing": smoothing, "quantile": quantile, "power": power}
     channels = replace(channels, **{name: value for name, value in asked.items() if value is not None})
     chosen_norm = norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")

@@ -72,7 +72,8 @@ class UnlabelledOptions:
     random_negatives: int = 1  # beside them
     rounds: int = 2  # of looking for the nearest negatives: by rootSIFT or the base, then by the best model
     alternations: int = 3  # of RDA, y_P and b, at most
-    channels: ChannelOptions = field(default_factory=ChannelOptions)
+    # Smoothing is less than for labelled patches, whose photos are noisier: measured on pairs held out, see the README.
+    channels: ChannelOptions = field(default_factory=lambda: ChannelOptions(smoothing=1.4))
     pool: PoolOptions = field(default_factory=PoolOptions)
     selection: SelectionOptions = field(
         default_factory=lambda: SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=600)
