@@ -234,3 +234,15 @@ def test_a_quarter_turn_moves_the_dominant_orientation_by_a_quarter():
     difference = (after - before - np.pi / 2 + np.pi) % (2 * np.pi) - np.pi
     # Where two peaks are as high, rounding may choose the other.
     assert (np.abs(difference) < 0.02).mean() > 0.97
+
+
+@pytest.mark.parametrize(("name", "dim"), [("cairn", 123), ("rootsift-proj", 102)])
+def test_the_descriptors_that_come_with_cairn_are_there_with_their_provenance(name, dim):
+    descriptor = find_descriptor(name)
+    patches = textures(40, descriptor.patch_size)
+    rows = descriptor.describe(patches)
+    assert rows.shape == (40, dim) == (40, descriptor.dim) and np.isfinite(rows).all()
+    np.testing.assert_allclose(rows[3:4], descriptor.describe(patches[3:4]), rtol=1e-4, atol=1e-5)
+    told = descriptor.model.provenance
+    assert told["matches"]["counts"]["photos"] > 100 and told["verdict"]["outcome"] == "better"
+    assert "/" not in str(told)
