@@ -1,4 +1,7 @@
-"""Whether a learnt descriptor is better than another on image pairs that it was not learnt from, in plain words."""
+"""Whether a learnt descriptor is better than another on image pairs that it was not learnt from, in plain words.
+
+The pairs are those that the model was chosen by, among a dozen or two: a little of what it is better by may be luck.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from learning.described import describe_mined
 from learning.latent_models import Held
 from retrieval.descriptors import Descriptor
 
+_FEWEST = 2  # image pairs, without which nothing can be said
 _CHANCE = 0.05  # how often a difference may seem to be one where there is none
 
 
@@ -62,6 +66,8 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """What follows for the user."""
+        if len(self.learnt.recall) < _FEWEST:
+            return f"One image pair held out cannot say whether the descriptor is better than {self.name}: mine more."
         return {
             "better": f"The learnt descriptor is better than {self.name} on image pairs held out: index with it.",
             "worse": f"The learnt descriptor is worse than {self.name} on image pairs held out: stay with "
