@@ -108,8 +108,9 @@ class Collection:
         self.catalogue.close()
 
     def check_named(self, name: str) -> None:
-        """Raise CairnError where a descriptor file is named that is not the collection's; it may have gone since."""
-        if not name.endswith(".npz") or not Path(name).is_file():
+        """Raise CairnError where a learnt descriptor is named that is not the collection's; its file may have gone."""
+        file = model_file(name)
+        if file is None or not file.is_file():
             return
         if find_descriptor(name).fingerprint != self.extractor.descriptor.fingerprint:
             self.catalogue.close()

@@ -256,6 +256,17 @@ def test_nothing_but_the_answer_is_on_standard_output(indexed: Indexed) -> None:
 # Info
 
 
+def test_a_collection_keeps_its_descriptor(indexed: Indexed, cairn: Cairn, tmp_path: Path) -> None:
+    photo("coffee").save(tmp_path / "a.png")
+    refusal = cairn("index", indexed.folder, tmp_path / "a.png", "--descriptor", "cairn").refused()
+    assert "another descriptor than cairn" in refusal
+    made = tmp_path / "learnt.cairn"
+    cairn("index", made, tmp_path / "a.png", "--descriptor", "cairn", "--words", 40)
+    assert cairn("info", made, "--json").json["descriptor"]["dim"] == 123
+    again = cairn("index", made, tmp_path / "a.png", "--descriptor", "cairn", "--json").json
+    assert (again["added"], again["unchanged"]) == (0, 1)
+
+
 def test_info_tells_what_is_on_disk(indexed: Indexed, cairn: Cairn) -> None:
     facts = cairn("info", indexed.folder, "--json").json
     assert facts.keys() >= INFO_KEYS
