@@ -12,6 +12,7 @@ from eval.metrics import average_precision, mean_average_precision
 from eval.oxford import Query, missing_photos, read_ground_truth
 from index.errors import CairnError
 from retrieval.answers import search_photo
+from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.image import list_photos
@@ -156,13 +157,7 @@ def run_queries(
     """Search for queries; give each one's score, and the ground truth's photos that are missing."""
     engine = Engine(collection, options)
     rows = collection.catalogue.images()
-    stems = {row.number: Path(row.path).stem for row in rows}
-    twice = [stem for stem, count in Counter(stems.values()).items() if count > 1]
-    if twice:
-        raise CairnError(
-            f"{len(twice)} names of photos, such as {twice[0]!r}, come twice but for folder or ending, so the ground "
-            "truth cannot tell them apart: keep one photo of each."
-        )
+    stems = stems_of(rows)
     paths = {Path(row.path).stem: Path(row.path) for row in rows}
     if folder is not None:
         for _, path in list_photos([folder]):
@@ -181,3 +176,15 @@ def run_queries(
         if progress is not None:
             progress("queries", done + 1, len(queries))
     return scores, missing_photos(queries, stems.values())
+
+
+def stems_of(rows: Sequence[ImageRow]) -> dict[int, str]:
+    """Give the names that a ground truth knows photos by, by their image numbers; CairnError where one comes twice."""
+    stems = {row.number: Path(row.path).stem for row in rows}
+    twice = [stem for stem, count in Counter(stems.values()).items() if count > 1]
+    if twice:
+        raise CairnError(
+            f"{len(twice)} names of photos, such as {twice[0]!r}, come twice but for folder or ending, so the ground "
+            "truth cannot tell them apart: keep one photo of each."
+        )
+    return stems

@@ -7,7 +7,7 @@ interrupted goes on where it stopped.
 
 import re
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from eval.benchmark import stems_of
 from eval.metrics import average_precision, mean_average_precision
 from eval.oxford import Query, missing_photos
 from eval.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
@@ -271,10 +272,7 @@ def _score(folder: Path, engines: list[SearchOptions], described: Path, queries:
     """Search for described queries with each engine, and score the rankings as `run_benchmark` does."""
     found: Scores = [{} for _ in engines]
     with Collection.open(folder) as collection:
-        stems = {row.number: Path(row.path).stem for row in collection.catalogue.images()}
-        twice = [stem for stem, count in Counter(stems.values()).items() if count > 1]
-        if twice:
-            raise CairnError(f"Several photos have the name {twice[0]!r}, which the ground truth cannot tell apart.")
+        stems = stems_of(collection.catalogue.images())
         searches = [Engine(collection, options) for options in engines]
         for query, photo in queries:
             asked = quantise_query(load_described(described / f"{query.name}.npz", photo), collection.vocabulary)

@@ -76,6 +76,14 @@ class Anchors:
         return np.unique(np.concatenate([self.references, self.positive_patches, self.negative_patches]))
 
     @property
+    def candidates(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """Of the positives, and of the negatives: the patch of each row's feature, and that of the candidate itself."""
+        positives, negatives = (
+            np.repeat(self.references, np.diff(rows.starts)) for rows in (self.positives, self.negatives)
+        )
+        return (positives, self.positive_patches), (negatives, self.negative_patches)
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of features and candidates, as numbers of the file's."""
         negatives = {"starts": self.negatives.starts, "negatives": self.negative_patches}

@@ -150,6 +150,7 @@ def descriptor(
     from learning.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
     from learning.pooling import SelectionOptions
     from learning.projection import ProjectionOptions
+    from learning.records import TABLE
     from learning.sources import open_sources
     from learning.unlabelled import UnlabelledOptions, metric_options
     from learning.unlabelled_command import is_unlabelled, learn_from_photos
@@ -185,13 +186,12 @@ def descriptor(
         given = load_model(pooling).pooling
         if given is None:
             raise CairnError(f"{pooling} has no pooling regions: name a descriptor file of the base pooled.")
-    channels = UnlabelledOptions().channels if unlabelled else ChannelOptions()
-    channels = channels if given is None else given.channels
+    usual = UnlabelledOptions()
+    channels = given.channels if given is not None else usual.channels if unlabelled else ChannelOptions()
     asked: dict[str, Any] = {"smoothing": smoothing, "quantile": quantile, "power": power}
     channels = replace(channels, **{name: value for name, value in asked.items() if value is not None})
     chosen_norm = norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")
     if unlabelled:
-        usual = UnlabelledOptions()
         learn_from_photos(
             sources[0],
             out,
@@ -268,7 +268,7 @@ def descriptor(
         shutil.rmtree(folder / RING_DISTANCES, ignore_errors=True)
     described = LearntDescriptor(learnt.model)
     seconds = perf_counter() - began
-    pooled = 128 if learnt.model.pooling is None else learnt.model.pooling.dim
+    pooled = learnt.model.base_dim
     told = {
         "descriptor": str(out),
         "name": described.name,
@@ -278,7 +278,7 @@ def descriptor(
         "rings": final.rings,
         "validation": {"fpr95": final.fpr95},
         "objective": [record.objective for record in (learnt.pooling, learnt.projection) if record is not None],
-        "models": str(folder / "records.json"),
+        "models": str(folder / TABLE),
         "tried": len(learnt.tried),
         "seconds": round(seconds, 3),
     }
@@ -295,6 +295,4 @@ def descriptor(
             f"projection   {pooled} to {learnt.projection.dim} dimensions, "
             f"{100 * learnt.projection.fpr95:.2f}% false positives"
         )
-    say(
-        f"{out}: {described.name}, {len(learnt.tried)} models tried in {seconds:.0f} s, listed in {folder}/records.json"
-    )
+    say(f"{out}: {described.name}, {len(learnt.tried)} models tried in {seconds:.0f} s, listed in {folder / TABLE}")

@@ -20,13 +20,11 @@ from learning.records import Record, Records, best
 from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
 from learning.rows import BlockRows
 from learning.sources import Source, describe_patches
-from retrieval.learnt import BASES, LearntDescriptor, LearntModel, Pooling
+from learning.stages import Progress, check_pooling, check_stages, with_moments
+from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
 from retrieval.threads import one_thread
-
-STAGES = ("pooling", "projection", "both")
-Progress = Callable[[str, int, int], None]
 
 RING_DISTANCES = "ring-distances"
 """Folder, within that of a run, of what takes most space and time there."""
@@ -43,7 +41,7 @@ _CLOSE = 0.9  # a model of this share of the wanted dimension is near enough to 
 class LearningOptions:
     """What is learnt, and how."""
 
-    stage: str = "both"  # one of STAGES
+    stage: str = "both"  # one of stages.STAGES
     base: str = "pooled"  # one of retrieval.learnt.BASES
     dim: int = 80  # of the projected descriptor, at most
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
@@ -56,13 +54,7 @@ class LearningOptions:
     augmentation: AugmentationOptions = field(default_factory=AugmentationOptions)
 
     def __post_init__(self) -> None:
-        for value, known, what in ((self.stage, STAGES, "stage"), (self.base, BASES, "base")):
-            if value not in known:
-                raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
-        if self.stage == "pooling" and self.base != "pooled":
-            raise CairnError(f"Pooling regions are not learnt for the base {self.base}: choose the stage projection.")
-        if self.dim < 1 or self.max_pooled_dim < self.channels.orientations:
-            raise CairnError("The wanted dimensions must be positive, those of a pooled descriptor 8 at least.")
+        check_stages(self.stage, self.base, self.dim, self.max_pooled_dim, self.channels.orientations)
 
 
 @dataclass(frozen=True)
@@ -107,14 +99,13 @@ def learn_descriptor(
     CairnError
         A source is damaged; nothing fits into the wanted dimensions; the folder is damaged.
     """
+    check_pooling(options.stage, options.base, pooling)
     study = _Study(sources, Records(work, Record), work, options, workers, progress or (lambda step, done, of: None))
     chosen: Record | None = None
     if options.base != "pooled":
         pooling = None
     elif options.stage != "projection":
         pooling, chosen = study.learn_pooling()
-    elif pooling is None:
-        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
     model = LearntModel(options.base, pooling)
     projected: Record | None = None
     if options.stage != "pooling":
@@ -231,10 +222,7 @@ class _Study:
             numbers = np.unique(np.concatenate([source.train.first, source.train.second]))
             numbers = np.sort(rng.permutation(numbers)[:share])
             rows.append(describe_patches(source.patches, numbers, descriptor.describe_uncoded, descriptor.patch_size))
-        found = np.concatenate(rows).astype(np.float64)
-        with one_thread():
-            covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
-        return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
+        return with_moments(model, np.concatenate(rows))
 
     def _run(
         self, stage: str, grid: list[tuple[str, float, float]], job: Callable[[float, float], Any], hours: float

@@ -10,9 +10,9 @@ from learning.described import Described
 from learning.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
 from learning.latent import Rows, nearest_batch
 from learning.projection import MetricUnits
+from learning.rows import squared_distances
 from retrieval.threads import one_thread
 
-_CHUNK = 1 << 16  # differences at a time
 _SAMPLE = 20_000  # candidates of either kind that units are measured on
 
 
@@ -52,10 +52,11 @@ class MetricProblem:
         """Squared distances ‖Wθ‖² of all positives and all negatives, for W (m, n)."""
         with one_thread():
             rows = self.rows @ parameters.T.astype(np.float32)
-        return (
-            _distances(rows, self.references, self.positives, self.positive_rows),
-            _distances(rows, self.references, self.negatives, self.negative_rows),
+        positive, negative = (
+            squared_distances(rows.__getitem__, np.repeat(self.references, np.diff(owners.starts)), members)
+            for owners, members in ((self.positives, self.positive_rows), (self.negatives, self.negative_rows))
         )
+        return positive, negative
 
     def penalty(self, parameters: np.ndarray) -> float:
         """Give μ ‖A‖_*, or μ/2 ‖A‖_F², of A = WᵀW."""
@@ -81,23 +82,9 @@ def units_of(anchors: Anchors, described: Described, norm: str, seed: int = 0) -
     """Measure the units of μ and γ on some of the candidates; see `projection.MetricUnits`."""
     rng = np.random.default_rng(seed)
     slope = np.zeros((described.dim,) * 2)
-    for owners, patches, sign in (
-        (anchors.positives, anchors.positive_patches, -1),
-        (anchors.negatives, anchors.negative_patches, 1),
-    ):
+    for (first, patches), sign in zip(anchors.candidates, (-1, 1), strict=True):
         chosen = np.sort(rng.permutation(len(patches))[:_SAMPLE])
-        of = anchors.references[np.searchsorted(owners.starts, chosen, side="right") - 1]
-        theta = described.take(of) - described.take(patches[chosen])
+        theta = described.take(first[chosen]) - described.take(patches[chosen])
         with one_thread():
             slope += sign * (theta.T @ theta).astype(np.float64) / len(chosen)
     return MetricUnits.of_slope(slope, norm)
-
-
-def _distances(rows: np.ndarray, references: np.ndarray, owners: Rows, members: np.ndarray) -> np.ndarray:
-    of = np.repeat(references, np.diff(owners.starts))
-    found = np.empty(len(members), np.float32)
-    for start in range(0, len(members), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        difference = rows[of[part]] - rows[members[part]]
-        np.einsum("ij,ij->i", difference, difference, out=found[part])
-    return found

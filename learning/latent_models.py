@@ -61,8 +61,8 @@ class PoolingWork:
     options: SelectionOptions
     limit: int  # dimensions, at most
     alternations: int
-    distances: tuple[np.ndarray, np.ndarray] | None  # of another descriptor, that the first round begins with
-    weights: np.ndarray | None  # of the last round's model, that others begin with
+    distances: tuple[np.ndarray, np.ndarray]  # of another descriptor, that the first round begins with
+    before: np.ndarray | None  # weights of the last round's model, that others begin with
 
     def learn(self, setting: Setting, key: str, round: int) -> tuple[LatentRecord, np.ndarray]:
         """Learn weights of all rings, and again of ever fewer until the descriptor is small enough."""
@@ -79,8 +79,8 @@ class PoolingWork:
             found = alternate(
                 problem,
                 count,
-                distances=self.distances if self.weights is None else None,
-                initial=None if self.weights is None else ("negatives", self.weights / problem.scale),
+                distances=self.distances if self.before is None else None,
+                initial=None if self.before is None else ("negatives", self.before / problem.scale),
                 alternations=self.alternations,
                 stage="pooling",
             )
@@ -126,7 +126,8 @@ class ProjectionWork:
     rings: int  # of the descriptor that is projected
     options: ProjectionOptions
     alternations: int
-    projection: np.ndarray | None  # of the last round's model, that others begin with
+    distances: tuple[np.ndarray, np.ndarray]  # of the rows themselves, that the first round begins with
+    before: np.ndarray | None  # projection of the last round's model, that others begin with
 
     def learn(self, setting: Setting, key: str, round: int) -> tuple[LatentRecord, np.ndarray]:
         """Learn a metric."""
@@ -138,8 +139,8 @@ class ProjectionWork:
             found = alternate(
                 problem,
                 setting.count(self.anchors),
-                distances=problem.distances(np.eye(self.described.dim)) if self.projection is None else None,
-                initial=None if self.projection is None else ("negatives", self.projection),
+                distances=self.distances if self.before is None else None,
+                initial=None if self.before is None else ("negatives", self.before),
                 alternations=self.alternations,
                 stage="projection",
             )

@@ -84,8 +84,8 @@ class PatchSet:
         info = folder / "info.txt"
         if not info.is_file():
             raise CairnError(
-                f"{folder} is no folder of patches in the PhotoTour layout: it has no info.txt. (To learn from photos, "
-                "make a collection of them with cairn index first.)"
+                f"{folder} is no folder of patches in the PhotoTour layout: it has no info.txt. To learn from photos, "
+                "make a collection of them with cairn index first."
             )
         points, photos = _read_columns(info, (0, 1), "a point and a photo")
         if not len(points):

@@ -9,6 +9,9 @@ import numpy as np
 from index.arrays import load_array, load_json, save_array, save_json
 from index.errors import CairnError
 
+TABLE = "records.json"
+"""Their file in the folder of a run."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -85,7 +88,7 @@ class Records(Generic[Kind]):
         self.folder = folder
         self.kind = kind
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = folder / "records.json"
+        self._file = folder / TABLE
         self.all = self._read()
 
     def _read(self) -> list[Kind]:

@@ -1,8 +1,11 @@
 """Rows of training pairs, in memory or in blocks on disk."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 _ROWS = 1_024  # of a block at a time
+_PAIRS = 8_192  # whose differences are made at a time
 
 
 class ArrayRows:
@@ -122,16 +125,29 @@ class DifferenceRows:
     def distances(self, projection: np.ndarray) -> np.ndarray:
         """Squared distances (M,) float32 of the pairs once their descriptors are projected by W (m, n)."""
         projected = self.descriptors @ projection.T.astype(np.float32)
-        parts = [
-            np.square(projected[self.first[start : start + 8192]] - projected[self.second[start : start + 8192]]).sum(1)
-            for start in range(0, len(self), 8192)
-        ]
-        return np.concatenate(parts)
+        return squared_distances(projected.__getitem__, self.first, self.second)
 
     def moment(self) -> np.ndarray:
         """Mean of θθᵀ over the pairs (n, n) float64."""
         total = np.zeros((self.descriptors.shape[1],) * 2)
-        for start in range(0, len(self), 8192):
-            rows = self.take(np.arange(start, min(start + 8192, len(self))))
+        for start in range(0, len(self), _PAIRS):
+            rows = self.take(np.arange(start, min(start + _PAIRS, len(self))))
             total += rows.T @ rows
         return total / len(self)
+
+
+def squared_distances(take: Callable[[np.ndarray], np.ndarray], first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Squared distances (M,) float32 of pairs of rows, some at a time.
+
+    Parameters
+    ----------
+    take : callable
+        Gives rows (K, n) float32 by their numbers.
+    first, second : ndarray, shape (M,), int
+        Numbers of the rows of each pair; one at least.
+    """
+    parts = [
+        np.square(take(first[start : start + _PAIRS]) - take(second[start : start + _PAIRS])).sum(1)
+        for start in range(0, len(first), _PAIRS)
+    ]
+    return np.concatenate(parts)

@@ -1,6 +1,5 @@
 """Learning a descriptor from mined matches: models for several K and regularisers, and the best on held-out pairs."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -22,9 +21,10 @@ from learning.pooling import SelectionOptions, pooling_of
 from learning.projection import MetricUnits, ProjectionOptions
 from learning.records import LatentRecord, Records
 from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
-from learning.rows import BlockRows
+from learning.rows import BlockRows, squared_distances
+from learning.stages import Progress, check_pooling, check_stages, with_moments
 from retrieval.descriptors import Descriptor, Sift
-from retrieval.learnt import BASES, LearntDescriptor, LearntModel, Pooling
+from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
 from retrieval.threads import one_thread
@@ -33,17 +33,13 @@ from retrieval.threads import one_thread
 _MUS = {"nuclear": (0.03, 0.01), "frobenius": (1.0, 0.1, 0.01)}
 _GAMMAS = {"nuclear": (1.0, 3.0), "frobenius": (0.1,)}
 
-STAGES = ("pooling", "projection", "both")
-Progress = Callable[[str, int, int], None]
-
 SCRATCH = "scratch"
 """Folder, within that of a run, of what takes most space there and can be computed again."""
 
-VERSION = 1
+VERSION = 2
 """Of how models are learnt; to be raised with any change of what they come out as."""
 
 _MOMENTS = 20_000  # patches whose descriptors' mean and covariance are kept
-_CHUNK = 1 << 15  # pairs at a time
 _SEARCH = 3  # times that μ* is made four times as large, at most, where all projections have too many dimensions
 
 
@@ -57,7 +53,7 @@ def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
 class UnlabelledOptions:
     """What is learnt from mined matches, and how."""
 
-    stage: str = "both"  # one of STAGES
+    stage: str = "both"  # one of stages.STAGES
     base: str = "pooled"  # one of retrieval.learnt.BASES
     dim: int = 128  # of the projected descriptor, at most
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
@@ -82,13 +78,7 @@ class UnlabelledOptions:
     seed: int = 0  # of what is drawn
 
     def __post_init__(self) -> None:
-        for value, known, what in ((self.stage, STAGES, "stage"), (self.base, BASES, "base")):
-            if value not in known:
-                raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
-        if self.stage == "pooling" and self.base != "pooled":
-            raise CairnError(f"Pooling regions are not learnt for the base {self.base}: choose the stage projection.")
-        if self.dim < 1 or self.max_pooled_dim < self.channels.orientations:
-            raise CairnError("The wanted dimensions must be positive, those of a pooled descriptor 8 at least.")
+        check_stages(self.stage, self.base, self.dim, self.max_pooled_dim, self.channels.orientations)
         if not self.shares or not all(0 < share <= 1 for share in self.shares):
             raise CairnError("The share of features to learn from must lie above 0 and not above 1.")
 
@@ -104,12 +94,6 @@ class Unlabelled:
     history: list[LogEntry]  # of those that were chosen, round by round
     training: int  # image pairs
     held: Held  # features of the others
-
-
-def check_pooling(options: UnlabelledOptions, pooling: Pooling | None) -> None:
-    """Raise a CairnError where a projection of pooling regions is to be learnt, and there are none."""
-    if options.stage == "projection" and options.base == "pooled" and pooling is None:
-        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
 
 
 def learn_unlabelled(
@@ -143,7 +127,7 @@ def learn_unlabelled(
     CairnError
         There are too few image pairs or features; nothing fits into the wanted dimensions; the folder is damaged.
     """
-    check_pooling(options, pooling)
+    check_pooling(options.stage, options.base, pooling)
     study = _Study(matches, work, options, workers, progress or (lambda step, done, of: None))
     chosen: LatentRecord | None = None
     if options.base != "pooled":
@@ -246,12 +230,12 @@ class _Study:
         described = self._describe(descriptor, candidates_of(matches, features))
         validation = describe_mined(matches, self.held.candidates, descriptor.describe, workers=self.workers)
         anchors = self._look(features, described, options.projection_negatives)
+        distances = _distances(anchors, described)
         settings = _grid(options.shares, options.projection)
         units: MetricUnits | None = None
         chosen: LatentRecord | None = None
         projection: np.ndarray | None = None
         rings = 0 if model.pooling is None else int(model.pooling.rings.max()) + 1
-        number = 0
         for number in range(options.rounds):
             with one_thread():
                 units = units or units_of(anchors, described, options.projection.norm)
@@ -264,6 +248,7 @@ class _Study:
                 rings,
                 options.projection,
                 options.alternations,
+                distances,
                 projection,
             )
             shape = [model.fingerprint, options.projection]
@@ -294,10 +279,7 @@ class _Study:
         features = self._draw("moments", _MOMENTS)
         patches = np.unique(self.matches.reference[features])
         rows = describe_mined(self.matches, patches, LearntDescriptor(model).describe, workers=self.workers).rows
-        found = rows.astype(np.float64)
-        with one_thread():
-            covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
-        return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
+        return with_moments(model, rows)
 
     def _rng(self, what: str) -> np.random.Generator:
         """Give random numbers of their own to each purpose, so that the stages do not depend on each other."""
@@ -340,11 +322,7 @@ class _Study:
         found = []
         total = len(anchors.positive_patches) + len(anchors.negative_patches)
         before = 0
-        for owners, patches in (
-            (anchors.positives, anchors.positive_patches),
-            (anchors.negatives, anchors.negative_patches),
-        ):
-            first = np.repeat(anchors.references, np.diff(owners.starts))
+        for first, patches in anchors.candidates:
             key = fingerprint(
                 {"first": first, "second": patches},
                 {
@@ -382,14 +360,13 @@ class _Study:
     ) -> list[LatentRecord]:
         """Learn the models of a grid that are not there yet, as long as there is time; gives all their records."""
         options = self.options
-        before = work.weights if isinstance(work, PoolingWork) else work.projection
         common = {
             "stage": stage,
             "round": number,
             "matches": self.matches.fingerprint,
             "anchors": anchors.fingerprint,
             "validation": fingerprint({"features": self.held.features}, {}),
-            "before": "" if before is None else fingerprint({"parameters": before}, {}),
+            "before": "" if work.before is None else fingerprint({"parameters": work.before}, {}),
             "shape": shape,
             "alternations": options.alternations,
             "version": VERSION,
@@ -438,15 +415,5 @@ def _best(records: list[LatentRecord], limit: int) -> LatentRecord | None:
 
 def _distances(anchors: Anchors, described: Described) -> tuple[np.ndarray, np.ndarray]:
     """Squared distances of all positives and of all negatives that are looked at, by a descriptor."""
-    found = []
-    for owners, patches in (
-        (anchors.positives, anchors.positive_patches),
-        (anchors.negatives, anchors.negative_patches),
-    ):
-        first = np.repeat(anchors.references, np.diff(owners.starts))
-        parts = [
-            np.square(described.take(first[at : at + _CHUNK]) - described.take(patches[at : at + _CHUNK])).sum(axis=1)
-            for at in range(0, len(patches), _CHUNK)
-        ]
-        found.append(np.concatenate(parts))
-    return found[0], found[1]
+    positive, negative = (squared_distances(described.take, first, patches) for first, patches in anchors.candidates)
+    return positive, negative

@@ -12,8 +12,9 @@ from index.errors import CairnError
 from learning.mined import MinedMatches
 from learning.mining import MiningOptions, mine_matches
 from learning.photosource import PhotoSource
-from learning.records import LatentRecord
-from learning.unlabelled import SCRATCH, Progress, Unlabelled, UnlabelledOptions, check_pooling, learn_unlabelled
+from learning.records import TABLE, LatentRecord
+from learning.stages import Progress, check_pooling
+from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.verdict import Verdict, compare
 from retrieval.collection import OPTIONS
 from retrieval.commands import print_failures
@@ -24,8 +25,6 @@ from retrieval.learnt import LearntDescriptor, Pooling, save_model
 
 MINED = "mined"
 """Folder, within that of a run, of the matches that are mined from a collection."""
-RECORDS = "records.json"
-"""Table of the models, in the same place."""
 
 _TITLES = {
     "features": "Features",
@@ -70,7 +69,7 @@ def learn_from_photos(
 ) -> None:
     """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
     began = perf_counter()
-    check_pooling(options, pooling)
+    check_pooling(options.stage, options.base, pooling)
     if report is not None:
         from learning.report import check_report
 
@@ -90,7 +89,7 @@ def learn_from_photos(
             described = LearntDescriptor(learnt.model)
             verdict = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
     except CairnError:
-        if new and not (folder / RECORDS).is_file():  # there is nothing to go on from
+        if new and not (folder / TABLE).is_file():  # there is nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
@@ -107,7 +106,7 @@ def learn_from_photos(
     seconds = perf_counter() - began
     final = learnt.projection or learnt.pooling
     assert final is not None
-    pooled = 128 if learnt.model.pooling is None else learnt.model.pooling.dim
+    pooled = learnt.model.base_dim
     if json:
         print_json(
             {
@@ -122,7 +121,7 @@ def learn_from_photos(
                 "history": [asdict(entry) for entry in learnt.history],
                 "image_pairs": {"training": learnt.training, "validation": len(verdict.learnt.recall)},
                 "verdict": verdict.as_json(),
-                "models": str(folder / RECORDS),
+                "models": str(folder / TABLE),
                 "tried": len(learnt.tried),
                 "failed": failed,
                 "seconds": round(seconds, 3),
@@ -143,7 +142,7 @@ def learn_from_photos(
     for line in verdict.details:
         say(line)
     say(verdict.sentence)
-    say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder / RECORDS}")
+    say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder / TABLE}")
 
 
 def _mine(

@@ -65,6 +65,11 @@ class LearntModel:
         name = self.base + ("-proj" if self.projection is not None else "")
         return name + (f"-{self.code.meta()['kind']}" if self.code is not None else "")
 
+    @property
+    def base_dim(self) -> int:
+        """Entries of the base's rows, before the projection."""
+        return Sift.dim if self.pooling is None else self.pooling.dim
+
     def with_code(self, code: Code) -> "LearntModel":
         """Give the same descriptor, compressed."""
         return replace(self, code=code)

@@ -1,5 +1,6 @@
 """A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,17 +41,19 @@ class DescribedQuery:
     height: int
     box: Box | None
     ellipses: np.ndarray  # (N, 5) float32, pixels of the upright original
-    views: list[DescribedView]  # the first is upright
+    views: Sequence[DescribedView]  # the first is upright
+
+    @property
+    def side(self) -> int:
+        """Longer side of the photo, pixels."""
+        return max(self.width, self.height)
 
 
 @dataclass(frozen=True)
-class View:
+class View(DescribedView):
     """The query's features under the assumption that its content is turned by some angle."""
 
-    turn: float  # radians, clockwise
     words: np.ndarray  # (N,) int32
-    frames: Frames
-    descriptors: np.ndarray  # (N, D) float16
     terms: np.ndarray  # (M,) int32, the words that are scored: more than one a feature with soft assignment
     weights: np.ndarray | None  # (M,) float32, their weights; None: one each
 
@@ -61,20 +64,10 @@ class View:
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(DescribedQuery):
     """A photo or a box in one, ready to be searched for."""
 
-    path: Path
-    width: int  # pixels of the upright original
-    height: int
-    box: Box | None
-    ellipses: np.ndarray  # (N, 5) float32, pixels of the upright original
-    views: list[View]  # the first is upright
-
-    @property
-    def side(self) -> int:
-        """Longer side of the photo, pixels."""
-        return max(self.width, self.height)
+    views: Sequence[View]  # the first is upright
 
 
 def read_query(collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1) -> Query:
@@ -164,7 +157,7 @@ def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: i
         if soft > 1:
             several, shares = vocabulary.assign_soft(rows, soft)
             terms, weights = several.reshape(-1), shares.reshape(-1)
-        views.append(View(view.turn, words, view.frames, view.descriptors, terms, weights))
+        views.append(View(view.turn, view.frames, view.descriptors, words, terms, weights))
     return Query(described.path, described.width, described.height, described.box, described.ellipses, views)
 
 

@@ -21,6 +21,7 @@ from retrieval_table import find_sets, tell
 from eval.plots import check_plot
 from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
+from learning.drawings import new_figure
 from retrieval.commands import cores
 from retrieval.engine import ENGINES
 from retrieval.features import FeatureOptions
@@ -43,9 +44,7 @@ def feature_options(detector: str, half_side: float) -> FeatureOptions:
 
 def draw(curves: dict[Curve, list[list[Result]]], scales: list[float], engine: str, path: Path) -> None:
     """Draw mAP against the scale: a colour a detector, a style a set; bars are standard deviations over seeds."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.5, 5), layout="constrained")
+    figure = new_figure(6.5, 5)
     axes = figure.add_subplot()
     colours = {name: f"C{place}" for place, name in enumerate(dict.fromkeys(detector for detector, _ in curves))}
     styles = {name: "-" if place == 0 else "--" for place, name in enumerate(dict.fromkeys(of for _, of in curves))}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning import latent_metric as module
 from learning.anchors import Anchors
 from learning.described import Described
 from learning.dual_averaging import AveragingOptions
@@ -179,7 +178,7 @@ class TestMetric:
         assert (problem.positives, problem.negatives) == (anchors.positives, anchors.negatives)
         projection = rng.normal(size=(int(rng.integers(0, 4)), 5))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "_CHUNK", chunk)
+            patch.setattr("learning.rows._PAIRS", chunk)
             found = problem.distances(projection)
         rows = described.rows.astype(np.float64)
         for distances, kind in zip(found, ("positives", "negatives"), strict=True):
@@ -204,10 +203,11 @@ class TestMetric:
         """Of each kind some are taken, and not the first: a seed decides."""
         _, anchors, described, _ = some_anchors(8)
         whole = units_of(anchors, described, "nuclear")
-        monkeypatch.setattr(module, "_SAMPLE", 6)
+        monkeypatch.setattr("learning.latent_metric._SAMPLE", 6)
         drawn = [units_of(anchors, described, "nuclear", seed).gamma for seed in range(100)]
         assert len(set(drawn)) > 90 and drawn[3] == units_of(anchors, described, "nuclear", 3).gamma
-        monkeypatch.setattr(module, "_SAMPLE", max(len(anchors.positive_patches), len(anchors.negative_patches)))
+        most = max(len(anchors.positive_patches), len(anchors.negative_patches))
+        monkeypatch.setattr("learning.latent_metric._SAMPLE", most)
         assert units_of(anchors, described, "nuclear", 5).gamma == pytest.approx(whole.gamma, rel=1e-5)
 
     @pytest.mark.parametrize("norm", ["nuclear", "frobenius"])

@@ -1,0 +1,38 @@
+"""What learning with labels and without have in common: the stages, and how a model is finished."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.learnt import BASES, LearntModel, Pooling
+from retrieval.threads import one_thread
+
+STAGES = ("pooling", "projection", "both")
+Progress = Callable[[str, int, int], None]
+
+
+def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientations: int) -> None:
+    """Raise a CairnError where options of learning do not exist or do not go together."""
+    for value, known, what in ((stage, STAGES, "stage"), (base, BASES, "base")):
+        if value not in known:
+            raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
+    if stage == "pooling" and base != "pooled":
+        raise CairnError(f"Pooling regions are not learnt for the base {base}: choose the stage projection.")
+    if dim < 1 or max_pooled_dim < orientations:
+        raise CairnError("The wanted dimensions must be positive, those of a pooled descriptor 8 at least.")
+
+
+def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
+    """Raise a CairnError where a projection of pooling regions is to be learnt, and there are none."""
+    if stage == "projection" and base == "pooled" and pooling is None:
+        raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
+
+
+def with_moments(model: LearntModel, rows: np.ndarray) -> LearntModel:
+    """Add the mean and covariance of training patches' descriptors (N, m), which codes are learnt from."""
+    found = rows.astype(np.float64)
+    with one_thread():
+        covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
+    return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))
