@@ -1,0 +1,320 @@
+"""The sparse similarity matrix: which words mean the same (Yan and Yu, IJCNN 2013, section III)."""
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.arrays import fingerprint, reading, save_bytes
+from index.errors import CairnError
+from index.segment import Segment
+from index.vocabulary import Vocabulary
+
+FORMAT = 1
+"""Version of the file."""
+
+# Postings compared at a time, as in `index.inverted`.
+BLOCK_POSTINGS = 1 << 18
+# Words whose neighbours are searched at a time: bounds what the search gives back.
+BLOCK_WORDS = 1 << 16
+
+_LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it: 20 million pairs
+_META = "meta.json"
+_ARRAYS = {"diagonal": "<f4", "first": "<i4", "second": "<i4", "values": "<f4"}
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityMatrix:
+    """A sparse symmetric matrix R ≥ 0 over the words of a vocabulary, relative to tf-idf.
+
+    With w_i(u) = tf(n_ui) idf(u), the similarity of two images is ``S_ij = w_iᵀ R w_j``: the paper's M is
+    diag(idf) R diag(idf). R = I is tf-idf; a word that was in no training photo keeps R(u, u) = 1 and so its idf
+    weight, whatever collection the matrix is used with.
+
+    Raises
+    ------
+    ValueError
+        The arrays are not as described.
+    """
+
+    vocabulary: str  # fingerprint of the vocabulary whose words it relates
+    diagonal: np.ndarray  # (K,) float32: R(u, u), at least 0
+    first: np.ndarray  # (P,) int32: u of each pair, u < v, pairs in ascending order (u, then v), none twice
+    second: np.ndarray  # (P,) int32: v
+    values: np.ndarray  # (P,) float32: R(u, v) = R(v, u), at least 0
+    provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how; JSON types only
+
+    def __post_init__(self) -> None:
+        for name, kind in _ARRAYS.items():
+            array = getattr(self, name)
+            if array.ndim != 1 or array.dtype != np.dtype(kind):
+                raise ValueError(f"{name} must be a row of {np.dtype(kind)}, not {array.dtype} of {array.shape}")
+            # NaN fails the comparison too.
+            if array.dtype.kind == "f" and not ((array >= 0) & (array < np.inf)).all():
+                raise ValueError(f"{name} must be finite and at least 0")
+        if not len(self.first) == len(self.second) == len(self.values):
+            raise ValueError("first, second and values must be as many")
+        if len(self.first) and (self.first.min() < 0 or self.second.max() >= self.words):
+            raise ValueError(f"a pair has a word that is not one of the {self.words}")
+        if (self.first >= self.second).any():
+            raise ValueError("a pair has its words in the wrong order")
+        keys = _keys(self.first, self.second, self.words)
+        if (keys[1:] <= keys[:-1]).any():
+            raise ValueError("the pairs are not in ascending order")
+
+    @staticmethod
+    def identity(vocabulary: str, words: int) -> "SimilarityMatrix":
+        """R = I, with which similarity is tf-idf."""
+        none = np.zeros(0, np.int32)
+        return SimilarityMatrix(vocabulary, np.ones(words, np.float32), none, none, np.zeros(0, np.float32))
+
+    @property
+    def words(self) -> int:
+        """Size of the vocabulary, K."""
+        return len(self.diagonal)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the arrays and the vocabulary; where the matrix came from does not matter."""
+        return fingerprint({name: getattr(self, name) for name in _ARRAYS}, {"vocabulary": self.vocabulary})
+
+    def describe(self) -> dict[str, Any]:
+        """What `--json` reports of it."""
+        return {
+            "fingerprint": self.fingerprint,
+            "neighbours": self.provenance.get("neighbours"),
+            "pairs": len(self.values),
+        }
+
+    def apply(self, words: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Multiply a sparse vector: R w.
+
+        Parameters
+        ----------
+        words : ndarray, shape (m,), integer
+            Distinct, ascending.
+        weights : ndarray, shape (m,), float
+            w of each; 0 everywhere else.
+
+        Returns
+        -------
+        words : ndarray, shape (n,), int32
+            Distinct, ascending: those given, and all that R relates to them by more than 0.
+        weights : ndarray, shape (n,), float64
+            R w of each. Its sums run over the given words in ascending order.
+        """
+        offsets, related, values = self._rows
+        words = np.asarray(words, dtype=np.int64)
+        lengths = offsets[words + 1] - offsets[words]
+        entries = _ranges(offsets[words], lengths)
+        products = values[entries] * np.repeat(np.asarray(weights, dtype=np.float64), lengths)
+        distinct, which = np.unique(related[entries], return_inverse=True)
+        return distinct, np.bincount(which, weights=products, minlength=len(distinct))
+
+    @cached_property
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """R by rows: row u has the entries offsets[u] to offsets[u + 1], the diagonal's first, and none that is 0."""
+        every, some = np.arange(self.words, dtype=np.int32), self.values > 0
+        first, second, values = self.first[some], self.second[some], self.values[some]
+        rows = np.concatenate([every, first, second])
+        order = np.argsort(rows, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.words))])
+        return (
+            offsets,
+            np.concatenate([every, second, first])[order],
+            np.concatenate([self.diagonal, values, values])[order],
+        )
+
+    def save(self, path: Path) -> None:
+        """Write a similarity file (.npz), so that it is there whole or not at all.
+
+        Raises
+        ------
+        CairnError
+            See `check_similarity_path`.
+        """
+        path = Path(path)
+        check_similarity_path(path)
+        meta = {"format": FORMAT, "vocabulary": self.vocabulary, "provenance": self.provenance}
+        file = io.BytesIO()
+        # By hand rather than by np.savez, which stamps each entry with the time: the same matrix is the same file.
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo(_META), json.dumps(meta, indent=2, sort_keys=True))
+            for name, kind in _ARRAYS.items():
+                entry = io.BytesIO()
+                array = np.ascontiguousarray(getattr(self, name), dtype=kind)
+                np.lib.format.write_array(entry, array, version=(1, 0), allow_pickle=False)
+                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue(), zipfile.ZIP_DEFLATED)
+        save_bytes(path, file.getvalue())
+
+    @staticmethod
+    def load(path: Path) -> "SimilarityMatrix":
+        """Read a similarity file.
+
+        Raises
+        ------
+        CairnError
+            The file is missing, damaged, of another format, or no similarity file.
+        """
+        path = Path(path)
+        with reading(path, "similarity file", "cairn learn similarity"):
+            if os.path.getsize(path) > _LARGEST_FILE:  # noqa: PTH202
+                raise ValueError("it is far larger than any similarity matrix")
+            with zipfile.ZipFile(path) as archive:
+                if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_FILE:
+                    raise ValueError("it holds far more than any similarity matrix")
+                meta = json.loads(archive.read(_META))
+                if not isinstance(meta, dict):
+                    raise ValueError("its description is no table")
+                if type(meta.get("format")) is not int or meta["format"] != FORMAT:
+                    raise CairnError(
+                        f"{path} has the format {meta.get('format')!r}, and this Cairn reads format {FORMAT}: update "
+                        "Cairn."
+                    )
+                arrays = {name: _read_row(archive, name, kind) for name, kind in _ARRAYS.items()}
+            vocabulary, provenance = meta["vocabulary"], meta["provenance"]
+            if not isinstance(vocabulary, str) or not isinstance(provenance, dict):
+                raise ValueError("its description is not that of a similarity matrix")
+            return SimilarityMatrix(vocabulary, **arrays, provenance=provenance)
+
+
+def check_similarity_path(path: Path) -> None:
+    """Raise CairnError where no similarity file can be written to a path, so that it is known before any work."""
+    if path.suffix != ".npz":
+        raise CairnError(f"{path} must end with .npz, by which a similarity file is known: choose {path}.npz.")
+    if not path.parent.is_dir():
+        raise CairnError(f"{path.parent} is not a folder: make it first, or write the similarity elsewhere.")
+    if path.is_dir():
+        raise CairnError(f"{path} is a folder: choose another name for the similarity file.")
+
+
+def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the entries off the diagonal that a similarity matrix may have: Bˢ of section III.B.
+
+    Each word is related to its k nearest words, by the vocabulary's own search, and they to it.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        With K words.
+    k : int
+        At least 0; K - 1 where that is less.
+
+    Returns
+    -------
+    first, second : ndarray, shape (P,), int32
+        Distinct pairs first < second, ascending; P is from K k / 2 to K k.
+
+    Raises
+    ------
+    ValueError
+        k is negative.
+    """
+    if k < 0:
+        raise ValueError(f"k must be at least 0, not {k}")
+    words, k = vocabulary.words, min(k, vocabulary.words - 1)
+    found = [np.zeros(0, np.int64)]
+    for start in range(0, words if k else 0, BLOCK_WORDS):
+        centres = vocabulary.centres[start : start + BLOCK_WORDS]
+        nearest = vocabulary.search.search(centres, k + 1)[0].astype(np.int64)
+        word = np.arange(start, start + len(centres))[:, None]
+        # The word itself need not come first, where centres coincide, nor at all, where the search is approximate.
+        others = nearest != word
+        others &= np.cumsum(others, axis=1) <= k
+        keys = _keys(np.minimum(word, nearest), np.maximum(word, nearest), words)
+        found.append(np.unique(keys[others]))
+    first, second = np.divmod(np.unique(np.concatenate(found)), words)
+    return first.astype(np.int32), second.astype(np.int32)
+
+
+def shared_postings(
+    segment: Segment, words: int, first: np.ndarray, second: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Intersect the posting lists of pairs of words, a block at a time.
+
+    Parameters
+    ----------
+    segment : Segment
+        The images.
+    words : int
+        Size of the vocabulary.
+    first, second : ndarray, shape (P,), integer
+        The pairs.
+
+    Yields
+    ------
+    pairs : ndarray, shape (n,), int64
+        Places in `first`, ascending over all blocks; n is that of one block.
+    images : ndarray, shape (n,), unsigned
+        Positions of images that have both words, ascending for each pair.
+    counts, others : ndarray, shape (n,), unsigned
+        How often the image has the one word and the other: which is which is not said.
+    """
+    place = np.full(words, -1)
+    place[segment.posting_words] = np.arange(len(segment.posting_words))
+    pairs = np.flatnonzero((place[first] >= 0) & (place[second] >= 0))
+    offsets = segment.posting_offsets.astype(np.int64)
+    lengths = np.diff(offsets)
+    one, other = place[first[pairs]], place[second[pairs]]
+    # The postings of the rarer word are looked up in those of the more frequent one.
+    swapped = lengths[one] > lengths[other]
+    rare, frequent = np.where(swapped, other, one), np.where(swapped, one, other)
+    ends = np.cumsum(lengths[rare] + lengths[frequent])
+    start = 0
+    while start < len(pairs):
+        # Whole lists, as many as fit a block: at least one pair's, no longer than the segment has images.
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_POSTINGS, side="right")))
+        rows, keys = _listed(segment, offsets, rare[start:stop])
+        their_rows, their_keys = _listed(segment, offsets, frequent[start:stop])
+        at = np.minimum(np.searchsorted(their_keys, keys), len(their_keys) - 1)
+        both = their_keys[at] == keys
+        rows, their_rows, which = rows[both], their_rows[at[both]], keys[both] // segment.images
+        yield (
+            pairs[start + which],
+            segment.posting_images[rows],
+            segment.posting_counts[rows],
+            segment.posting_counts[their_rows],
+        )
+        start = stop
+
+
+def _listed(segment: Segment, offsets: np.ndarray, lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The postings of some lists, one list after the other, and ascending keys that tell list and image."""
+    lengths = offsets[lists + 1] - offsets[lists]
+    rows = _ranges(offsets[lists], lengths)
+    keys = np.repeat(np.arange(len(lists)) * segment.images, lengths)
+    keys += segment.posting_images[rows]
+    return rows, keys
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Concatenate the ranges starts[i] to starts[i] + lengths[i]."""
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
+
+
+def _keys(first: np.ndarray, second: np.ndarray, words: int) -> np.ndarray:
+    """One number a pair, in the order of the pairs."""
+    return first.astype(np.int64) * words + second
+
+
+def _read_row(archive: zipfile.ZipFile, name: str, kind: str) -> np.ndarray:
+    """Read a one-dimensional array of a known type; ValueError where it is another, or not as long as it claims."""
+    contents = archive.read(f"{name}.npy")
+    file = io.BytesIO(contents)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError(f"{name} is of another format")
+    # The header is compared with what is there, so that a claim of any length costs nothing.
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    size = len(contents) - file.tell()
+    if dtype != np.dtype(kind) or len(shape) != 1 or shape[0] * dtype.itemsize != size:
+        raise ValueError(f"{name} is not a row of {np.dtype(kind)}")
+    return np.frombuffer(contents, dtype, offset=file.tell()).astype(dtype.newbyteorder("="))
