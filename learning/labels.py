@@ -1,0 +1,208 @@
+"""Labels: which photos show which object, and what is learnt from them (Yan13, sections IV.A, IV.B, IV.D and V)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+ISSUED = 80
+"""Photos of an object that are issued as queries, at most (section IV.B)."""
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Which photos of a collection are to be found by which.
+
+    A photo of the database that is neither to be found by a query nor ignored counts as irrelevant to it. Queries come
+    by ascending object, then number.
+    """
+
+    queries: np.ndarray  # (Q,) int64, image number of each photo that is asked with
+    database: np.ndarray  # (N,) int64 ascending, image numbers that are searched
+    positives: tuple[np.ndarray, ...]  # of each query: ascending image numbers in the database to be found, not itself
+    ignored: tuple[np.ndarray, ...]  # of each query: image numbers in the database that count neither way, itself too
+    objects: np.ndarray  # (Q,) int32, number of the object that each query shows
+    names: tuple[str, ...]  # of the objects
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights (Q,) float64 of the queries' triplets: max N(t) / N(i), N(i) queries of i's object (section IV.B)."""
+        issued = np.bincount(self.objects, minlength=len(self.names))
+        return issued.max(initial=0) / issued[self.objects]
+
+
+@dataclass(frozen=True)
+class ObjectLabels:
+    """Photos that are labelled with one object."""
+
+    name: str
+    positives: frozenset[int]  # image numbers of the photos that show it
+    junk: frozenset[int] = frozenset()  # of photos that count neither way: they show too little of it, say
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is known of a collection's photos; those that are not mentioned are background and show no object.
+
+    Attributes
+    ----------
+    objects : tuple of ObjectLabels
+        A photo may show several of them; it is to be found by the queries of each, and is not issued as a query then,
+        as nothing says which of them it asks for.
+    asked : frozenset of int
+        Image numbers of the photos that a ground truth asks with. They have no part in learning, neither as queries nor
+        as photos that are searched, so that the same ground truth can measure what was learnt.
+    """
+
+    objects: tuple[ObjectLabels, ...]
+    asked: frozenset[int] = frozenset()
+
+    def relevance(self, numbers: np.ndarray, rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
+        """Issue the labelled photos of a database as queries (section IV.B).
+
+        Parameters
+        ----------
+        numbers : ndarray, shape (N,), int
+            Image numbers of the database, in any order. Those of `asked` are left out of it.
+        rng : Generator
+            Draws the queries of an object that has more photos than are issued.
+        most : int
+            Queries of an object, at most.
+
+        Returns
+        -------
+        Relevance
+            A query's positives are the other photos of its object, and it ignores the object's junk and itself. Objects
+            with fewer than two photos in the database have no queries; they keep their number and name.
+        """
+        database = np.setdiff1d(np.asarray(numbers, np.int64), _array(self.asked))
+        shown = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
+        several = _repeated(shown)
+        queries: list[int] = []
+        positives: list[np.ndarray] = []
+        ignored: list[np.ndarray] = []
+        objects: list[int] = []
+        for number, (labels, photos) in enumerate(zip(self.objects, shown, strict=True)):
+            if len(photos) < 2:
+                continue
+            junk = np.intersect1d(database, _array(labels.junk - labels.positives))
+            issued = np.setdiff1d(photos, several)
+            if len(issued) > most:
+                issued = np.sort(rng.choice(issued, most, replace=False))
+            for photo in issued.tolist():
+                queries.append(photo)
+                positives.append(photos[photos != photo])
+                ignored.append(np.union1d(junk, photo))
+                objects.append(number)
+        return Relevance(
+            np.array(queries, np.int64),
+            database,
+            tuple(positives),
+            tuple(ignored),
+            np.array(objects, np.int32),
+            tuple(labels.name for labels in self.objects),
+        )
+
+
+def split(
+    labels: Labels, numbers: np.ndarray, rng: np.random.Generator, *, share: float = 0.8
+) -> tuple[np.ndarray, np.ndarray]:
+    """Divide a collection's photos into those to learn from and those to test with (section V).
+
+    Parameters
+    ----------
+    labels : Labels
+        What is known of them. The photos asked with are always in the test part.
+    numbers : ndarray, shape (N,), int
+        Image numbers of the collection.
+    rng : Generator
+        Decides.
+    share : float
+        Part of the other photos that is learnt from, from 0 to 1.
+
+    Returns
+    -------
+    training, test : ndarray, int64
+        Ascending image numbers; together they are all. The share holds, but for less than one photo each, for the
+        positives of every object, for the junk, for the background and for all of them together.
+    """
+    everything = np.unique(np.asarray(numbers, np.int64))
+    groups = [labels_of.positives for labels_of in labels.objects]
+    groups.append(frozenset[int]().union(*(labels_of.junk for labels_of in labels.objects)))
+    left = np.setdiff1d(everything, _array(labels.asked))
+    dealt: list[np.ndarray] = []
+    for group in groups:
+        members = np.intersect1d(left, _array(group))
+        left = np.setdiff1d(left, members)  # a photo of several groups is dealt with the first
+        dealt.append(rng.permutation(members))
+    order = np.concatenate([*dealt, rng.permutation(left)])
+    # Of any m neighbours in this order, the training part gets share · m, rounded up or down.
+    count = np.floor(share * np.arange(len(order) + 1) + rng.random())
+    training = np.sort(order[np.diff(count) > 0])
+    return training, np.setdiff1d(everything, training)
+
+
+def hold_out(relevance: Relevance, rng: np.random.Generator, *, each: int = 4) -> tuple[Relevance, Relevance]:
+    """Take a few photos an object out of the training database, to choose the best similarity by (section IV.D).
+
+    Parameters
+    ----------
+    relevance : Relevance
+        Queries and database to learn from.
+    rng : Generator
+        Decides which photos.
+    each : int
+        Photos an object, at most; and at most a third of the photos that show it, so that a small object keeps what it
+        is learnt from. No photo is taken out that is the last one which another query could find.
+
+    Returns
+    -------
+    training, held_out : Relevance
+        Both search the training database, in which no held-out photo is. The held-out photos are the queries of the
+        second, and in the first neither queries nor positives. Objects keep their numbers and names.
+    """
+    asking: dict[int, list[int]] = {}  # by the number of a photo: the queries that are to find it
+    for query, positives in enumerate(relevance.positives):
+        for photo in positives.tolist():
+            asking.setdefault(photo, []).append(query)
+    findable = [len(positives) for positives in relevance.positives]
+    held: list[int] = []
+    for number in range(len(relevance.names)):
+        own = np.flatnonzero(relevance.objects == number)
+        shown = set(relevance.queries[own].tolist()).union(*(relevance.positives[query].tolist() for query in own))
+        room = min(each, len(shown) // 3)
+        for query in rng.permutation(own).tolist():
+            if room == 0:
+                break
+            others = asking.get(int(relevance.queries[query]), [])
+            if findable[query] == 0 or any(findable[other] < 2 for other in others):
+                continue
+            for other in others:
+                findable[other] -= 1
+            held.append(query)
+            room -= 1
+    out = np.zeros(len(relevance.queries), bool)
+    out[held] = True
+    database = np.setdiff1d(relevance.database, relevance.queries[out])
+    return _part(relevance, np.flatnonzero(~out), database), _part(relevance, np.flatnonzero(out), database)
+
+
+def _part(relevance: Relevance, chosen: np.ndarray, database: np.ndarray) -> Relevance:
+    """Keep some queries, given by their places, and search a smaller database."""
+    return Relevance(
+        relevance.queries[chosen],
+        database,
+        tuple(np.intersect1d(relevance.positives[query], database) for query in chosen),
+        tuple(np.intersect1d(relevance.ignored[query], database) for query in chosen),
+        relevance.objects[chosen],
+        relevance.names,
+    )
+
+
+def _array(numbers: frozenset[int]) -> np.ndarray:
+    return np.array(sorted(numbers), np.int64)
+
+
+def _repeated(groups: list[np.ndarray]) -> np.ndarray:
+    """Numbers that are in more than one group of distinct ones."""
+    numbers, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *groups]), return_counts=True)
+    return numbers[counts > 1]
