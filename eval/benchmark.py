@@ -11,9 +11,11 @@ from typing import Any
 from eval.metrics import average_precision, mean_average_precision
 from eval.oxford import Query, missing_photos, read_ground_truth
 from index.errors import CairnError
+from index.similarity import SimilarityMatrix
+from index.vocabulary import Vocabulary
 from retrieval.answers import search_photo
 from retrieval.catalogue import ImageRow
-from retrieval.collection import Collection
+from retrieval.collection import VOCABULARY, Collection, check_similarity
 from retrieval.engine import Engine, SearchOptions
 from retrieval.image import list_photos
 from retrieval.indexing import Progress, index_photos
@@ -44,6 +46,7 @@ class BenchmarkReport:
     failed: list[dict[str, str]]
     missing: list[str]  # photos of the ground truth that are not there
     seconds: dict[str, float] = field(default_factory=dict)
+    similarity: dict[str, Any] | None = None  # the learnt similarity: file, fingerprint, neighbours, pairs
 
     @property
     def mean(self) -> float:
@@ -60,6 +63,7 @@ class BenchmarkReport:
             ],
             "engine": self.engine,
             "expand": self.expand,
+            "similarity": self.similarity,
             "descriptor": self.descriptor,
             "vocabulary": {
                 "words": self.words,
@@ -116,11 +120,16 @@ def run_benchmark(
     Raises
     ------
     CairnError
-        A folder is missing, a query's photo cannot be found, or no query has positives.
+        A folder is missing, a query's photo cannot be found, no query has positives, or the learnt similarity is for
+        another vocabulary: said before any work where the vocabulary is there already.
     """
+    search = search or SearchOptions()
     asked = [query for query in read_ground_truth(ground_truth) if query.positives]
     if not asked:
         raise CairnError(f"No query of {ground_truth} has a positive.")
+    similarity = None
+    if search.similarity is not None:
+        similarity = _check_early(search.similarity, collection, vocabulary)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         folder = collection or Path(scratch) / "benchmark.cairn"
         start = time.perf_counter()
@@ -129,13 +138,13 @@ def run_benchmark(
             seconds = {"index": time.perf_counter() - start}
             if not opened.catalogue.counts()["indexed"]:
                 raise CairnError(f"None of the photos in {', '.join(map(str, images))} can be indexed.")
-            scores, missing = run_queries(opened, asked, queries, search or SearchOptions(), progress)
+            scores, missing = run_queries(opened, asked, queries, search, progress)
             seconds["queries"] = time.perf_counter() - start - seconds["index"]
             seconds["total"] = time.perf_counter() - start
             return BenchmarkReport(
                 scores,
-                engine=(search or SearchOptions()).engine,
-                expand=(search or SearchOptions()).expand,
+                engine=search.engine,
+                expand=search.expand,
                 descriptor=opened.extractor.descriptor.name,
                 words=opened.vocabulary.words,
                 trained_on=opened.vocabulary.trained_on,
@@ -144,6 +153,7 @@ def run_benchmark(
                 failed=indexed.failed,
                 missing=missing,
                 seconds=seconds,
+                similarity=similarity,
             )
 
 
@@ -176,6 +186,23 @@ def run_queries(
         if progress is not None:
             progress("queries", done + 1, len(queries))
     return scores, missing_photos(queries, stems.values())
+
+
+def _check_early(path: Path, collection: Path | None, vocabulary: Path | None) -> dict[str, Any]:
+    """Read a learnt similarity and say what the report says of it; CairnError where it is known that it will not fit.
+
+    A vocabulary that is yet to be made can fit as well, where the similarity was learnt on the same photos: the engine
+    says in the end.
+    """
+    similarity = SimilarityMatrix.load(path)
+    folder = None
+    if collection is not None and (collection / VOCABULARY).is_dir():
+        folder = collection / VOCABULARY
+    elif vocabulary is not None:
+        folder = vocabulary / VOCABULARY if (vocabulary / VOCABULARY).is_dir() else vocabulary
+    if folder is not None:
+        check_similarity(path, similarity, Vocabulary.load(folder))
+    return {"file": str(path), **similarity.describe()}
 
 
 def stems_of(rows: Sequence[ImageRow]) -> dict[int, str]:

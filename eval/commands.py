@@ -15,6 +15,7 @@ from retrieval.commands import (
     MeasurementScale,
     Search,
     Seed,
+    Similarity,
     Soft,
     Turns,
     Upright,
@@ -44,6 +45,7 @@ def retrieval(
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
+    similarity: Similarity = None,
     seed: Seed = 0,
     detector: Detector = "dog-affine",
     measurement_scale: MeasurementScale = None,
@@ -79,7 +81,7 @@ def retrieval(
             gt,
             queries=queries,
             options=options,
-            search=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft),
+            search=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity),
             vocabulary=vocabulary,
             collection=collection,
             workers=workers or cores(),
@@ -90,8 +92,9 @@ def retrieval(
         return
     for score in report.scores:
         say(f"{score.ap:.4f}  {score.name}")
+    learnt = f"similarity {similarity}, " if similarity is not None else ""
     say(
-        f"mAP {report.mean:.4f} over {len(report.scores)} queries; {report.descriptor}, {report.engine}, "
+        f"mAP {report.mean:.4f} over {len(report.scores)} queries; {report.descriptor}, {report.engine}, {learnt}"
         f"expansion {report.expand}; {report.words} words from {report.trained_on}; {report.seconds['total']:.0f} s"
     )
     if report.missing:

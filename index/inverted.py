@@ -8,6 +8,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.segment import ImageFeatures, Segment
+from index.similarity import SimilarityMatrix, shared_postings
 
 # Postings gathered at a time: bounds the memory at a few tens of MB, and keeps the buffers in the processor's cache.
 BLOCK_POSTINGS = 1 << 18
@@ -71,13 +72,19 @@ def rank(scores: Scores, top: int | None = None) -> Scores:
 
 
 class InvertedIndex:
-    """Cosine similarity of tf-idf vectors over the images of any number of segments.
+    """Similarity of tf-idf vectors over the images of any number of segments: their cosine, or a learnt one.
 
     The weight of word w in image d is ``tf(n_dw) idf(w)`` with ``idf(w) = ln(N / df(w))`` (0 where df is 0), N the
     images in the index and df(w) those of them that have w; the vector of an image is divided by its Euclidean norm.
     (Dividing tf by the number of features first, as is usual, makes no difference after that.) An image without
     features is one of the N, and scores 0. How the images are divided into segments makes no difference to a score,
     not in its last bit: the sums run over the words in ascending order whatever the segments.
+
+    With a similarity matrix R, ``S_ij = w_iᵀ R w_j`` takes the place of the inner product, and the score is
+    ``S_ij / √(S_ii S_jj)``, which ranks as the Ŝ_ij of Yan and Yu (IJCNN 2013, equation 3) does, being its square
+    root: the query is expanded once, to R w_i, and then scored as before. R = I gives tf-idf to the last bit. R need
+    not be positive semi-definite, so a score may exceed 1, and an image other than the query itself come first; an
+    image, or a query, whose self-similarity is 0 scores 0.
 
     Parameters
     ----------
@@ -88,9 +95,11 @@ class InvertedIndex:
     removed : collection of int, optional
         Image numbers to leave out, of N and df too. Those that are in no segment are ignored.
     options : ScoringOptions, optional
+    similarity : SimilarityMatrix, optional
+        Of the same vocabulary; tf-idf where it is left out.
     norms : ndarray, shape (N,), float64, optional
-        `norms` of an index of the same segments, words, removed images and options, which saves a pass over all
-        postings.
+        `norms` of an index of the same segments, words, removed images, options and similarity, which saves a pass
+        over all postings.
 
     Attributes
     ----------
@@ -99,14 +108,16 @@ class InvertedIndex:
     document_frequency : ndarray, shape (words,), int64
     idf : ndarray, shape (words,), float64
     norms : ndarray, shape (N,), float64
-        Euclidean norms of the vectors ``tf(n) idf``, 0 for an image without features.
-    words, options
+        ``√S_jj``, without a similarity the Euclidean norms of the vectors ``tf(n) idf``; 0 for an image without
+        features.
+    words, options, similarity
         As given.
 
     Raises
     ------
     CairnError
-        The segments differ in vocabulary or descriptor, have words beyond the vocabulary, or share an image.
+        The segments differ in vocabulary or descriptor, have words beyond the vocabulary, or share an image; the
+        similarity has another number of words.
     ValueError
         `norms` has another shape.
     """
@@ -118,11 +129,13 @@ class InvertedIndex:
         removed: Collection[int] = frozenset(),
         *,
         options: ScoringOptions | None = None,
+        similarity: SimilarityMatrix | None = None,
         norms: np.ndarray | None = None,
     ) -> None:
         self.segments = tuple(segments)
         self.words = words
         self.options = options or ScoringOptions()
+        self.similarity = similarity
         self._refuse_mixed()
 
         all_numbers = [segment.image_numbers for segment in self.segments]
@@ -145,21 +158,22 @@ class InvertedIndex:
         self.norms = self._norms() if norms is None else np.asarray(norms, dtype=np.float64)
 
     def score(self, query_words: np.ndarray, query_weights: np.ndarray | None = None) -> Scores:
-        """Cosine of the query's tf-idf vector and every image's.
+        """Score of the query's tf-idf vector with every image's.
 
         Parameters
         ----------
         query_words : ndarray, shape (m,), integer
             With repeats: a word's weights are added up.
         query_weights : ndarray, shape (m,), float, optional
-            At least 0. One each where omitted; soft assignment and learnt similarity give others. Only their
+            At least 0. One each where omitted; soft assignment and query expansion give others. Only their
             proportions matter.
 
         Returns
         -------
         Scores
-            All images by ascending number, scores from 0 to 1. All are 0 where the query says nothing: it has no words,
-            or none that is in some images and not in others (in a collection of one image, every query).
+            All images by ascending number, scores from 0 to 1, with a similarity from 0 on. All are 0 where the query
+            says nothing: it has no words, or none that is in some images and not in others (in a collection of one
+            image, every query).
 
         Raises
         ------
@@ -174,8 +188,9 @@ class InvertedIndex:
                 np.add.at(total, images, self._tf(counts) * posting_weights)
         dots = sums[self._by_number]
         scores = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
-        # In 32 bits the cosine of a vector with itself is 1 and not a hair more.
-        return Scores(self.image_numbers, scores.astype(np.float32))
+        # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all but
+        # vanishes gives more than they hold.
+        return Scores(self.image_numbers, np.minimum(scores, np.finfo(np.float32).max).astype(np.float32))
 
     def features(self, image_number: int) -> ImageFeatures:
         """The features of an image, as views of its segment.
@@ -214,6 +229,11 @@ class InvertedIndex:
         for thing in ("vocabulary", "descriptor"):
             if len({getattr(segment, f"{thing}_fingerprint") for segment in self.segments}) > 1:
                 raise CairnError(f"The segments were made with more than one {thing}: index the photos again with one.")
+        if self.similarity is not None and self.similarity.words != self.words:
+            raise CairnError(
+                f"The similarity relates {self.similarity.words} words, and the vocabulary has {self.words}: learn it "
+                "again for this vocabulary."
+            )
 
     def _document_frequency(self) -> np.ndarray:
         frequency = np.zeros(self.words, dtype=np.int64)
@@ -231,19 +251,27 @@ class InvertedIndex:
 
     def _norms(self) -> np.ndarray:
         squares = np.zeros(int(self._starts[-1]))
-        idf_squared = np.square(self.idf)
+        # S_jj = Σ R(u, u) w(u)² + Σ 2 R(u, v) w(u) w(v): of each image, first all words, then all pairs, in order.
+        diagonal, first, second = np.square(self.idf), np.empty(0, np.int32), np.empty(0, np.int32)
+        if self.similarity is not None:
+            diagonal *= self.similarity.diagonal
+            first, second = self.similarity.first, self.similarity.second
+            pairs = 2 * self.similarity.values.astype(np.float64) * self.idf[first] * self.idf[second]
+            first, second, pairs = first[pairs > 0], second[pairs > 0], pairs[pairs > 0]
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             total = squares[start:stop]
             for rows, words_of in _blocks(segment):
-                weights = np.square(self._tf(segment.posting_counts[rows])) * idf_squared[words_of]
+                weights = np.square(self._tf(segment.posting_counts[rows])) * diagonal[words_of]
                 np.add.at(total, segment.posting_images[rows], weights)
+            for which, images, counts, others in shared_postings(segment, self.words, first, second):
+                np.add.at(total, images, pairs[which] * (self._tf(counts) * self._tf(others)))
         return np.sqrt(squares[self._by_number])
 
     def _tf(self, counts: np.ndarray) -> np.ndarray:
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
 
     def _query_vector(self, words: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct query words, ascending, and ``q idf`` of each, where q is the unit tf-idf vector of the query."""
+        """The words to look up, distinct and ascending, and ``R w idf / √(wᵀ R w)`` of each, w the query's tf-idf."""
         words = np.asarray(words) if len(words) else np.empty(0, dtype=np.int32)
         if words.ndim != 1 or words.dtype.kind not in "iu":
             raise ValueError(f"query words must be a row of integers, not {words.dtype} of shape {words.shape}")
@@ -254,12 +282,17 @@ class InvertedIndex:
             weights = np.asarray(weights, dtype=np.float64)
             if weights.shape != words.shape or not np.isfinite(weights).all() or (weights < 0).any():
                 raise ValueError("query weights must be finite, at least 0, and as many as the query words")
+        vector = self._tf(np.bincount(which, weights=weights, minlength=len(distinct))) * self.idf[distinct]
+        expanded, own = vector, vector
+        if self.similarity is not None:
+            asked = distinct
+            distinct, expanded = self.similarity.apply(asked, vector)
+            own = expanded[np.searchsorted(distinct, asked)]
+        norm = float(np.sqrt(vector @ own))
         idf = self.idf[distinct]
-        vector = self._tf(np.bincount(which, weights=weights, minlength=len(distinct))) * idf
-        norm = float(np.linalg.norm(vector))
         # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
-        useful = vector > 0
-        return distinct[useful], (vector[useful] / norm * idf[useful] if norm > 0 else np.empty(0))
+        useful = (expanded > 0) & (idf > 0)
+        return distinct[useful], (expanded[useful] / norm * idf[useful] if norm > 0 else np.empty(0))
 
 
 def _blocks(segment: Segment) -> Iterator[tuple[slice, np.ndarray]]:

@@ -257,6 +257,8 @@ def shared_postings(
     counts, others : ndarray, shape (n,), unsigned
         How often the image has the one word and the other: which is which is not said.
     """
+    if len(first) == 0:
+        return
     place = np.full(words, -1)
     place[segment.posting_words] = np.arange(len(segment.posting_words))
     pairs = np.flatnonzero((place[first] >= 0) & (place[second] >= 0))

@@ -103,6 +103,7 @@ def answer_query(
         "box": [round(value, 3) for value in clipped] if clipped is not None else None,
         "engine": options.engine,
         "expand": options.expand,
+        "similarity": engine.describe_similarity(),
         "results": [
             _result(place + 1, hit, row, matrix)
             for place, (hit, row, matrix) in enumerate(zip(hits, rows, matrices, strict=True))

@@ -11,6 +11,7 @@ from index.errors import CairnError
 from index.forest import search_backend
 from index.inverted import InvertedIndex, ScoringOptions
 from index.segment import Segment
+from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor, model_file
@@ -165,7 +166,31 @@ class Collection:
     @cached_property
     def index(self) -> InvertedIndex:
         """Postings of all segments, without what was removed."""
-        return InvertedIndex(self.segments, self.vocabulary.words, self.catalogue.removed(), options=ScoringOptions())
+        return self._index(None)
+
+    def similar_index(self, path: Path) -> InvertedIndex:
+        """The index, with the similarity of a file; CairnError where that is damaged or for another vocabulary."""
+        similarity = SimilarityMatrix.load(path)
+        check_similarity(path, similarity, self.vocabulary)
+        return self._index(similarity)
+
+    def _index(self, similarity: SimilarityMatrix | None) -> InvertedIndex:
+        return InvertedIndex(
+            self.segments,
+            self.vocabulary.words,
+            self.catalogue.removed(),
+            options=ScoringOptions(),
+            similarity=similarity,
+        )
+
+
+def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocabulary) -> None:
+    """Raise CairnError where a similarity, read from a path, was learnt for another vocabulary."""
+    if similarity.vocabulary != vocabulary.fingerprint:
+        raise CairnError(
+            f"{path} was learnt for another vocabulary: learn it again for this one, or take the vocabulary of the "
+            "collection that it was learnt on with --vocabulary."
+        )
 
 
 @contextmanager

@@ -41,6 +41,12 @@ Turns = Annotated[
 Soft = Annotated[
     int, typer.Option(help="Nearest words that a feature of the query is shared between; 1: the nearest alone.", min=1)
 ]
+Similarity = Annotated[
+    Path | None,
+    typer.Option(
+        help="Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary."
+    ),
+]
 
 
 def index(
@@ -155,6 +161,7 @@ def query(
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
+    similarity: Similarity = None,
     match_all: Annotated[
         bool, typer.Option("--all/--any", help="With several photos: results must match all of them, or any.")
     ] = False,
@@ -171,7 +178,7 @@ def query(
         photos,
         box=box,
         top=top,
-        options=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft),
+        options=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity),
         match_all=match_all,
         picture=picture,
         catalogue=catalogue,

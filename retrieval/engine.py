@@ -2,6 +2,8 @@
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,7 @@ class SearchOptions:
     engine: str = "tf-idf-sp"  # tf-idf; tf-idf-sp: the best verified; raw: nearest neighbours of descriptors, verified
     expand: str = "none"  # none, or average: search again with what the verified photos add
     soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
+    similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is
     turns: int = 8  # turns at which the query is tried
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
@@ -51,7 +54,7 @@ class Hit:
     """One photo of the answer."""
 
     number: int  # of the image
-    score: float  # tf-idf cosine
+    score: float  # tf-idf cosine, or learnt similarity
     view: int  # view of the query that found it
     verification: Verification = NOTHING
 
@@ -77,17 +80,24 @@ class Engine:
     Raises
     ------
     CairnError
-        The engine "raw" is asked for, and the collection keeps no descriptors.
+        The engine "raw" is asked for, and the collection keeps no descriptors; the similarity cannot be used.
     """
 
     def __init__(self, collection: Collection, options: SearchOptions) -> None:
         self.collection = collection
         self.options = options
-        self.index = collection.index
         if options.engine == "raw" and not collection.options.keep_descriptors:
             raise CairnError(
                 f"The engine raw needs descriptors, and {collection.folder} keeps none: index with --keep-descriptors."
             )
+        similarity = options.similarity
+        self.index = collection.index if similarity is None else collection.similar_index(similarity)
+
+    def describe_similarity(self) -> dict[str, Any] | None:
+        """What `--json` reports of the learnt similarity; None without one."""
+        if self.index.similarity is None:
+            return None
+        return {"file": str(self.options.similarity), **self.index.similarity.describe()}
 
     def search(self, query: Query) -> Answer:
         """Rank all photos of the collection for a query."""
