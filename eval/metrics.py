@@ -6,6 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from learning.precision import average_precision, ranked_hits
+
+__all__ = ["average_precision", "mean_average_precision", "ranked", "rectangular_average_precision"]
+
 
 def ranked(scores: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
     """Order images by falling score, and images of equal score by rising number.
@@ -41,39 +45,6 @@ def ranked(scores: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
     return numbers[np.lexsort((numbers, -scores.astype(np.float64)))]
 
 
-def average_precision(ranking: Sequence[str], positives: Collection[str], junk: Collection[str] = ()) -> float:
-    """Return the area under the precision-recall curve by trapezoids: the figure that Oxford5K and Paris6K report.
-
-    The curve starts at recall 0 and precision 1; each image that is not junk adds
-    (recall - previous recall) * (previous precision + precision) / 2. Junk takes no rank. A positive that is not in
-    the ranking counts as never found. Source: Philbin et al., CVPR 2007, whose ``compute_ap`` program this follows.
-
-    Parameters
-    ----------
-    ranking : sequence of str
-        Images, best first.
-    positives : collection of str
-        Images to be found.
-    junk : collection of str, optional
-        Images that count neither way.
-
-    Returns
-    -------
-    float
-        0 (nothing found) to 1 (every positive comes before everything else).
-
-    Raises
-    ------
-    ValueError
-        There are no positives (the figure is then undefined: leave such a query out of a mean), an image is ranked
-        twice, or an image is both positive and junk.
-    """
-    hits, size = _hits(ranking, positives, junk)
-    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-    previous = np.concatenate([[1.0], precision[:-1]])
-    return float(((previous + precision) / 2)[hits].sum() / size)
-
-
 def rectangular_average_precision(
     ranking: Sequence[str], positives: Collection[str], junk: Collection[str] = ()
 ) -> float:
@@ -83,7 +54,7 @@ def rectangular_average_precision(
 
     Parameters, return value and errors are those of `average_precision`.
     """
-    hits, size = _hits(ranking, positives, junk)
+    hits, size = ranked_hits(ranking, positives, junk)
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
     return float(precision[hits].sum() / size)
 
@@ -102,15 +73,3 @@ def mean_average_precision(values: Iterable[float]) -> float:
     if not ((array >= 0) & (array <= 1 + 1e-9)).all():
         raise ValueError("an average precision lies between 0 and 1")
     return float(array.mean())
-
-
-def _hits(ranking: Sequence[str], positives: Collection[str], junk: Collection[str]) -> tuple[np.ndarray, int]:
-    """Return, for each ranked image that is not junk, whether it is a positive; and the number of positives."""
-    wanted, ignored = frozenset(positives), frozenset(junk)
-    if not wanted:
-        raise ValueError("a query without positives has no average precision")
-    if both := wanted & ignored:
-        raise ValueError(f"{min(both)!r} is both positive and junk")
-    if len(set(ranking)) != len(ranking):
-        raise ValueError("an image is ranked twice")
-    return np.array([name in wanted for name in ranking if name not in ignored], bool), len(wanted)

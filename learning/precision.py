@@ -1,0 +1,56 @@
+"""Average precision of a ranking, as the program of the Oxford and Paris benchmarks computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+import numpy as np
+
+
+def average_precision(
+    ranking: Sequence[Hashable], positives: Collection[Hashable], junk: Collection[Hashable] = ()
+) -> float:
+    """Return the area under the precision-recall curve by trapezoids: the figure that Oxford5K and Paris6K report.
+
+    The curve starts at recall 0 and precision 1; each image that is not junk adds
+    (recall - previous recall) * (previous precision + precision) / 2. Junk takes no rank. A positive that is not in
+    the ranking counts as never found. Source: Philbin et al., CVPR 2007, whose ``compute_ap`` program this follows.
+
+    Parameters
+    ----------
+    ranking : sequence of hashable
+        Images, best first: names or numbers.
+    positives : collection of hashable
+        Images to be found.
+    junk : collection of hashable, optional
+        Images that count neither way.
+
+    Returns
+    -------
+    float
+        0 (nothing found) to 1 (every positive comes before everything else).
+
+    Raises
+    ------
+    ValueError
+        There are no positives (the figure is then undefined: leave such a query out of a mean), an image is ranked
+        twice, or an image is both positive and junk.
+    """
+    hits, size = ranked_hits(ranking, positives, junk)
+    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    previous = np.concatenate([[1.0], precision[:-1]])
+    return float(((previous + precision) / 2)[hits].sum() / size)
+
+
+def ranked_hits(
+    ranking: Sequence[Hashable], positives: Collection[Hashable], junk: Collection[Hashable]
+) -> tuple[np.ndarray, int]:
+    """Return, for each ranked image that is not junk, whether it is a positive; and the number of positives."""
+    wanted, ignored = frozenset(positives), frozenset(junk)
+    if not wanted:
+        raise ValueError("a query without positives has no average precision")
+    if both := wanted & ignored:
+        raise ValueError(f"{min(both, key=str)!r} is both positive and junk")
+    if len(set(ranking)) != len(ranking):
+        raise ValueError("an image is ranked twice")
+    return np.array([name in wanted for name in ranking if name not in ignored], bool), len(wanted)
