@@ -291,8 +291,8 @@ class InvertedIndex:
         norm = float(np.sqrt(vector @ own))
         idf = self.idf[distinct]
         # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
-        useful = (expanded > 0) & (idf > 0)
-        return distinct[useful], (expanded[useful] / norm * idf[useful] if norm > 0 else np.empty(0))
+        useful = (expanded > 0) & (idf > 0) & (norm > 0)
+        return distinct[useful], expanded[useful] / norm * idf[useful]
 
 
 def _blocks(segment: Segment) -> Iterator[tuple[slice, np.ndarray]]:

@@ -1,5 +1,6 @@
-"""tf-idf scores against values worked out by hand and against a dense computation."""
+"""tf-idf scores and learnt similarities against values worked out by hand and against a dense computation."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,9 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import index.inverted
+import index.similarity
 from index.errors import CairnError
 from index.inverted import InvertedIndex, Scores, ScoringOptions, rank
 from index.segment import Segment, write_segment
+from index.similarity import SimilarityMatrix
+from tests.index.test_similarity import dense, matrices
 
 
 def segment_of(folder: Path, numbers: list[int], words: list[list[int]], vocabulary: str = "v") -> Segment:
@@ -139,7 +143,8 @@ def test_nothing_to_say_is_zeros(tmp_path: Path) -> None:
         assert scores.scores.tolist() == [0, 0]
         assert rank(scores).image_numbers.tolist() == [4, 9]
     assert two.score(np.array([0])).scores == pytest.approx([2**-0.5, 0])
-    assert two.score(np.array([0]), np.array([0.0])).scores.tolist() == [0, 0]
+    for nothing in (0.0, 1e-200):  # the square of the second is 0 too
+        assert two.score(np.array([0]), np.array([nothing])).scores.tolist() == [0, 0]
     one = InvertedIndex([segment_of(tmp_path / "one", [4], [[0, 1]])], words=3)
     assert one.score(np.array([0, 1])).scores.tolist() == [0]
     none = InvertedIndex([], words=3)
@@ -201,3 +206,142 @@ def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path, monkeypatch
         assert np.concatenate([words for _, words in blocks]).tolist() == expected
         assert blocks[0][0].start == 0 and blocks[-1][0].stop == len(expected)
         assert all(a.stop == b.start for (a, _), (b, _) in pairwise(blocks))
+
+
+# Learnt similarity
+
+
+def dense_similarity(
+    images: list[list[int]], query: list[int], weights: list[float], R: np.ndarray, tf: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Equation 3 of Yan and Yu with full matrices: √Ŝ of the query and each image, and √S_jj of each image."""
+    words = range(len(R))
+    counts = np.array([[row.count(word) for word in words] for row in images], dtype=float).reshape(-1, len(R))
+    asked = np.array([sum(w for q, w in zip(query, weights, strict=True) if q == word) for word in words])
+    df = (counts > 0).sum(axis=0)
+    idf = np.array([np.log(len(images) / n) if n else 0.0 for n in df])
+    M = idf[:, None] * R * idf
+    scale = np.sqrt if tf == "sqrt" else np.asarray
+    I, i = scale(counts), scale(asked)  # noqa: E741
+    S_jj, S_ii, S_ij = np.einsum("ju,uv,jv->j", I, M, I), i @ M @ i, I @ M @ i
+    both = S_jj * S_ii
+    return np.sqrt(np.divide(S_ij**2, both, out=np.zeros_like(S_ij), where=both > 0)), np.sqrt(S_jj)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.data(),
+    images=collections,
+    tf=st.sampled_from(["linear", "sqrt"]),
+    matrix=matrices(9),
+    block=st.integers(1, 40),
+)
+def test_similarities_are_the_dense_ones_whatever_the_segments(
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    images: list[list[int]],
+    tf: str,
+    matrix: SimilarityMatrix,
+    block: int,
+) -> None:
+    numbers = list(range(3, 3 + 2 * len(images), 2))
+    home = data.draw(st.lists(st.integers(0, 2), min_size=len(images), max_size=len(images)))
+    removed = data.draw(st.sets(st.sampled_from(numbers)))
+    query = data.draw(st.lists(st.integers(0, 8), max_size=10))
+    weights = data.draw(st.none() | st.lists(st.floats(0.01, 9), min_size=len(query), max_size=len(query)))
+    given_ = None if weights is None else np.array(weights)
+
+    folder = tmp_path_factory.mktemp("segments")
+    segments = []
+    for k in set(home):
+        mine = [i for i in range(len(images)) if home[i] == k]
+        segments.append(segment_of(folder / str(k), [numbers[i] for i in mine], [images[i] for i in mine]))
+    options = ScoringOptions(tf=tf)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index.inverted, "BLOCK_POSTINGS", block)
+        patch.setattr(index.similarity, "BLOCK_POSTINGS", block)
+        index_ = InvertedIndex(segments, 9, removed, options=options, similarity=matrix)
+        got = index_.score(np.array(query), given_)
+
+    kept = [images[i] for i in range(len(images)) if numbers[i] not in removed]
+    scores, norms = dense_similarity(kept, query, weights or [1.0] * len(query), dense(matrix), tf)
+    np.testing.assert_allclose(index_.norms, norms, rtol=1e-12)
+    np.testing.assert_allclose(got.scores, scores, rtol=1e-5)
+    # One segment and one block: not a bit differs, so that ties stay ties.
+    whole = [segment_of(folder / "whole", numbers, images)]
+    alone = InvertedIndex(whole, 9, removed, options=options, similarity=matrix)
+    assert alone.norms.tobytes() == index_.norms.tobytes()
+    assert alone.score(np.array(query), given_).scores.tobytes() == got.scores.tobytes()
+    # Nor does it with R = I and plain tf-idf, whether the mask is empty or all zeros.
+    plain = InvertedIndex(whole, 9, removed, options=options)
+    ones, zeros = np.ones(9, np.float32), np.zeros_like(matrix.values)
+    for same in (SimilarityMatrix.identity("v", 9), replace(matrix, diagonal=ones, values=zeros)):
+        unit = InvertedIndex(whole, 9, removed, options=options, similarity=same)
+        assert unit.norms.tobytes() == plain.norms.tobytes()
+        assert (
+            unit.score(np.array(query), given_).scores.tobytes()
+            == plain.score(np.array(query), given_).scores.tobytes()
+        )
+
+
+def test_the_identity_ranks_a_large_collection_as_tf_idf_does(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    images = [rng.zipf(1.3, rng.integers(0, 400)) % 5_000 for _ in range(300)]
+    segments = [
+        segment_of(tmp_path / str(k), list(range(k, 300, 3)), [images[i].tolist() for i in range(k, 300, 3)])
+        for k in range(3)
+    ]
+    plain = InvertedIndex(segments, 5_000)
+    same = InvertedIndex(segments, 5_000, similarity=SimilarityMatrix.identity("v", 5_000))
+    assert same.norms.tobytes() == plain.norms.tobytes()
+    for number in range(0, 300, 7):
+        weights = rng.random(len(images[number]))
+        for given_ in (None, weights):
+            one, other = (rank(i.score(images[number], given_)) for i in (plain, same))
+            assert one.image_numbers.tobytes() == other.image_numbers.tobytes()
+            assert one.scores.tobytes() == other.scores.tobytes()
+
+
+def test_related_words_by_hand(tmp_path: Path) -> None:
+    # Words 0, 1, 2 are in one image each: idf ln 3. R = [[1, 1/2, 0], [1/2, 1, 0], [0, 0, 0]].
+    R = SimilarityMatrix(
+        "v", np.array([1, 1, 0], np.float32), *np.array([[0], [1]], np.int32), np.array([0.5], np.float32)
+    )
+    index_ = InvertedIndex([segment_of(tmp_path / "s", [5, 6, 7], [[0], [1], [2]])], words=3, similarity=R)
+    assert index_.norms == pytest.approx([np.log(3), np.log(3), 0])
+    assert index_.score(np.array([0])).scores == pytest.approx([1, 0.5, 0])
+    # (1, 1, 0) has S_ii = 3: 3/2 of √3.
+    assert index_.score(np.array([0, 1])).scores == pytest.approx([1.5 / 3**0.5, 1.5 / 3**0.5, 0])
+    # An image, and a query, of words that count for nothing.
+    assert index_.score(np.array([2])).scores.tolist() == [0, 0, 0]
+
+
+def test_what_is_like_others_but_not_like_itself_is_no_number_too_many(tmp_path: Path) -> None:
+    pair = np.array([[0], [1]], np.int32)
+    segments = [segment_of(tmp_path / "s", [5, 6, 7], [[0], [1], []])]
+    off = SimilarityMatrix("v", np.zeros(2, np.float32), *pair, np.ones(1, np.float32))
+    none = InvertedIndex(segments, words=2, similarity=off)
+    assert none.score(np.array([0])).scores.tolist() == [0, 0, 0]
+    assert none.score(np.array([0, 1])).scores.tolist() == [0, 0, 0]
+    # R is not positive semi-definite: more than 1, and finite whatever the file says.
+    for small in (np.float32(0.25), np.finfo(np.float32).tiny):
+        large = np.full(1, 1 if small == 0.25 else np.finfo(np.float32).max, np.float32)
+        wild = InvertedIndex(
+            segments, words=2, similarity=SimilarityMatrix("v", np.full(2, small, np.float32), *pair, large)
+        )
+        scores = wild.score(np.array([0])).scores
+        assert np.isfinite(scores).all() and scores[0] == pytest.approx(1)
+        assert scores[1] == pytest.approx(4 if small == 0.25 else np.finfo(np.float32).max)
+        assert rank(wild.score(np.array([0]))).image_numbers.tolist() == [6, 5, 7]
+
+
+def test_a_similarity_of_other_words_is_refused_and_an_empty_index_is_none(tmp_path: Path) -> None:
+    segment = segment_of(tmp_path / "s", [0, 1], [[0, 1], [2]])
+    with pytest.raises(CairnError, match="relates 4 words, and the vocabulary has 3"):
+        InvertedIndex([segment], words=3, similarity=SimilarityMatrix.identity("v", 4))
+    one = np.ones(1, np.float32)
+    R = SimilarityMatrix("v", np.ones(3, np.float32), *np.array([[0], [2]], np.int32), one)
+    for empty in (InvertedIndex([], 3, similarity=R), InvertedIndex([segment], 3, {0, 1}, similarity=R)):
+        assert len(empty.score(np.array([0, 1]))) == 0
+    bare = InvertedIndex([segment_of(tmp_path / "bare", [4], [[]])], 3, similarity=R)
+    assert bare.score(np.array([0, 1])).scores.tolist() == [0]
