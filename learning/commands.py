@@ -1,19 +1,16 @@
-"""Commands: learn descriptor."""
+"""Commands: learn descriptor; learn similarity is mounted here."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from learning.similarity_commands import similarity
 from retrieval.commands import CatalogueAddress, Seed, Workers, cores
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
-
-
-@learn.callback()
-def _group() -> None:
-    """Keep `descriptor` a command of its own, while it is the only one."""
+learn.command()(similarity)
 
 
 @learn.command()

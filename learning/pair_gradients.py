@@ -1,0 +1,244 @@
+"""Similarities of image pairs and their gradients by the similarity matrix (Yan13 sections III.A and IV.C)."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_matrix, csr_matrix
+
+_BLOCK = 1 << 21  # entries of a block of gradients, about: its sums are made in single precision
+_GATHERED = 1 << 22  # postings looked at in one go
+
+
+@dataclass(frozen=True)
+class WordPairs:
+    """The mask Bˢ of section III.B without its diagonal: which different words may mean the same."""
+
+    words: int  # K
+    first: np.ndarray  # (P,) int32: u of each pair, u < v
+    second: np.ndarray  # (P,) int32: v
+
+    @property
+    def parameters(self) -> int:
+        """Free entries of the symmetric matrix R: the K of its diagonal, then one a pair."""
+        return self.words + len(self.first)
+
+
+class PairGradients:
+    """∂S_ij/∂R of image pairs as rows of a sparse matrix, so that S is its product with the parameters.
+
+    S_ij = w_iᵀ R w_j is linear in R. Its derivative by R(u, u) is w_i(u) w_j(u), and by R(u, v) = R(v, u) it is
+    w_i(u) w_j(v) + w_i(v) w_j(u). Both are sparse, as images have few words in common; they are computed once, as
+    section IV.C advises.
+
+    Parameters
+    ----------
+    blocks : sequence of csr_matrix, shape (M_b, K + P), float32
+        Rows of a few thousand image pairs each.
+    workers : int
+        Threads; the result does not depend on it.
+    """
+
+    def __init__(self, blocks: "Sequence[csr_matrix]", parameters: int, workers: int = 1) -> None:
+        self.blocks = list(blocks)
+        self.parameters = parameters
+        self.workers = workers
+        self.starts = np.concatenate([[0], np.cumsum([block.shape[0] for block in self.blocks])]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def entries(self) -> int:
+        """Stored entries of all rows."""
+        return sum(block.nnz for block in self.blocks)
+
+    def similarities(self, matrix: np.ndarray) -> np.ndarray:
+        """S of each pair (M,) float64, for parameters (K + P,)."""
+        matrix = matrix.astype(np.float32)
+        parts = _map(lambda block: (block @ matrix).astype(np.float64), self.blocks, self.workers)
+        return np.concatenate([np.zeros(0), *parts])
+
+    def combine(self, slopes: np.ndarray) -> np.ndarray:
+        """Σ over the pairs of a slope (M,) times ∂S/∂R: (K + P,) float64."""
+        slopes = slopes.astype(np.float32)
+        total = np.zeros(self.parameters)
+        jobs = list(zip(self.blocks, self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
+        # A few at a time, as each result is as long as all parameters; in the order of the blocks, whoever made them.
+        for at in range(0, len(jobs), 4 * self.workers):
+            some = jobs[at : at + 4 * self.workers]
+            for part in _map(lambda job: job[0].T @ slopes[job[1] : job[2]], some, self.workers):
+                total += part
+        return total
+
+    def subset(self, rows: np.ndarray) -> "PairGradients":
+        """Copy some of the pairs, given as a mask (M,), in their order."""
+        parts = [
+            block[rows[start:stop]]
+            for block, start, stop in zip(self.blocks, self.starts, self.starts[1:], strict=False)
+        ]
+        return PairGradients(parts, self.parameters, self.workers)
+
+
+def pair_gradients(
+    vectors: "csr_matrix",
+    pairs: WordPairs,
+    left: np.ndarray,
+    right: np.ndarray,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> PairGradients:
+    """Compute ∂S_ij/∂R of image pairs.
+
+    Parameters
+    ----------
+    vectors : csr_matrix, shape (N, K), float32
+        w of each image.
+    pairs : WordPairs
+        Off-diagonal entries of R that are free.
+    left, right : ndarray, shape (M,), int
+        Images i and j of each pair, as rows of `vectors`; sorted by i, then j, none twice.
+    workers : int
+        Threads; the result does not depend on it.
+    progress : callable, optional
+        Told how many images i are done, and of how many.
+    """
+    gather = _Gather(vectors, pairs)
+    images, starts = np.unique(left, return_index=True)
+    bounds = [*starts.tolist(), len(left)]
+    jobs = [(int(image), right[bounds[at] : bounds[at + 1]]) for at, image in enumerate(images)]
+    blocks: list[csr_matrix] = []
+    held: list[csr_matrix] = []
+    for at in range(0, len(jobs), 4 * workers):
+        for rows in _map(lambda job: gather.rows(*job), jobs[at : at + 4 * workers], workers):
+            if held and sum(block.nnz for block in held) + rows.nnz > _BLOCK:
+                blocks.append(_stack(held))
+                held = []
+            held.append(rows)
+        if progress is not None:
+            progress(min(at + 4 * workers, len(jobs)), len(jobs))
+    if held:
+        blocks.append(_stack(held))
+    return PairGradients(blocks, pairs.parameters, workers)
+
+
+def self_gradients(vectors: "csr_matrix", pairs: WordPairs, workers: int = 1) -> PairGradients:
+    """Compute ∂S_ii/∂R of every image: the special case in which no postings need to be read.
+
+    Parameters
+    ----------
+    vectors : csr_matrix, shape (N, K), float32
+        w of each image.
+    pairs : WordPairs
+        Off-diagonal entries of R that are free.
+    workers : int
+        Threads of what is done with the result.
+    """
+    gather = _Gather(vectors, pairs)
+    blocks, held = [], []
+    for image in range(vectors.shape[0]):
+        held.append(gather.own(image))
+        if sum(block.nnz for block in held[-1:]) and len(held) >= 512:
+            blocks.append(_stack(held))
+            held = []
+    if held:
+        blocks.append(_stack(held))
+    return PairGradients(blocks, pairs.parameters, workers)
+
+
+class _Gather:
+    """Words beside their neighbours, and images by word."""
+
+    def __init__(self, vectors: "csr_matrix", pairs: WordPairs) -> None:
+        self.vectors = vectors
+        self.parameters = pairs.parameters
+        self.postings: csc_matrix = vectors.tocsc()
+        words, many = pairs.words, len(pairs.first)
+        # Of each word u: itself with the parameter R(u, u), and its neighbours v with R(u, v).
+        own = np.arange(words)
+        of = np.concatenate([own, pairs.first, pairs.second])
+        order = np.argsort(of, kind="stable")
+        self.neighbours = np.concatenate([own, pairs.second, pairs.first])[order].astype(np.int32)
+        beyond = words + np.arange(many)
+        self.entries = np.concatenate([own, beyond, beyond])[order].astype(np.int32)
+        self.offsets = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=words))]).astype(np.int64)
+        # Where a neighbour's list has no images, there is nothing to gather.
+        self.lengths = np.diff(self.postings.indptr).astype(np.int64)
+
+    def expand(self, image: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Neighbours v of an image's words u, the parameter of each, and w_i(u)."""
+        row = slice(self.vectors.indptr[image], self.vectors.indptr[image + 1])
+        words, weights = self.vectors.indices[row], self.vectors.data[row]
+        at, many = _ranges(self.offsets[words], self.offsets[words + 1])
+        return self.neighbours[at], self.entries[at], np.repeat(weights, many)
+
+    def rows(self, image: int, others: np.ndarray) -> "csr_matrix":
+        """∂S/∂R of an image and each of some ascending others, as rows."""
+        from scipy.sparse import csr_matrix
+
+        words, entries, weights = self.expand(image)
+        slot = np.full(self.vectors.shape[0], -1, np.int32)
+        slot[others] = np.arange(len(others), dtype=np.int32)
+        ends = np.cumsum(self.lengths[words])
+        found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        first = 0
+        while first < len(words):
+            done = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, done + _GATHERED, side="right")))
+            part = slice(first, last)
+            at, many = _ranges(self.postings.indptr[words[part]], self.postings.indptr[words[part] + 1])
+            rows = slot[self.postings.indices[at]]
+            keep = np.flatnonzero(rows >= 0)
+            values = np.repeat(weights[part], many)[keep] * self.postings.data[at[keep]]
+            found.append((rows[keep], np.repeat(entries[part], many)[keep], values))
+            first = last
+        rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else _NOTHING
+        order = np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(others)))])
+        # R(u, v) stands in a row once for w_i(u) w_j(v) and once for w_i(v) w_j(u): products add them up.
+        return csr_matrix((values[order], columns[order], starts), shape=(len(others), self.parameters))
+
+    def own(self, image: int) -> "csr_matrix":
+        """∂S_ii/∂R of an image, as a row."""
+        from scipy.sparse import csr_matrix
+
+        row = slice(self.vectors.indptr[image], self.vectors.indptr[image + 1])
+        words, entries, weights = self.expand(image)
+        at = np.searchsorted(self.vectors.indices[row], words)
+        at = np.minimum(at, max(row.stop - row.start - 1, 0))
+        keep = self.vectors.indices[row][at] == words if row.stop > row.start else np.zeros(0, bool)
+        values = weights[keep] * self.vectors.data[row][at[keep]]
+        return csr_matrix((values, entries[keep], [0, int(keep.sum())]), shape=(1, self.parameters))
+
+
+_NOTHING = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32)
+
+
+def _ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Concatenate the ranges [start, stop); and give their lengths."""
+    many = (stops - starts).astype(np.int64)
+    ends = np.cumsum(many)
+    at = np.repeat(starts - (ends - many), many)
+    at += np.arange(len(at))
+    return at, many
+
+
+def _stack(blocks: "list[csr_matrix]") -> "csr_matrix":
+    from scipy.sparse import csr_matrix
+
+    ends = np.cumsum([0, *(block.nnz for block in blocks)])
+    starts = np.concatenate([[0], *(block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False))])
+    data = np.concatenate([block.data for block in blocks])
+    indices = np.concatenate([block.indices for block in blocks])
+    return csr_matrix((data, indices, starts), shape=(len(starts) - 1, blocks[0].shape[1]))
+
+
+def _map(function: Callable, jobs: Sequence, workers: int) -> list:
+    if workers == 1 or len(jobs) < 2:
+        return [function(job) for job in jobs]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, jobs))

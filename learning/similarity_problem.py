@@ -1,0 +1,179 @@
+"""The objective of similarity learning (Yan13 equation 4), over all triplets or over those that are active."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from learning.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
+from learning.triplets import Triplets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True)
+class ObjectiveOptions:
+    """Which objective is minimised."""
+
+    margin: float = 0.05  # γ of equation 4
+    power: int = 1  # what the margin parts: 2, Ŝ of equation 3 as in the paper; 1, its square root, a cosine
+    smooth: float = 0.5  # the hinge's corner is a parabola of this width, in margins; 0: the paper's hinge
+    ridge_diagonal: float = 1e-5  # pull of R(u, u) to tf-idf, beside a loss that is 1 at the start; 0: the paper
+    ridge_pairs: float = 1e-3  # pull of R(u, v) to 0
+
+
+class SimilarityProblem:
+    """Σ w_ijl [Ŝ_il - Ŝ_ij + γ]₊ (equation 4) by the parameters of R, with the mask of equation 5.
+
+    In each iteration only the active triplets count, those whose loss is not 0; `refresh` looks at all of them
+    (section IV.C). Parameters are R relative to tf-idf: all triplets have loss 1 in the mean at R = I.
+
+    Parameters
+    ----------
+    vectors : csr_matrix, shape (N, K), float32
+        Unit tf-idf vectors of the images.
+    pairs : WordPairs
+        Off-diagonal entries of R that are free.
+    triplets : Triplets
+        At least one.
+    options : ObjectiveOptions
+        Margin and shape of the loss.
+    workers : int
+        Threads; the result does not depend on it.
+    progress : callable, optional
+        Told how many images' gradients are computed, and of how many.
+    """
+
+    def __init__(
+        self,
+        vectors: "csr_matrix",
+        pairs: WordPairs,
+        triplets: Triplets,
+        options: ObjectiveOptions,
+        workers: int = 1,
+        progress: "Callable[[int, int], None] | None" = None,
+    ) -> None:
+        self.pairs = pairs
+        self.options = options
+        self.start = np.concatenate([np.ones(pairs.words), np.zeros(len(pairs.first))])
+        self._selves = self_gradients(vectors, pairs, workers)
+        images = vectors.shape[0]
+        keys = [triplets.query.astype(np.int64) * images + of for of in (triplets.positive, triplets.negative)]
+        known = _distinct(keys)
+        near, far = (np.searchsorted(known, key).astype(np.int32) for key in keys)
+        left, right = np.divmod(known, images)
+        gradients = pair_gradients(vectors, pairs, left, right, workers, progress)
+        weights = triplets.weights / triplets.weights.sum(dtype=np.float64)
+        self._all = _Part(gradients, left, right, near, far, weights.astype(np.float64))
+        self._active = self._all
+        self._unit = 1.0
+        self._unit = max(self._loss(self._all, self.start)[0], np.finfo(float).tiny)
+
+    @property
+    def entries(self) -> int:
+        """Stored entries of the gradients of all image pairs."""
+        return self._all.gradients.entries
+
+    @property
+    def image_pairs(self) -> int:
+        """Image pairs in the triplets."""
+        return len(self._all.left)
+
+    @property
+    def active(self) -> int:
+        """Triplets that count at present."""
+        return len(self._active.near)
+
+    def norms(self, matrix: np.ndarray) -> np.ndarray:
+        """√S_jj of each image (N,)."""
+        return np.sqrt(self._selves.similarities(matrix))
+
+    def refresh(self, matrix: np.ndarray) -> float:
+        """Look at all triplets, keep those that are active, and give the whole objective."""
+        value, hinge = self._hinges(self._all, matrix)[:2]
+        # Those that are nearly violated may be so after the next step.
+        self._active = self._all.where(hinge > -0.5 * self.options.margin)
+        return value / self._unit + self._ridge(matrix)[0]
+
+    def evaluate(self, matrix: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective of the active triplets, and its gradient by the parameters (K + P,)."""
+        value, gradient = self._loss(self._active, matrix)
+        pull, slope = self._ridge(matrix)
+        return value / self._unit + pull, gradient / self._unit + slope
+
+    def _ridge(self, matrix: np.ndarray) -> tuple[float, np.ndarray]:
+        """½ Σ μ (R - I)², with one μ for the diagonal and one for the pairs."""
+        apart = matrix - self.start
+        strength = np.repeat(
+            [self.options.ridge_diagonal, self.options.ridge_pairs], [self.pairs.words, len(self.pairs.first)]
+        )
+        slope = strength * apart
+        return float(0.5 * slope @ apart), slope
+
+    def _hinges(
+        self, part: "_Part", matrix: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Loss of some triplets, Ŝ_il - Ŝ_ij + γ of each, and S of their pairs, √(S_ii S_jj) and S_ii."""
+        cross = part.gradients.similarities(matrix)
+        own = self._selves.similarities(matrix)
+        scale = np.sqrt(own[part.left] * own[part.right])
+        normalised = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0) ** self.options.power
+        hinge = normalised[part.far] - normalised[part.near] + self.options.margin
+        corner = self.options.smooth * self.options.margin
+        loss = np.maximum(hinge, 0)
+        if corner > 0:
+            loss = np.where(hinge < corner, loss * loss / (2 * corner), loss - corner / 2)
+        return float(part.weights @ loss), hinge, cross, scale, own
+
+    def _loss(self, part: "_Part", matrix: np.ndarray) -> tuple[float, np.ndarray]:
+        value, hinge, cross, scale, own = self._hinges(part, matrix)
+        corner = self.options.smooth * self.options.margin
+        slopes = part.weights * (np.clip(hinge / corner, 0, 1) if corner > 0 else hinge > 0)
+        # Of each image pair: the slope of the loss by Ŝ.
+        by_pair = np.bincount(part.far, slopes, len(cross)) - np.bincount(part.near, slopes, len(cross))
+        power = self.options.power
+        inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        cosine = cross * inverse
+        # ∂Ŝ/∂S_ij = p S^(p-1) / (S_ii S_jj)^(p/2), and ∂Ŝ/∂S_ii = -p/2 Ŝ / S_ii.
+        gradient = part.gradients.combine(by_pair * power * cosine ** (power - 1) * inverse)
+        shares = by_pair * (power / 2) * cosine**power
+        towards = np.bincount(part.left, shares, len(own)) + np.bincount(part.right, shares, len(own))
+        by_image = np.divide(towards, own, out=np.zeros_like(own), where=own > 0)
+        return value, gradient - self._selves.combine(by_image)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some triplets, and the image pairs they are made of."""
+
+    gradients: PairGradients  # of each image pair
+    left: np.ndarray  # (M,) int64: image i of each image pair
+    right: np.ndarray  # (M,) int64
+    near: np.ndarray  # (T,) int32: image pair (i, j) of each triplet
+    far: np.ndarray  # (T,) int32: image pair (i, l)
+    weights: np.ndarray  # (T,) float64
+
+    def where(self, kept: np.ndarray) -> "_Part":
+        """Take the triplets of a mask (T,), with the image pairs they are made of."""
+        near, far = self.near[kept], self.far[kept]
+        rows = np.zeros(len(self.left), bool)
+        rows[near] = rows[far] = True
+        if rows.mean() > 0.5:  # a copy would take more memory than it saves time
+            return _Part(self.gradients, self.left, self.right, near, far, self.weights[kept])
+        renumbered = np.cumsum(rows, dtype=np.int32) - 1
+        return _Part(
+            self.gradients.subset(rows),
+            self.left[rows],
+            self.right[rows],
+            renumbered[near],
+            renumbered[far],
+            self.weights[kept],
+        )
+
+
+def _distinct(keys: list[np.ndarray]) -> np.ndarray:
+    """Sorted values of several arrays, each once."""
+    return np.unique(np.concatenate([np.unique(key) for key in keys]))

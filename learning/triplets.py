@@ -1,0 +1,114 @@
+"""Triplets of images to learn a similarity from (Yan13 section IV.B)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from learning.labels import Relevance
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True)
+class TripletOptions:
+    """Which triplets are collected."""
+
+    lower: int = 50  # true positives ranked below a false one that make a triplet with it, at most
+    hard: int = 20_000  # hard triplets of a query, at most
+    random: int = 400  # random triplets of a query
+    seed: int = 0  # of what is drawn
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """Image i is to be more similar to j than to l."""
+
+    query: np.ndarray  # (T,) int32: i, a place in the database
+    positive: np.ndarray  # (T,) int32: j
+    negative: np.ndarray  # (T,) int32: l
+    weights: np.ndarray  # (T,) float32: max N(t) / N(i), N the queries issued of an object
+    hard: int  # the first so many are hard: tf-idf gets them wrong
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: TripletOptions) -> Triplets:
+    """Collect hard triplets from the ranked lists of the training queries, and random ones beside them.
+
+    Parameters
+    ----------
+    vectors : csr_matrix, shape (N, K)
+        Unit tf-idf vectors of the database, in its order.
+    relevance : Relevance
+        Queries that are themselves in the database, with their positives and what is ignored.
+    options : TripletOptions
+        How many.
+
+    Returns
+    -------
+    Triplets
+        Hard ones: l is no positive, and ranked by tf-idf above the positive j. Random ones: any positive j and any
+        l that is neither positive nor ignored.
+    """
+    rng = np.random.default_rng(options.seed)
+    parts: dict[bool, list[tuple[int, np.ndarray, np.ndarray, float]]] = {True: [], False: []}
+    images = places(relevance, relevance.queries)
+    of = zip(images.tolist(), relevance.positives, relevance.ignored, relevance.weights.tolist(), strict=True)
+    for image, positives, ignored, weight in of:
+        wanted = places(relevance, positives)
+        kind = np.zeros(len(relevance.database), np.int8)
+        kind[places(relevance, ignored)] = -1
+        kind[image] = -1
+        kind[wanted] = 1
+        others = np.flatnonzero(kind == 0)
+        if not len(wanted) or not len(others):
+            continue
+        scores = np.asarray((vectors @ vectors[image].T).todense()).ravel()
+        ranked = np.lexsort((np.arange(len(scores)), -scores))
+        parts[True].append((image, *_hard(ranked[kind[ranked] >= 0], kind, options, rng), weight))
+        chosen = rng.choice(wanted, options.random), rng.choice(others, options.random)
+        parts[False].append((image, *chosen, weight))
+    rows = parts[True] + parts[False]
+    if not rows:
+        none = np.zeros(0, np.int32)
+        return Triplets(none, none, none, np.zeros(0, np.float32), 0)
+    many = [len(positive) for _, positive, _, _ in rows]
+    return Triplets(
+        np.repeat(np.array([image for image, *_ in rows], np.int32), many),
+        np.concatenate([positive for _, positive, _, _ in rows]).astype(np.int32),
+        np.concatenate([negative for _, _, negative, _ in rows]).astype(np.int32),
+        np.repeat(np.array([weight for *_, weight in rows], np.float32), many),
+        sum(many[: len(parts[True])]),
+    )
+
+
+def places(relevance: Relevance, numbers: np.ndarray) -> np.ndarray:
+    """Where images are in the database of a relevance (M,) int64."""
+    return np.searchsorted(relevance.database, numbers)
+
+
+def _hard(
+    ranked: np.ndarray, kind: np.ndarray, options: TripletOptions, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """From the top of a ranked list: each false positive with true positives below it."""
+    hits = np.flatnonzero(kind[ranked] == 1)
+    positives: list[np.ndarray] = []
+    negatives: list[np.ndarray] = []
+    total = 0
+    for place in np.flatnonzero(kind[ranked[: hits[-1] + 1]] == 0).tolist():
+        below = hits[np.searchsorted(hits, place) :]
+        if len(below) > options.lower:
+            below = rng.choice(below, options.lower, replace=False)
+        positives.append(ranked[below])
+        negatives.append(np.full(len(below), ranked[place]))
+        total += len(below)
+        if total >= options.hard:
+            break
+    empty = np.zeros(0, ranked.dtype)
+    return (
+        np.concatenate([empty, *positives])[: options.hard],
+        np.concatenate([empty, *negatives])[: options.hard],
+    )

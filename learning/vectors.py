@@ -1,0 +1,40 @@
+"""Images as rows of a sparse matrix: their tf-idf vectors."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from index.inverted import InvertedIndex
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+def unit_vectors(index: InvertedIndex, numbers: np.ndarray) -> "csr_matrix":
+    """Give images' tf-idf vectors, each divided by its Euclidean norm.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+        Whose idf and term frequency count.
+    numbers : ndarray, shape (N,), int
+        Image numbers.
+
+    Returns
+    -------
+    csr_matrix, shape (N, K), float32
+        Sorted by word, without words of weight 0. An image that has none is an empty row.
+    """
+    from scipy.sparse import csr_matrix
+
+    columns, values, ends = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [0]
+    for number in numbers.tolist():
+        words, counts = np.unique(np.asarray(index.features(number).words), return_counts=True)
+        weights = index._tf(counts) * index.idf[words]
+        useful = weights > 0
+        weights = weights[useful] / max(float(np.linalg.norm(weights)), np.finfo(float).tiny)
+        columns.append(words[useful].astype(np.int32))
+        values.append(weights.astype(np.float32))
+        ends.append(ends[-1] + len(weights))
+    rows = np.concatenate(values), np.concatenate(columns), np.array(ends)
+    return csr_matrix(rows, shape=(len(numbers), index.words))
