@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from index.similarity import SimilarityMatrix
+from retrieval.collection import Collection
 from tests.conftest import Indexed, Ran
 from tests.hostile import UNREADABLE, photo, write_hostile_folder
 from tests.postgresql import postgresql  # noqa: F401
@@ -529,6 +531,88 @@ def test_evaluate_prints_the_contract(indexed: Indexed, cairn: Cairn, tmp_path: 
     sentence = cairn(*wrong, tmp_path / "empty", "--gt", tmp_path / "gt").refused()
     assert str(tmp_path / "empty") in sentence and "cairn index" not in sentence
     assert cairn("evaluate", "oxford5k", "--root", tmp_path / "empty").refused()
+
+
+# A learnt similarity
+
+
+@pytest.fixture(scope="module")
+def similarities(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder: same.npz is tf-idf, related.npz is not, other.npz is for another vocabulary."""
+    folder = tmp_path_factory.mktemp("similarities")
+    with Collection.open(indexed.folder) as collection:
+        fingerprint, words = collection.vocabulary.fingerprint, collection.vocabulary.words
+    same = SimilarityMatrix.identity(fingerprint, words)
+    same.save(folder / "same.npz")
+    SimilarityMatrix.identity("0" * 64, words).save(folder / "other.npz")
+    first = np.arange(0, words - 1, 2, dtype=np.int32)
+    values = np.full(len(first), 0.5, np.float32)
+    SimilarityMatrix(fingerprint, same.diagonal, first, first + 1, values, {"neighbours": 1}).save(
+        folder / "related.npz"
+    )
+    (folder / "damaged.npz").write_bytes((folder / "same.npz").read_bytes()[:-30])
+    return folder
+
+
+def test_a_query_by_a_learnt_similarity(indexed: Indexed, cairn: Cairn, similarities: Path) -> None:
+    ask = ("query", indexed.folder, QUERY, "--turns", 1, "--engine", "tf-idf", "--json")
+    plain = cairn(*ask).json
+    same = cairn(*ask, "--similarity", similarities / "same.npz").json
+    assert plain["similarity"] is None
+    assert same["results"] == plain["results"]
+    loaded = SimilarityMatrix.load(similarities / "same.npz")
+    assert same["similarity"] == {
+        "file": str(similarities / "same.npz"),
+        "fingerprint": loaded.fingerprint,
+        "neighbours": None,
+        "pairs": 0,
+    }
+    related = cairn(*ask, "--similarity", similarities / "related.npz").json
+    assert related["similarity"]["neighbours"] == 1 and related["similarity"]["pairs"] > 100
+    assert related["results"][0]["name"] == QUERY
+    assert related["results"] != plain["results"]
+    for expand in ("none", "average"):  # and with what comes after scoring
+        verify = ("query", indexed.folder, QUERY, "--turns", 1, "--expand", expand, "--json")
+        one, other = cairn(*verify).json, cairn(*verify, "--similarity", similarities / "same.npz").json
+        assert one["results"] == other["results"]
+
+
+def test_a_similarity_that_cannot_be_used_is_one_sentence_and_code_2(
+    indexed: Indexed, cairn: Cairn, similarities: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = {"other": "learnt for another vocabulary", "damaged": "cairn learn similarity", "nowhere": "There is no"}
+    for name, sentence in wrong.items():
+        file = ("--similarity", similarities / f"{name}.npz")
+        assert sentence in cairn("query", indexed.folder, QUERY, *file).refused()
+    # What is known beforehand is said before any photo is read.
+    monkeypatch.setattr("eval.benchmark.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
+    evaluate = ("evaluate", "retrieval", "--images", indexed.photos, "--gt", indexed.gt)
+    for name, sentence in wrong.items():
+        file = ("--similarity", similarities / f"{name}.npz")
+        for there in (("--collection", indexed.folder), ("--vocabulary", indexed.folder)):
+            assert sentence in cairn(*evaluate, *file, *there).refused()
+        assert sentence in cairn(*evaluate, *file, "--vocabulary", indexed.folder / "vocabulary").refused()
+        if name != "other":
+            assert sentence in cairn(*evaluate, *file).refused()
+    right = ("--similarity", similarities / "same.npz")
+    assert "no vocabulary" in cairn(*evaluate, *right, "--vocabulary", tmp_path / "missing").refused()
+
+
+def test_evaluation_by_a_learnt_similarity(indexed: Indexed, cairn: Cairn, similarities: Path, tmp_path: Path) -> None:
+    (tmp_path / "gt").mkdir()
+    for path in indexed.gt.glob("coffee_1_*"):
+        shutil.copy(path, tmp_path / "gt")
+    command = ("evaluate", "retrieval", "--images", indexed.photos, "--gt", tmp_path / "gt", "--engine", "tf-idf")
+    keep = ("--vocabulary", indexed.folder, "--workers", 1, "--turns", 1, "--collection", tmp_path / "kept.cairn")
+    plain = cairn(*command, *keep, "--json").json
+    same = cairn(*command, *keep, "--similarity", similarities / "same.npz", "--json").json
+    assert plain["similarity"] is None and same["similarity"]["file"] == str(similarities / "same.npz")
+    assert (same["mAP"], same["queries"][0]["ap"]) == (plain["mAP"], plain["queries"][0]["ap"])
+    assert "similarity" in cairn(*command, *keep, "--similarity", similarities / "related.npz").out
+    # A vocabulary that is made on the way is another: said once it is known.
+    fresh = ("--words", 40, "--workers", 1, "--max-side", 240, "--similarity", similarities / "same.npz")
+    assert "another vocabulary" in cairn(*command, *fresh).refused()
+    assert "--similarity" in cairn("evaluate", "paris6k", "--help").out
 
 
 # All of it

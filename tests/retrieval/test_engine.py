@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
+from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.answers import answer_query, combine
 from retrieval.collection import Collection
 from retrieval.engine import ENGINES, Engine, Hit, SearchOptions
@@ -329,3 +330,66 @@ def test_soft_assignment_shares_each_feature_between_its_nearest_words(
     scores = collection.index.score(soft.terms, soft.weights)
     expected = dict(zip(scores.image_numbers.tolist(), scores.scores.tolist(), strict=True))
     assert {hit.number: hit.score for hit in hits} == expected
+
+
+# Learnt similarity
+
+
+def related(collection: Collection) -> SimilarityMatrix:
+    """Any similarity but that of tf-idf, of the collection's vocabulary."""
+    first, second = nearest_pairs(collection.vocabulary, 2)
+    rng = np.random.default_rng(0)
+    diagonal = rng.uniform(0.2, 1, collection.vocabulary.words).astype(np.float32)
+    values = rng.uniform(0, 0.6, len(first)).astype(np.float32)
+    return SimilarityMatrix(collection.vocabulary.fingerprint, diagonal, first, second, values)
+
+
+@pytest.mark.parametrize(
+    ("engine", "expand"), [*((engine, "none") for engine in ENGINES), ("tf-idf", "average"), ("tf-idf-sp", "average")]
+)
+def test_the_identity_gives_the_answers_of_tf_idf_to_the_last_bit(
+    collection: Collection, ask: Ask, tmp_path: Path, engine: str, expand: str
+) -> None:
+    words = collection.vocabulary.words
+    SimilarityMatrix.identity(collection.vocabulary.fingerprint, words).save(tmp_path / "s.npz")
+    options = SearchOptions(engine=engine, expand=expand, turns=1, verification=VerificationOptions(depth=6))
+    plain = Engine(collection, options)
+    same = Engine(collection, replace(options, similarity=tmp_path / "s.npz"))
+    assert plain.describe_similarity() is None and same.describe_similarity() is not None
+    for stem in QUERIES[:2]:
+        for one, other in zip(plain.search(ask(stem)).hits, same.search(ask(stem)).hits, strict=True):
+            assert (one.number, one.score, one.view) == (other.number, other.score, other.view)
+            assert one.verification.inliers == other.verification.inliers
+            np.testing.assert_array_equal(one.verification.matches, other.verification.matches)
+
+
+@pytest.mark.parametrize("expand", ["none", "average"])
+def test_a_similarity_scores_and_geometry_verifies_equal_words_still(
+    collection: Collection, ask: Ask, tmp_path: Path, expand: str
+) -> None:
+    related(collection).save(tmp_path / "s.npz")
+    options = SearchOptions(engine="tf-idf-sp", expand=expand, turns=1, similarity=tmp_path / "s.npz")
+    engine, query = Engine(collection, options), ask("coffee_001")
+    hits = engine.search(query).hits
+    scores = collection.similar_index(tmp_path / "s.npz").score(query.views[0].terms)
+    expected = dict(zip(scores.image_numbers.tolist(), scores.scores.tolist(), strict=True))
+    assert ({hit.number: hit.score for hit in hits} == expected) == (expand == "none")
+    plain = collection.index.score(query.views[0].terms)
+    assert not np.allclose(scores.scores, plain.scores, atol=1e-3)
+    # A pair is two features of one word.
+    verified = [hit for hit in hits if hit.verification.inliers]
+    assert {name.split("_")[0] for name in names(collection, verified)[:3]} == {"coffee"}
+    for hit in verified:
+        pairs = hit.verification.matches
+        ours = query.views[hit.view].words[pairs[:, 0]]
+        np.testing.assert_array_equal(ours, engine.index.features(hit.number).words[pairs[:, 1]])
+
+
+def test_a_similarity_for_another_vocabulary_is_refused(collection: Collection, tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    replace(related(collection), vocabulary="0" * 64).save(path)
+    with pytest.raises(CairnError, match="learnt for another vocabulary"):
+        Engine(collection, SearchOptions(similarity=path))
+    path.unlink()
+    with pytest.raises(CairnError, match="There is no similarity file"):
+        Engine(collection, SearchOptions(similarity=path))
