@@ -1,0 +1,285 @@
+"""Labels that a user gives: ground truth in the layout of Oxford5K, a folder for each object, or a table."""
+
+import csv
+import io
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from index.errors import CairnError
+from learning.ground_truth import Query, read_ground_truth
+from learning.labels import Labels, ObjectLabels
+from retrieval.image import list_photos
+from retrieval.schema import ImageRow
+
+_GROUND_TRUTH = re.compile(r".+_(query|good|ok|junk)\.txt", re.DOTALL)
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_SAMPLE = 2_000  # characters of a table that tell its delimiter; the sniffer is slow where quotes do not pair
+
+
+def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = False) -> Labels:
+    """Read labels of a collection's photos.
+
+    Parameters
+    ----------
+    source : Path
+        One of these.
+
+        - A folder of ground truth, ``NAME_query.txt``, ``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt``: photos
+          go by their stems. Queries ``NAME_1``, ``NAME_2``, … show one object where their positives overlap.
+        - A folder with a subfolder for each object, which holds its photos, or links to them, at any depth.
+        - A table: CSV in UTF-8 with commas, semicolons or tabs. The first column is a photo, by its name in the
+          collection, its path (from the working folder or the table's) or its stem; the second is its label, empty for
+          background. A first line of titles is passed over.
+    rows : sequence of ImageRow
+        The photos of the collection, as its catalogue gives them. What the source does not mention is background.
+    skip_missing : bool
+        Leave out photos that the source mentions and the collection does not have.
+
+    Raises
+    ------
+    CairnError
+        There is no such source, it makes no sense, it contradicts itself, it mentions photos that are not in the
+        collection, or no object has two photos.
+    """
+    source = Path(source)
+    if source.is_dir():
+        oxford = any(_GROUND_TRUTH.fullmatch(path.name) for path in _entries(source))
+        labels = (_read_oxford if oxford else _read_folder)(source, rows, skip_missing)
+    elif source.exists():
+        labels = _read_table(source, rows, skip_missing)
+    else:
+        raise CairnError(f"There are no labels at {str(source)!r}; check the name.")
+    if all(len(labelled.positives) < 2 for labelled in labels.objects):
+        beside = " beside those that are asked with" if labels.asked else ""
+        raise CairnError(
+            f"No object of {source} has two photos in the collection{beside}, and pairs are what is learnt from: label "
+            "more photos."
+        )
+    return labels
+
+
+class _Photos:
+    """The photos of a collection by all that a source may call them, and those that it does not have."""
+
+    def __init__(self, source: Path, rows: Iterable[ImageRow]) -> None:
+        self.source = source
+        self._names: dict[str, int] = {}
+        self._paths: dict[str, int] = {}
+        self._stems: defaultdict[str, list[ImageRow]] = defaultdict(list)
+        for row in rows:
+            if row.name is not None:
+                self._names[row.name] = row.number
+            self._paths[row.path] = row.number
+            self._stems[Path(row.path).stem].append(row)
+        self._missing: dict[str, None] = {}  # in the order in which they were found missing
+
+    def by_stem(self, stem: str) -> int | None:
+        """Give the photo of a stem; CairnError where there are several."""
+        rows = self._stems.get(stem, [])
+        if len(rows) > 1:
+            raise CairnError(
+                f"{stem!r} in {self.source} stands for {len(rows)} photos of the collection, such as {rows[0].path} "
+                f"and {rows[1].path}: keep one of them, or label them by their names in a table."
+            )
+        return rows[0].number if rows else None
+
+    def by_any(self, called: str) -> int | None:
+        """Give the photo of a name, of a path or of a stem, whichever is found first."""
+        known = self._names.get(called, self._paths.get(called))
+        for path in (Path(called), self.source.parent / called) if known is None else ():
+            for form in (os.path.abspath(path), os.path.realpath(path)):  # noqa: PTH100
+                known = self._paths.get(form, known)
+        return self.by_stem(called) if known is None else known
+
+    def miss(self, called: str) -> None:
+        """Remember a photo that the collection does not have."""
+        self._missing[called] = None
+
+    def refuse_missing(self, skip: bool) -> None:
+        """Raise CairnError where photos were missed, unless they are to be skipped."""
+        if skip or not self._missing:
+            return
+        first, others = next(iter(self._missing)), len(self._missing) - 1
+        also = f" and {others} more of {self.source} are" if others else f" of {self.source} is"
+        raise CairnError(
+            f"The photo {first!r}{also} not in the collection: index what is missing, or leave it out with "
+            "--skip-missing."
+        )
+
+
+class _Assigned:
+    """Labels that photos were given one by one; the empty one is background."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._labels: dict[int, str] = {}
+
+    def give(self, number: int, label: str, called: str) -> None:
+        """Label a photo; CairnError where it has another label already."""
+        before = self._labels.setdefault(number, label)
+        if before != label:
+            one, other = (repr(name) if name else "as background" for name in (before, label))
+            raise CairnError(f"The photo {called!r} of {self._source} is labelled {one} and {other}: keep one of them.")
+
+    def labels(self) -> Labels:
+        """Give all labels; objects by their names."""
+        photos: defaultdict[str, set[int]] = defaultdict(set)
+        for number, label in self._labels.items():
+            photos[label].add(number)
+        return Labels(tuple(ObjectLabels(label, frozenset(photos[label])) for label in sorted(photos) if label))
+
+
+# Ground truth in the layout of Oxford5K
+
+
+def _read_oxford(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> Labels:
+    photos = _Photos(source, rows)
+
+    def numbers(stems: Iterable[str]) -> frozenset[int]:
+        found = set()
+        for stem in sorted(stems):
+            number = photos.by_stem(stem)
+            if number is None:
+                photos.miss(stem)
+            else:
+                found.add(number)
+        return frozenset(found)
+
+    queries = read_ground_truth(source)
+    asked = {query.stem for query in queries}
+    objects = []
+    for name, group in _objects(queries, asked):
+        positives = numbers(set[str]().union(*(query.positives for query in group)) - asked)
+        junk = numbers(set[str]().union(*(query.junk for query in group)) - asked)
+        objects.append(ObjectLabels(name, positives, junk - positives))
+    photos.refuse_missing(skip_missing)
+    # The photos asked with may be files of their own, beside the collection: none of them is missed.
+    return Labels(tuple(objects), numbers(asked))
+
+
+def _objects(queries: Sequence[Query], asked: set[str]) -> list[tuple[str, list[Query]]]:
+    """Group queries that show the same object, and name each group.
+
+    They are called alike but for the number at the end, and their positives overlap, if only through those of others of
+    the group. The photos that are asked with do not tell.
+    """
+    alike: defaultdict[str, list[list[Query]]] = defaultdict(list)
+    for query in queries:
+        groups = alike[re.sub(r"_\d+\Z", "", query.name)]
+        shown = query.positives - asked
+        joined = [group for group in groups if any(shown & other.positives for other in group)]
+        groups[:] = [group for group in groups if group not in joined]
+        groups.append([*(other for group in joined for other in group), query])
+    named = [
+        (name if len(groups) == 1 else min(query.name for query in group), group)
+        for name, groups in alike.items()
+        for group in groups
+    ]
+    return sorted(named, key=lambda pair: pair[0])
+
+
+# A folder for each object
+
+
+def _read_folder(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> Labels:
+    folders = [path for path in _entries(source) if path.is_dir() and not path.name.startswith(".")]
+    for folder in folders:
+        if any(_GROUND_TRUTH.fullmatch(path.name) for path in _entries(folder)):
+            raise CairnError(f"{source} holds no labels, but its subfolder {folder.name} does: name that one.")
+    photos, assigned = _Photos(source, rows), _Assigned(source)
+    numbers = {os.path.realpath(row.path): row.number for row in rows}
+    listed = {folder: [path for _, path in list_photos([folder])] for folder in folders}
+    if not any(listed.values()):
+        raise CairnError(
+            f"{source} holds no labels: it should have a subfolder of photos for each object, or ground truth in files "
+            "such as NAME_query.txt."
+        )
+    for folder, paths in listed.items():
+        found = [numbers.get(os.path.realpath(path)) for path in paths]
+        if paths and not skip_missing and all(number is None for number in found):
+            raise CairnError(
+                f"No photo of the subfolder {folder.name!r} of {source} is in the collection: index them from there, "
+                "or leave them out with --skip-missing."
+            )
+        for path, number in zip(paths, found, strict=True):
+            called = path.relative_to(source).as_posix()
+            if number is None:
+                photos.miss(called)
+            else:
+                assigned.give(number, folder.name, called)
+    photos.refuse_missing(skip_missing)
+    return assigned.labels()
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise CairnError(f"The folder {str(folder)!r} cannot be read: {error.strerror}.") from None
+
+
+# A table
+
+
+def _read_table(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> Labels:
+    photos, assigned = _Photos(source, rows), _Assigned(source)
+    lines = _read_lines(source)
+    if lines and _is_title(lines, photos):
+        del lines[0]
+    if not lines:
+        raise CairnError(f"{source} holds no labels: a line should be a photo and its label.")
+    for called, label in lines:
+        number = photos.by_any(called)
+        if number is None:
+            photos.miss(called)
+        else:
+            assigned.give(number, label, called)
+    photos.refuse_missing(skip_missing)
+    return assigned.labels()
+
+
+def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
+    """Say whether the first line names the columns: it could not be a photo, and no other line has its label."""
+    called, label = lines[0]
+    if Path(called).suffix or photos.by_any(called) is not None:
+        return False
+    return bool(label) and all(label != other for _, other in lines[1:])
+
+
+def _read_lines(source: Path) -> list[tuple[str, str]]:
+    """Read the first two columns of all lines that are not blank."""
+    try:
+        text = source.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise CairnError(f"The labels {str(source)!r} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise CairnError(f"{source} is not text in UTF-8: save the table as CSV in UTF-8.") from None
+    delimiter = _delimiter(text[:_SAMPLE])
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
+    lines = []
+    try:
+        for fields in reader:
+            cells = [field.strip() for field in fields]
+            if not any(cells):
+                continue
+            if len(cells) < 2 or not cells[0]:
+                raise CairnError(
+                    f"{source}, line {reader.line_num}: expected a photo and its label with {_DELIMITERS[delimiter]} "
+                    f"between them, found {delimiter.join(fields)[:80]!r}."
+                )
+            lines.append((cells[0], cells[1]))
+    except csv.Error:
+        raise CairnError(
+            f"{source}, line {reader.line_num}: the quotes do not pair; write a quote inside a quoted name twice."
+        ) from None
+    return lines
+
+
+def _delimiter(sample: str) -> str:
+    try:
+        return csv.Sniffer().sniff(sample, "".join(_DELIMITERS)).delimiter
+    except csv.Error:  # too few lines, or too different ones
+        return max(_DELIMITERS, key=sample.count)
