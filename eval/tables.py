@@ -168,9 +168,9 @@ def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Tell) -> Non
     """Measure cells that differ in the engine alone."""
     cell = cells[0]
     tell(f"{cell.describe()}: indexing")
-    own = _index(cell.origin, cell, work, workers)
+    own = index_set(cell.origin, cell, work, workers)
     plain = cell.own and cell.engine != "raw"
-    folder = own if plain else _index(cell.photos, cell, work, workers, own)
+    folder = own if plain else index_set(cell.photos, cell, work, workers, own)
     results = [_read(one, work) for one in cells]
     about = _about(folder, cell)
     needed = {query.name for query in cell.photos.asked}
@@ -197,8 +197,8 @@ def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Tell) -> Non
         _remove(folder, work)
 
 
-def _index(photos: RetrievalSet, cell: Cell, work: Path, workers: int, vocabulary: Path | None = None) -> Path:
-    """Index a set with the vocabulary of another collection, or with its own; give the collection's folder."""
+def index_set(photos: RetrievalSet, cell: Cell, work: Path, workers: int, vocabulary: Path | None = None) -> Path:
+    """Index a set of photos unless it is there, with another collection's vocabulary or its own; give its folder."""
     raw = vocabulary is not None and cell.engine == "raw"
     name = photos.key if vocabulary is None else f"{photos.key}-by-{cell.origin.key}{'-raw' if raw else ''}"
     final = work / "collections" / cell.settings / f"{name}.cairn"

@@ -28,7 +28,7 @@ class SimilarityOptions:
     """What is learnt, and how long."""
 
     neighbours: int = 2  # k: nearest words that a word may mean the same as; 0: words' own weights alone
-    iterations: int = 60  # of L-BFGS-B, at most
+    iterations: int = 100  # of L-BFGS-B, at most
     full_every: int = 10  # iterations between two looks at all triplets, N of section IV.C
     patience: int = 20  # iterations without a better figure on held-out photos before it ends
     memory: int = 10  # steps that L-BFGS-B remembers

@@ -34,7 +34,7 @@ def similarity(
         int,
         typer.Option(help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.", min=0),
     ] = 2,
-    iterations: Annotated[int, typer.Option(help="Iterations, at most.", min=1)] = 60,
+    iterations: Annotated[int, typer.Option(help="Iterations, at most.", min=1)] = 100,
     hold_out: Annotated[
         int, typer.Option(help="Photos of each object, at most, that decide which iteration is taken.", min=0)
     ] = 4,

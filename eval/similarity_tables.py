@@ -1,0 +1,236 @@
+"""How much learnt similarities bring, on splits as in Yan13 section V: queries are never learnt from.
+
+`landmarks`-like sets, whose queries are photos of the set: the queries' photos are in the test part, of the others four
+in five are learnt from. Sets whose queries are photos of their own, one of which may be all there is of an object
+beside the photo that it finds: the query photos join the collection as photos that take no rank, and are divided into
+five parts; each part is searched for with what was learnt from the other four.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from eval.benchmark import stems_of
+from eval.metrics import average_precision
+from eval.oxford import Query
+from eval.staged import link_features, load_described, query_folder, stage_set
+from eval.tables import Cell, index_set
+from index.arrays import load_json, save_json
+from index.similarity import nearest_pairs
+from learning.label_files import read_labels
+from learning.labels import Labels, ObjectLabels, split
+from learning.pair_gradients import WordPairs
+from learning.similarity import SimilarityOptions, learn_similarity
+from retrieval.collection import Collection
+from retrieval.engine import Engine, SearchOptions
+from retrieval.indexing import index_photos
+from retrieval.query import quantise_query
+
+PARTS = 5
+"""Parts of query photos that are no photos of the set."""
+
+ENGINES = {
+    "tf-idf": SearchOptions(engine="tf-idf", turns=1),
+    "tf-idf-sp": SearchOptions(engine="tf-idf-sp", turns=1),
+    "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average", turns=1),
+}
+"""As in table II: the words alone; verified; verified and expanded by the average."""
+
+UNSEEN, UNSEEN_BEFORE = "tf-idf, unseen photos", "tf-idf, unseen photos, before"
+"""Like tf-idf, but photos that were learnt from take no rank: only those that were not are to be found. And the same by
+tf-idf itself."""
+
+Tell = Callable[[str], None]
+Scores = dict[str, dict[str, float]]
+"""By way of searching, then by the query's name: average precision."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is learnt from in one part of a split, and the queries that measure it."""
+
+    labels: Labels
+    numbers: np.ndarray  # image numbers of the photos that are learnt from
+    queries: list[Query]
+
+
+class SimilarityTable:
+    """Measures of one set with one vocabulary.
+
+    Parameters
+    ----------
+    cell : Cell
+        Set, whose vocabulary, descriptor.
+    work : Path
+        Folder where all is kept.
+    workers : int
+        Processes or threads; no figure depends on it.
+    tell : callable
+        Told what is being done.
+    """
+
+    def __init__(self, cell: Cell, work: Path, workers: int, tell: Tell) -> None:
+        self.cell = cell
+        self.work = work
+        self.workers = workers
+        self.tell = tell
+        self.folder = self._collect()
+        self.results = work / "similarity" / cell.settings / f"{cell.photos.key}-by-{cell.origin.key}"
+        self.results.mkdir(parents=True, exist_ok=True)
+
+    def baseline(self) -> Scores:
+        """Scores of tf-idf."""
+        return self._kept("tf-idf", lambda: self._score(None, [query for query in self.cell.photos.asked], frozenset()))
+
+    def learnt(self, options: SimilarityOptions, seed: int, name: str) -> Scores:
+        """Scores of what is learnt from the split of a seed, all queries being test queries once.
+
+        Parameters
+        ----------
+        options : SimilarityOptions
+            What is learnt.
+        seed : int
+            Of the split, and of learning.
+        name : str
+            By which the result is kept.
+        """
+
+        def measure() -> Scores:
+            total: Scores = defaultdict(dict)
+            for place, lesson in enumerate(self._lessons(seed)):
+                file = self.results / f"{name}-{seed}-{place}.npz"
+                seen = self._learn(lesson, replace(options, seed=seed), file)
+                for way, scores in self._score(file, lesson.queries, seen).items():
+                    total[way].update(scores)
+            return dict(total)
+
+        return self._kept(f"{name}-{seed}", measure)
+
+    def training_photos(self, seed: int) -> dict[str, int]:
+        """Photos of each object that are learnt from, by the object's name."""
+        found: dict[str, int] = {}
+        for lesson in self._lessons(seed):
+            known = set(lesson.numbers.tolist())
+            found.update({one.name: len(one.positives & known) for one in lesson.labels.objects})
+        return found
+
+    def _collect(self) -> Path:
+        """Index the photos, and the query photos where they are others."""
+        cell, work = self.cell, self.work
+        for photos in {cell.photos.key: cell.photos, cell.origin.key: cell.origin}.values():
+            image = cell.options.image
+            for done, total in stage_set(work, photos, [cell.extractor], image, cell.turns, self.workers):
+                if done in (1, total):
+                    self.tell(f"{photos.name}: {done} of {total} described")
+        own = index_set(cell.origin, cell, work, self.workers)
+        if cell.photos.queries is None:
+            return own if cell.own else index_set(cell.photos, cell, work, self.workers, own)
+        final = work / "collections" / cell.settings / f"{cell.photos.key}-asked-by-{cell.origin.key}.cairn"
+        if not final.is_dir():
+            making = final.with_name(f"{final.name}.unfinished")
+            with Collection.create(making, cell.options) as collection:
+                link_features(work, cell.photos, cell.extractor, cell.options.image, collection)
+                folders = [cell.photos.images, cell.photos.queries]
+                index_photos(collection, folders, vocabulary=own, workers=self.workers)
+            making.rename(final)
+        return final
+
+    def _lessons(self, seed: int) -> Iterator[Lesson]:
+        rng = np.random.default_rng(seed)
+        photos = self.cell.photos
+        with Collection.open(self.folder) as collection:
+            rows = collection.catalogue.images()
+        numbers = np.array([row.number for row in rows], np.int64)
+        if photos.queries is None:
+            labels = read_labels(photos.ground_truth, rows, skip_missing=True)
+            training, _ = split(labels, numbers, rng)
+            yield Lesson(labels, training, photos.asked)
+            return
+        by_stem = {stem: number for number, stem in stems_of(rows).items()}
+        part = rng.permutation(len(photos.asked)) % PARTS
+        for place in range(PARTS):
+            # A query photo shows the object it finds; one that finds two says of neither what it shows.
+            shown: dict[str, set[int]] = defaultdict(set)
+            for query, at in zip(photos.asked, part.tolist(), strict=True):
+                if at != place and len(query.positives) == 1:
+                    (stem,) = query.positives
+                    shown[stem] |= {by_stem[stem], by_stem[query.stem]}
+            objects = tuple(ObjectLabels(stem, frozenset(found)) for stem, found in sorted(shown.items()))
+            tested = [query for query, at in zip(photos.asked, part.tolist(), strict=True) if at == place]
+            asked = frozenset(by_stem[query.stem] for query in tested)
+            yield Lesson(Labels(objects, asked), np.setdiff1d(numbers, sorted(asked)), tested)
+
+    def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> frozenset[str]:
+        """Learn unless it is there, and give the stems of the labelled photos that are learnt from."""
+        with Collection.open(self.folder) as collection:
+            stems = stems_of(collection.catalogue.images())
+            known = set(lesson.numbers.tolist())
+            seen = frozenset(stems[n] for one in lesson.labels.objects for n in one.positives & known)
+            if file.is_file():
+                return seen
+            relevance = lesson.labels.relevance(lesson.numbers, np.random.default_rng(options.seed))
+            vocabulary = collection.vocabulary
+            pairs = WordPairs(vocabulary.words, *nearest_pairs(vocabulary, options.neighbours))
+            learnt = learn_similarity(
+                collection.index, vocabulary.fingerprint, pairs, relevance, options, workers=self.workers
+            )
+        learnt.matrix.save(file)
+        first, chosen = learnt.history[0].held_out, learnt.history[learnt.chosen].held_out
+        held = f"{100 * first:.1f} to {100 * chosen:.1f}" if first is not None and chosen is not None else "none"
+        self.tell(
+            f"{file.stem}: {len(relevance.queries)} photos to learn from, {learnt.triplets} triplets "
+            f"({learnt.hard} hard); held out {held}, iteration {learnt.chosen}"
+        )
+        return seen
+
+    def _score(self, file: Path | None, queries: Sequence[Query], seen: frozenset[str]) -> Scores:
+        from joblib import Parallel, delayed
+
+        size = max(1, -(-len(queries) // (2 * self.workers)))
+        jobs = [
+            delayed(_score_some)(self.folder, self.cell, self.work, file, queries[start : start + size], seen)
+            for start in range(0, len(queries), size)
+        ]
+        total: Scores = defaultdict(dict)
+        for scores in Parallel(n_jobs=self.workers)(jobs):
+            for way, found in scores.items():
+                total[way].update(found)
+        return dict(total)
+
+    def _kept(self, name: str, measure: Callable[[], Scores]) -> Scores:
+        file = self.results / f"{name}.json"
+        if not file.is_file():
+            self.tell(f"{self.cell.photos.name}, {self.cell.origin.name}'s words: {name}")
+            save_json(file, measure())
+        scores: Scores = load_json(file)
+        return scores
+
+
+def _score_some(
+    folder: Path, cell: Cell, work: Path, file: Path | None, queries: Sequence[Query], seen: frozenset[str]
+) -> Scores:
+    described = query_folder(work, cell.photos, cell.extractor, cell.options.image, cell.turns)
+    photos = dict(zip([query.name for query in cell.photos.asked], cell.photos.query_files, strict=True))
+    beside = {path.stem for path in photos.values()} if cell.photos.queries is not None else set()
+    found: Scores = defaultdict(dict)
+    with Collection.open(folder) as collection:
+        stems = stems_of(collection.catalogue.images())
+        engines = {way: Engine(collection, replace(options, similarity=file)) for way, options in ENGINES.items()}
+        plain = Engine(collection, ENGINES["tf-idf"])
+        for query in queries:
+            asked = quantise_query(
+                load_described(described / f"{query.name}.npz", photos[query.name]), collection.vocabulary
+            )
+            junk = query.junk | beside
+            unseen = query.positives - seen
+            for way, engine in engines.items():
+                ranking = [stems[hit.number] for hit in engine.search(asked).hits]
+                found[way][query.name] = average_precision(ranking, query.positives, junk)
+            for way, engine in ((UNSEEN, engines["tf-idf"]), (UNSEEN_BEFORE, plain)):
+                if unseen and file is not None:
+                    ranking = [stems[hit.number] for hit in engine.search(asked).hits]
+                    found[way][query.name] = average_precision(ranking, unseen, junk | (query.positives & seen))
+    return dict(found)
