@@ -76,6 +76,11 @@ def test_tables_are_read_as_people_write_them(table: Table, content: str) -> Non
         assert labels.asked == frozenset() and all(not labelled.junk for labelled in labels.objects)
 
 
+def test_labels_may_hold_commas_where_semicolons_divide(table: Table) -> None:
+    labels = read_labels(table("abbey_1;Abbey, the\nabbey_2;Abbey, the\n"), ROWS)
+    assert shown(labels) == {"Abbey, the": [10, 11]}
+
+
 def test_a_path_in_a_table_starts_from_the_working_folder_or_from_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

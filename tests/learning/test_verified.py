@@ -1,0 +1,114 @@
+"""Labels from nothing: photos that geometry verifies with each other, and what becomes of all the others."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from skimage import data
+
+from index.errors import CairnError
+from learning.labels import hold_out
+from learning.verified import relate, verified_relevance
+from retrieval.collection import Collection
+from retrieval.indexing import index_photos
+from retrieval.options import CollectionOptions
+
+OBJECTS = {"astronaut": 3, "chelsea": 3, "coffee": 2, "rocket": 1}
+SIZE = (400, 300)
+
+
+def test_photos_are_positives_where_enough_inliers_speak_for_them() -> None:
+    #  2 ═ 3 ═ 5 ─ 9    4 ═ 8    6 ─ 7    1
+    inliers = {(2, 3): 30, (3, 5): 20, (5, 9): 19, (4, 8): 25, (6, 7): 5, (4, 5): 4}
+    relevance, first = relate(np.arange(1, 11), inliers, 20)
+    assert relevance.database.tolist() == list(range(1, 11))
+    assert relevance.queries.tolist() == [2, 3, 5, 4, 8]
+    assert relevance.objects.tolist() == [0, 0, 0, 1, 1] and first == [2, 4]
+    assert [positives.tolist() for positives in relevance.positives] == [[3], [2, 5], [3], [8], [4]]
+    # 2 and 5 are of one component; what too few inliers speak for is neither right nor wrong.
+    assert [ignored.tolist() for ignored in relevance.ignored] == [[2, 5], [3], [2, 4, 5, 9], [4, 5], [8]]
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.tuples(st.integers(0, 14), st.integers(0, 14)), st.integers(1, 40), max_size=30))
+def test_relations_are_symmetric_and_stay_within_their_object(found: dict[tuple[int, int], int]) -> None:
+    inliers = {pair: count for pair, count in found.items() if pair[0] < pair[1]}
+    relevance, first = relate(np.arange(15), inliers, 20)
+    of = dict(zip(relevance.queries.tolist(), relevance.objects.tolist(), strict=True))
+    positives = dict(zip(of, (set(row.tolist()) for row in relevance.positives), strict=True))
+    strong = {pair for pair, count in inliers.items() if count >= 20}
+    assert {(one, other) for one in of for other in positives[one] if one < other} == strong
+    assert all(one in positives[other] for one in of for other in positives[one])
+    assert all(of[one] == of[other] for one, other in strong)
+    assert first == [min(photo for photo in of if of[photo] == number) for number in range(len(first))] == sorted(first)
+    for query, row, ignored in zip(relevance.queries.tolist(), relevance.positives, relevance.ignored, strict=True):
+        assert query in ignored and not set(row.tolist()) & set(ignored.tolist())
+        assert {photo for photo in of if of[photo] == of[query]} <= {*row.tolist(), *ignored.tolist()}
+    training, held = hold_out(relevance, np.random.default_rng(0))
+    assert all(len(row) for row in (*training.positives, *held.positives))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    """Photographs, each seen from a few places and filling its views: no two have a background in common."""
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "photos").mkdir()
+    for name, views in OBJECTS.items():
+        picture = cv2.resize(getattr(data, name)(), (500, 400), interpolation=cv2.INTER_AREA)
+        for view in range(views):
+            angle, scale = np.radians(4 * view), 1 + 0.12 * view
+            turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            shift = np.array(SIZE) / 2 - turn @ (250 + 6 * view, 200)
+            photo = cv2.warpAffine(picture, np.column_stack([turn, shift]), SIZE, flags=cv2.INTER_AREA)
+            Image.fromarray(photo).save(folder / "photos" / f"{name}_{view}.png")
+    with Collection.create(folder / "pictures.cairn", CollectionOptions()) as collection:
+        index_photos(collection, [folder / "photos"])
+    with Collection.open(folder / "pictures.cairn") as collection:
+        yield collection
+
+
+def test_photos_of_one_picture_verify_each_other_and_no_others(pictures: Collection) -> None:
+    told: list[tuple[str, int, int]] = []
+    relevance = verified_relevance(pictures, progress=lambda *step: told.append(step))
+    photos = sum(OBJECTS.values())
+    assert told == [("verify", done, photos) for done in range(1, photos + 1)]
+    names = {row.number: Path(row.path).stem.rpartition("_")[0] for row in pictures.catalogue.images()}
+    assert relevance.database.tolist() == sorted(names)
+    assert relevance.names == ("astronaut_0.png", "chelsea_0.png", "coffee_0.png")
+    assert np.bincount(relevance.objects).tolist() == [3, 3, 2]
+    for query, positives in zip(relevance.queries.tolist(), relevance.positives, strict=True):
+        others = [number for number in names if names[number] == names[query] and number != query]
+        assert positives.tolist() == others
+
+
+def test_the_number_of_workers_changes_nothing(pictures: Collection) -> None:
+    one, two = (verified_relevance(pictures, min_inliers=5, workers=workers) for workers in (1, 2))
+    for name in ("queries", "database", "objects", "names"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    for name in ("positives", "ignored"):
+        assert [row.tolist() for row in getattr(one, name)] == [row.tolist() for row in getattr(two, name)]
+
+
+def test_a_collection_in_which_nothing_is_verified_is_refused(pictures: Collection) -> None:
+    with pytest.raises(CairnError, match=r"^No two photos of .* are verified by 100000 inliers: ask for fewer, .*\.$"):
+        verified_relevance(pictures, min_inliers=100_000)
+    with pytest.raises(CairnError, match="one inlier at least, not by 0"):
+        verified_relevance(pictures, min_inliers=0)
+
+
+def test_a_photo_that_was_removed_is_not_asked_with(pictures: Collection, tmp_path: Path) -> None:
+    shutil.copytree(pictures.folder, tmp_path / "copy.cairn")
+    with Collection.open(tmp_path / "copy.cairn") as copy:
+        gone = copy.catalogue.image_by_name("coffee_0.png")
+        assert gone is not None
+        copy.catalogue.remove([gone.number])
+    with Collection.open(tmp_path / "copy.cairn") as copy:
+        relevance = verified_relevance(copy)
+    assert gone.number not in relevance.database
+    assert relevance.names == ("astronaut_0.png", "chelsea_0.png")
