@@ -1,4 +1,4 @@
-"""Commands: plot roc, regions, metric, models, bits."""
+"""Commands: plot roc, regions, metric, models, bits, similarity."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from retrieval.commands import CatalogueAddress
 from retrieval.console import Quiet, progress_bars, say
 
 if TYPE_CHECKING:
@@ -117,6 +118,40 @@ def bits(
         with progress_bars(quiet, {"describe": name}) as tell:
             curves[name] = _error_of_codes(folder, path, model, lengths, pairs, seed, tell)
     plot_bits(curves, out)
+    say(str(out))
+
+
+@plot.command()
+def similarity(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    gt: Annotated[Path, typer.Option(help="Labels, as cairn learn similarity takes them.")],
+    learnt: Annotated[Path, typer.Option("--similarity", help="A similarity file (.npz) that cairn learn wrote.")],
+    out: Out,
+    catalogue: CatalogueAddress = None,
+) -> None:
+    """Draw how similar photos of one object are, and photos of different ones, by tf-idf and by a learnt similarity."""
+    import numpy as np
+
+    from eval.plots import check_plot, plot_similarities
+    from learning.label_files import read_labels
+    from retrieval.collection import Collection
+
+    check_plot(out)
+    with Collection.open(collection, catalogue=catalogue) as opened:
+        labels = read_labels(gt, opened.catalogue.images(), skip_missing=True)
+        numbers = opened.index.image_numbers.astype(np.int64)
+        relevance = labels.relevance(numbers, np.random.default_rng(0))
+        groups = {}
+        for name, index in (("tf-idf", opened.index), ("learnt", opened.similar_index(learnt))):
+            matching, other = [np.zeros(0)], [np.zeros(0)]
+            of = zip(relevance.queries.tolist(), relevance.positives, relevance.ignored, strict=True)
+            for number, positives, ignored in of:
+                scores = index.score(index.features(number).words).scores
+                matching.append(scores[np.isin(numbers, positives)])
+                searched = np.isin(numbers, relevance.database)
+                other.append(scores[searched & ~np.isin(numbers, positives) & ~np.isin(numbers, ignored)])
+            groups[name] = np.concatenate(matching), np.concatenate(other)
+    plot_similarities(groups, out)
     say(str(out))
 
 

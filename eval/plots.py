@@ -23,6 +23,7 @@ __all__ = [
     "plot_metric",
     "plot_pooling_regions",
     "plot_roc",
+    "plot_similarities",
 ]
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -143,6 +144,38 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend(title="codes (dashed: real-valued)", fontsize=8)
+    _save(figure, path)
+
+
+def plot_similarities(groups: Mapping[str, tuple[np.ndarray, np.ndarray]], path: Path) -> None:
+    """Draw the similarities of matching and of other image pairs (Fig. 3 of Yan13), a panel for each measure.
+
+    The axis is logarithmic, as similarities are; pairs of images without a word in common are told in the legend. The
+    overlap of two distributions is the area under both.
+
+    Parameters
+    ----------
+    groups : mapping of str to (ndarray (M,), ndarray (N,))
+        By the measure's name: scores of image pairs that show the same object, and of others.
+    path : Path
+        See `plot_roc`.
+    """
+    figure = _figure(path, 5.2 * len(groups), 3.8)
+    positive = np.concatenate([part[part > 0] for both in groups.values() for part in both])
+    low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
+    bins = np.geomspace(low, max(high, low * 1.01), 60)
+    for place, (name, (matching, other)) in enumerate(groups.items(), start=1):
+        axes = figure.add_subplot(1, len(groups), place)
+        shares = []
+        for scores, label, colour in ((matching, "matching", "tab:green"), (other, "not matching", "tab:blue")):
+            counts, _ = np.histogram(np.clip(scores[scores > 0], low, bins[-1]), bins)
+            shares.append(counts / max(len(scores), 1))
+            none = f", {100 * np.mean(scores == 0):.0f}% at 0" if len(scores) else ""
+            axes.stairs(100 * shares[-1], bins, fill=True, alpha=0.5, color=colour, label=f"{label}{none}")
+        axes.set_xscale("log")
+        overlap = 100 * np.minimum(*shares).sum()
+        axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
+        axes.legend(fontsize=8)
     _save(figure, path)
 
 
