@@ -185,7 +185,7 @@ class InvertedIndex:
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             total = sums[start:stop]
             for images, counts, posting_weights in _gather(segment, words, weights):
-                np.add.at(total, images, self._tf(counts) * posting_weights)
+                np.add.at(total, images, self.term_frequency(counts) * posting_weights)
         dots = sums[self._by_number]
         scores = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
         # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all but
@@ -261,13 +261,14 @@ class InvertedIndex:
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             total = squares[start:stop]
             for rows, words_of in _blocks(segment):
-                weights = np.square(self._tf(segment.posting_counts[rows])) * diagonal[words_of]
+                weights = np.square(self.term_frequency(segment.posting_counts[rows])) * diagonal[words_of]
                 np.add.at(total, segment.posting_images[rows], weights)
             for which, images, counts, others in shared_postings(segment, self.words, first, second):
-                np.add.at(total, images, pairs[which] * (self._tf(counts) * self._tf(others)))
+                np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])
 
-    def _tf(self, counts: np.ndarray) -> np.ndarray:
+    def term_frequency(self, counts: np.ndarray) -> np.ndarray:
+        """tf of some counts n, float64: see `ScoringOptions`."""
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
 
     def _query_vector(self, words: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -282,7 +283,7 @@ class InvertedIndex:
             weights = np.asarray(weights, dtype=np.float64)
             if weights.shape != words.shape or not np.isfinite(weights).all() or (weights < 0).any():
                 raise ValueError("query weights must be finite, at least 0, and as many as the query words")
-        vector = self._tf(np.bincount(which, weights=weights, minlength=len(distinct))) * self.idf[distinct]
+        vector = self.term_frequency(np.bincount(which, weights=weights, minlength=len(distinct))) * self.idf[distinct]
         expanded, own = vector, vector
         if self.similarity is not None:
             asked = distinct
