@@ -1,9 +1,9 @@
-"""Answers as the command line and others report them: names, paths, scores, homographies in pixels."""
+"""Answers as the command line and the web application report them: names, paths, scores, homographies in pixels."""
 
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,16 @@ from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.homography import homography
-from retrieval.query import Box, Query, read_query
+from retrieval.query import Box, Query, describe_query, quantise_query
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One photo of a query."""
+
+    name: str  # what the answer calls it
+    path: Path  # where it is
+    box: Box | None = None  # what is searched for in it; None: all of it
 
 
 @dataclass(frozen=True)
@@ -26,24 +35,68 @@ class Found:
     extract: float  # seconds
 
 
+@dataclass(frozen=True)
+class Result:
+    """A photo of the answer to one or several queries."""
+
+    which: int  # the query that it matches
+    hit: Hit
+    row: ImageRow
+    homography: np.ndarray | None  # (3, 3), pixels of that query to the photo's
+
+
 def find_photo(collection: Collection, photo: str) -> Path:
     """Find a query's file: a path, or the name of a photo in the collection; CairnError where it is neither."""
     row = collection.catalogue.image_by_name(photo)
     if row is not None:
-        if os.path.isfile(row.path):  # noqa: PTH113
-            return Path(row.path)
-        raise CairnError(f"The photo {photo!r} is in the collection, but its file {row.path} is no longer there.")
+        return photo_file(row)
     if os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
         return Path(photo)
     raise CairnError(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
 
 
-def search_photo(engine: Engine, path: Path, box: Box | None = None) -> Found:
-    """Search for a photo, or for a box in one."""
+def photo_file(row: ImageRow) -> Path:
+    """Give the file of a photo of the collection; CairnError where it has gone since it was indexed."""
+    if os.path.isfile(row.path):  # noqa: PTH113
+        return Path(row.path)
+    raise CairnError(f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there.")
+
+
+def search_photo(
+    engine: Engine,
+    path: Path,
+    box: Box | None = None,
+    *,
+    among: np.ndarray | None = None,
+    max_pixels: int | None = None,
+) -> Found:
+    """Search for a photo, or for a box in one.
+
+    Parameters
+    ----------
+    engine : Engine
+        What answers.
+    path, box
+        See `retrieval.query.read_query`.
+    among : ndarray of int, optional
+        Numbers of the images that may be found; see `Engine.search`.
+    max_pixels : int, optional
+        Refuse a photo of more pixels; the collection's own limit otherwise.
+
+    Raises
+    ------
+    CairnError
+        The photo cannot be read, or the box lies outside it.
+    """
     start = time.perf_counter()
-    query = read_query(engine.collection, path, box, engine.options.turns, soft=engine.options.soft)
+    collection = engine.collection
+    image = collection.options.image
+    if max_pixels is not None:
+        image = replace(image, max_pixels=min(max_pixels, image.max_pixels))
+    described = describe_query(collection.extractor, image, path, box, engine.options.turns)
+    query = quantise_query(described, collection.vocabulary, soft=engine.options.soft)
     extract = time.perf_counter() - start
-    return Found(query, engine.search(query), extract)
+    return Found(query, engine.search(query, among), extract)
 
 
 def answer_query(
@@ -64,7 +117,6 @@ def answer_query(
     CairnError
         The request cannot be met.
     """
-    options = options or SearchOptions()
     if not photos:
         raise CairnError("A query needs a photo.")
     if box is not None and len(photos) > 1:
@@ -74,42 +126,83 @@ def answer_query(
 
         check_picture(picture)
     with Collection.open(folder, catalogue=catalogue) as collection:
-        engine = Engine(collection, options)
-        found = [search_photo(engine, find_photo(collection, photo), box) for photo in photos]
-        ranked = combine([one.answer.hits for one in found], match_all)
-        ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers][:top]
-        hits = [hit for _, hit in ranked]
-        rows = collection.catalogue.images([hit.number for hit in hits])
-        # Of several photos, an answer does not say which one it matches.
-        matrices = [
-            homography(hit, found[which].query, row, engine.index.features(hit.number)) if len(found) == 1 else None
-            for (which, hit), row in zip(ranked, rows, strict=True)
-        ]
+        engine = Engine(collection, options or SearchOptions())
+        asked = [Asked(photo, find_photo(collection, photo), box) for photo in photos]
+        found = [search_photo(engine, one.path, one.box) for one in asked]
+        results = best_results(engine, found, top=top, match_all=match_all)
         if picture is not None:
             from retrieval.picture import draw_matches
 
             # Beside a photo of the collection, that photo itself is no news.
-            asked = {str(one.query.path) for one in found}
-            pairs = zip(ranked, rows, strict=True)
-            shown = [(found[which].query, hit, row) for (which, hit), row in pairs if row.path not in asked]
+            own = {str(one.path) for one in asked}
+            shown = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
             draw_matches(picture, engine.index, shown, found[0].query)
+        return report_answer(engine, asked, found, results)
+
+
+def best_results(engine: Engine, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Result]:
+    """Choose the photos to report, at most `top`: those that have something in common with the query, the best first.
+
+    Raises
+    ------
+    KeyError
+        A photo was removed from the collection since it was opened.
+    """
+    ranked = combine([one.answer.hits for one in found], match_all)
+    ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers][:top]
+    rows = engine.collection.catalogue.images([hit.number for _, hit in ranked])
+    return [
+        Result(which, hit, row, homography(hit, found[which].query, row, engine.index.features(hit.number)))
+        for (which, hit), row in zip(ranked, rows, strict=True)
+    ]
+
+
+def report_answer(
+    engine: Engine, asked: Sequence[Asked], found: Sequence[Found], results: Sequence[Result]
+) -> dict[str, Any]:
+    """Write an answer as `cairn query --json` and the web application give it."""
     seconds = {"extract": sum(one.extract for one in found)}
     for step in ("search", "verify"):
         seconds[step] = sum(one.answer.seconds[step] for one in found)
     seconds["total"] = sum(seconds.values())
-    clipped = found[0].query.box
+    boxes = [_rounded(one.query.box) for one in found]
     return {
-        "query": photos[0] if len(photos) == 1 else list(photos),
-        "box": [round(value, 3) for value in clipped] if clipped is not None else None,
-        "engine": options.engine,
-        "expand": options.expand,
+        "query": asked[0].name if len(asked) == 1 else [one.name for one in asked],
+        "box": boxes[0] if len(boxes) == 1 else None,
+        "boxes": boxes,
+        "engine": engine.options.engine,
+        "expand": engine.options.expand,
         "similarity": engine.describe_similarity(),
-        "results": [
-            _result(place + 1, hit, row, matrix)
-            for place, (hit, row, matrix) in enumerate(zip(hits, rows, matrices, strict=True))
-        ],
+        "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }
+
+
+def found_region(query: Query, matrix: np.ndarray | None) -> list[list[float]] | None:
+    """Where a query's box, or all of its photo, lies in a photo that it was found in.
+
+    Parameters
+    ----------
+    query : Query
+        What was searched for.
+    matrix : ndarray, shape (3, 3), or None
+        Its homography to the photo.
+
+    Returns
+    -------
+    list of four points [x, y], or None
+        The corners, from the top left on clockwise as the query has them, in pixels of the photo, which they may leave;
+        None where there is no homography, or it takes a corner behind the camera.
+    """
+    if matrix is None:
+        return None
+    x0, y0, x1, y1 = query.box or (-0.5, -0.5, query.width - 0.5, query.height - 0.5)
+    corners = np.array([[x0, y0, 1], [x1, y0, 1], [x1, y1, 1], [x0, y1, 1]]) @ matrix.T
+    depth = corners[:, 2:]
+    # A corner behind the camera has a depth of the other sign.
+    if not np.isfinite(corners).all() or (depth * np.sign(depth[0])).min() <= 1e-6 * abs(depth).max():
+        return None
+    return [[round(x, 3), round(y, 3)] for x, y in (corners[:, :2] / depth).tolist()]
 
 
 def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int, Hit]]:
@@ -144,12 +237,21 @@ def _strength(hit: Hit) -> tuple[int, float]:
     return hit.verification.inliers, hit.score
 
 
-def _result(place: int, hit: Hit, row: ImageRow, matrix: np.ndarray | None) -> dict[str, Any]:
+def _rounded(box: Box | None) -> list[float] | None:
+    return [round(value, 3) for value in box] if box is not None else None
+
+
+def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
     return {
         "rank": place,
-        "name": row.name,
-        "path": row.path,
-        "score": round(hit.score, 6),
-        "inliers": hit.verification.inliers,
-        "homography": matrix.tolist() if matrix is not None else None,
+        "name": result.row.name,
+        "path": result.row.path,
+        "score": round(result.hit.score, 6),
+        "inliers": result.hit.verification.inliers,
+        "homography": result.homography.tolist() if result.homography is not None else None,
+        "number": result.row.number,
+        "width": result.row.width,
+        "height": result.row.height,
+        "query_index": result.which,
+        "region": found_region(query, result.homography),
     }

@@ -61,7 +61,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """All photos of the collection, the best first."""
+    """All photos of the collection, or those that were asked for, the best first."""
 
     hits: list[Hit]
     seconds: dict[str, float]
@@ -99,40 +99,51 @@ class Engine:
             return None
         return {"file": str(self.options.similarity), **self.index.similarity.describe()}
 
-    def search(self, query: Query) -> Answer:
-        """Rank all photos of the collection for a query."""
-        with one_thread():
-            return self._search(query)
+    def search(self, query: Query, among: np.ndarray | None = None) -> Answer:
+        """Rank the photos of the collection for a query.
 
-    def _search(self, query: Query) -> Answer:
+        Parameters
+        ----------
+        query : Query
+            What is searched for.
+        among : ndarray, shape (n,), integer, optional
+            Numbers of the images that may be found: only these are ranked, verified and used to expand the query;
+            their scores are those that they have among all. Numbers that the collection does not have are ignored.
+        """
+        with one_thread():
+            return self._search(query, among)
+
+    def _search(self, query: Query, among: np.ndarray | None) -> Answer:
         start = time.perf_counter()
-        table = np.stack([self.index.score(view.terms, view.weights).scores for view in query.views])
-        hits = self._rank(table)
+        numbers = self.index.image_numbers
+        kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
+        numbers = numbers[kept]
+        table = np.stack([self.index.score(view.terms, view.weights).scores[kept] for view in query.views])
+        hits = self._rank(table, numbers)
         searched = time.perf_counter()
         if self.options.engine == "raw":
             found = {hit.number: replace(hit, verification=self._verify_raw(query, hit)) for hit in hits}
             hits = _verified_first(hits, found)
         elif self.options.engine == "tf-idf-sp" or self.options.expand != "none":
-            found = self._verify(query, table, {})
+            found = self._verify(query, table, numbers, {})
             if self.options.expand == "average":
-                table = self._expand(query, table, _verified_first(hits, found))
-                hits = self._rank(table)
+                table = self._expand(query, table, kept, _verified_first(hits, found))
+                hits = self._rank(table, numbers)
                 if self.options.engine == "tf-idf-sp":
-                    found = self._verify(query, table, found)
+                    found = self._verify(query, table, numbers, found)
             if self.options.engine == "tf-idf-sp":
                 hits = _verified_first(hits, found)
         done = time.perf_counter()
         return Answer(hits, {"search": searched - start, "verify": done - searched})
 
-    def _rank(self, table: np.ndarray) -> list[Hit]:
-        """Rank images by their best score over the views, given as rows of a table (V, N).
+    def _rank(self, table: np.ndarray, numbers: np.ndarray) -> list[Hit]:
+        """Rank images (N,) by their best score over the views, given as rows of a table (V, N).
 
         The best of several scores of an unrelated photo is higher than a single one: scores of turned views are
         multiplied by a weight, so that the many upright photos do not pay for the few that are turned.
         """
         weighted = _weigh(table, self.options.turned)
         views = weighted.argmax(axis=0)
-        numbers = self.index.image_numbers
         view_of = dict(zip(numbers.tolist(), views.tolist(), strict=True))
         ranked = rank(Scores(numbers, weighted[views, np.arange(len(numbers))]))
         return [
@@ -140,13 +151,12 @@ class Engine:
             for number, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True)
         ]
 
-    def _verify(self, query: Query, table: np.ndarray, known: dict[int, Hit]) -> dict[int, Hit]:
+    def _verify(self, query: Query, table: np.ndarray, numbers: np.ndarray, known: dict[int, Hit]) -> dict[int, Hit]:
         """Verify the photos of the best scores; give those that pass, and those known to pass, by their numbers.
 
         Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good.
         """
         weighted = _weigh(table, self.options.turned_candidate)
-        numbers = self.index.image_numbers
         order = np.argsort(-weighted, axis=0, kind="stable")
         columns = np.arange(len(numbers))
         best, second = weighted[order[0], columns], weighted[order[min(1, len(order) - 1)], columns]
@@ -181,8 +191,11 @@ class Engine:
         frames = decode_geometry(image.columns, pairs[:, 1])
         return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification)
 
-    def _expand(self, query: Query, table: np.ndarray, hits: list[Hit]) -> np.ndarray:
-        """Score again with the average of the query and its best verified photos; give the new table (V, N)."""
+    def _expand(self, query: Query, table: np.ndarray, kept: np.ndarray | slice, hits: list[Hit]) -> np.ndarray:
+        """Score again with the average of the query and its best verified photos; give the new table (V, N).
+
+        The table's columns are those images of the index that are `kept`.
+        """
         options = self.options.expansion
         sure = [hit for hit in hits if hit.verification.inliers >= options.min_inliers]
         if not sure:
@@ -194,7 +207,7 @@ class Engine:
         added = [back_project(self.index.features(hit.number), hit.verification, region) for hit in sure]
         words, weights = average_words(query.views[view].words, added)
         table = table.copy()
-        table[view] = self.index.score(words, weights).scores
+        table[view] = self.index.score(words, weights).scores[kept]
         return table
 
 
