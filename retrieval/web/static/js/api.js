@@ -1,0 +1,112 @@
+// What the server is asked. Every failure is an Error whose message is a sentence that can be shown.
+
+const LOST = "The server does not answer. Is cairn serve still running?";
+const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
+const TRIES = 3;
+
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function sentence(answer) {
+  try {
+    const { detail } = await answer.json();
+    if (typeof detail === "string" && detail) return detail;
+  } catch {
+    // No JSON: said below.
+  }
+  return `The server answered with the error ${answer.status}.`;
+}
+
+/** Fetch; a busy server (503) is asked again. Throws Refused, or AbortError where `signal` says so. */
+export async function ask(address, options = {}) {
+  for (let left = TRIES - 1; ; left -= 1) {
+    let answer;
+    try {
+      answer = await fetch(address, options);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refused(LOST, 0);
+    }
+    if (answer.ok) return answer;
+    const wait = Number(answer.headers.get("Retry-After") || 1);
+    if (answer.status !== 503 || left === 0 || !(wait <= PATIENCE)) {
+      throw new Refused(await sentence(answer), answer.status);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000 * wait));
+    options.signal?.throwIfAborted();
+  }
+}
+
+/** An address with the fields that say something: undefined, null and "" are left out, lists are repeated. */
+export function address(path, fields = {}) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null && one !== "") search.append(name, one);
+    }
+  }
+  // Colons and commas of boxes may stand in a query as they are; it reads better.
+  const text = search.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
+  return text ? `${path}?${text}` : path;
+}
+
+const json = async (path, fields, signal) => (await ask(address(path, fields), { signal })).json();
+
+export const health = () => json("/api/health");
+export const collection = () => json("/api/collection");
+export const folders = () => json("/api/folders");
+export const photos = (fields, signal) => json("/api/photos", fields, signal);
+export const photo = (number) => json(`/api/photos/${encodeURIComponent(number)}`);
+export const groups = (fields) => json("/api/groups", fields);
+
+export const thumbnail = (number, size = 256) => `/api/photos/${number}/thumbnail?size=${size}`;
+export const image = (number, size = 1600) => `/api/photos/${number}/image?size=${size}`;
+
+/** An upload as a browser can show it: {picture: Blob, width, height}, the size of the upright original. */
+export async function preview(file, signal) {
+  const body = new FormData();
+  body.append("photo", file, file.name || "photo");
+  const answer = await ask("/api/preview", { method: "POST", body, signal });
+  const size = (name) => Number(answer.headers.get(name));
+  return { picture: await answer.blob(), width: size("X-Photo-Width"), height: size("X-Photo-Height") };
+}
+
+/** The body of a request with uploads. `queries`: see query.js; `files`: those that their `upload` counts. */
+function multipart(fields, queries, files) {
+  const body = new FormData();
+  const asked = queries.map(({ photo: number, file, box }) => ({
+    photo: file ? null : number,
+    upload: file ? files.indexOf(file) : null,
+    box,
+  }));
+  body.append("request", JSON.stringify({ ...fields, queries: asked }));
+  for (const file of files) body.append("photos", file, file.name || "photo");
+  return body;
+}
+
+/** Send queries the simple way, or with their files where a photo was uploaded. */
+function send(path, queries, fields, signal) {
+  const files = [...new Set(queries.map((query) => query.file).filter(Boolean))];
+  if (!files.length) {
+    const q = queries.map(({ photo: number, box }) => (box ? `${number}:${box.join(",")}` : String(number)));
+    return ask(address(path, { q, ...fields }), { signal });
+  }
+  const { format, ...rest } = fields;
+  const body = multipart(rest, queries, files);
+  return ask(address(path, { format }), { method: "POST", body, signal });
+}
+
+/** Search. `fields`: match, engine, expand, top, turns, name, folder, similarity. */
+export const search = async (queries, fields, signal) => (await send("/api/search", queries, fields, signal)).json();
+
+/** How a query and a photo match; with `format` "csv" or "jpg" the answer is a file. Gives the Response. */
+export const match = (query, number, fields, signal) =>
+  send("/api/match", [query], { ...fields, photo: Number(number) }, signal);
+
+/** Address of the same for a query without an upload. */
+export const matchAddress = (query, number, fields) =>
+  address("/api/match", { q: query.box ? `${query.photo}:${query.box.join(",")}` : query.photo, photo: number, ...fields });

@@ -1,0 +1,57 @@
+// Thumbnails that load when they come near, and page links that reach any of many thousand pages.
+
+import { address, thumbnail } from "./api.js";
+import { el, svg, outline, pixels } from "./dom.js";
+
+const FIRST = 12; // so many are loaded at once, as they are seen at once
+
+/** A photo in a frame; `region`: corners [x, y] in its pixels, drawn over it. */
+export function frame(photo, { region = null, alt = photo.name, eager = false, source = thumbnail(photo.number) } = {}) {
+  const picture = el("img", { alt, loading: eager ? null : "lazy", decoding: "async", src: source });
+  if (!source.startsWith("blob:")) picture.srcset = `${source} 1x, ${thumbnail(photo.number, 512)} 2x`;
+  const drawn = region && photo.width
+    ? svg("svg", { viewBox: pixels(photo.width, photo.height), "aria-hidden": "true" }, ...outline(region))
+    : null;
+  return el("span", { class: "frame" }, picture, drawn);
+}
+
+/** List items that link to the photos. `fields`: carried along in the links. */
+export function tiles(photos, fields = {}, eager = FIRST) {
+  return photos.map((photo, place) => {
+    const href = address("/photo", { number: photo.number, ...fields });
+    // The name is read once, from the text; the picture says nothing that the text does not.
+    const link = el("a", { href }, frame(photo, { eager: place < eager }), el("span", { class: "name", title: photo.name, "aria-hidden": "true" }, photo.name));
+    return el("li", { class: "photo-tile" }, link);
+  });
+}
+
+/** Page numbers to link to: the first, the last, and those around the one shown; null stands for a gap. */
+export function window(page, pages) {
+  const shown = [...new Set([1, page - 1, page, page + 1, pages])].filter((one) => one >= 1 && one <= pages);
+  return shown.flatMap((one, place) => {
+    const before = place ? shown[place - 1] : one - 1;
+    if (one - before === 2) return [one - 1, one];
+    return one - before > 2 ? [null, one] : [one];
+  });
+}
+
+/** Fill a <nav>. `to(page)`: address of a page; `go(page)`: show one, called by "Go to page". */
+export function paginate(nav, page, pages, to, go) {
+  nav.hidden = pages < 2;
+  if (pages < 2) return;
+  const entry = (one) =>
+    el("li", {}, one === null
+      ? el("span", { class: "gap" }, "…")
+      : el("a", { href: to(one), "aria-label": `Page ${one}`, "aria-current": one === page ? "page" : null }, one.toLocaleString("en")));
+  const step = (text, one) => one >= 1 && one <= pages && el("li", {}, el("a", { href: to(one), rel: one < page ? "prev" : "next" }, text));
+  const input = el("input", { id: "go-to", type: "number", min: 1, max: pages, required: true, inputmode: "numeric" });
+  const form = el("form", {}, el("label", { for: "go-to" }, "Go to page"), input, el("button", { type: "submit" }, "Go"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go(Math.min(Math.max(Math.round(Number(input.value)), 1), pages));
+  });
+  nav.replaceChildren(
+    el("ul", {}, step("Previous", page - 1), ...window(page, pages).map(entry), step("Next", page + 1)),
+    pages > 5 ? form : "",
+  );
+}

@@ -1,0 +1,222 @@
+// One query and one photo: which of their features match, and the two laid over each other.
+
+import { address, image, match, matchAddress, photo as read } from "./api.js";
+import { at, corners, count, el, outline, svg } from "./dom.js";
+import { ellipse, toCss } from "./homography.js";
+import { complain, entitle, start } from "./page.js";
+import { parse, resolve } from "./query.js";
+
+const FLICKER = 500; // milliseconds that each photo is seen: two changes a second, below what is unsafe
+
+// Side by side
+
+class Pair {
+  constructor(host, query, photo, found) {
+    this.host = host;
+    this.matches = found.matches;
+    this.chosen = -1;
+    this.photos = [{ ...query, source: query.large }, { ...photo, source: image(photo.number) }];
+    this.images = this.photos.map(({ name, width, height, source }) => el("img", { src: source, alt: name, width, height }));
+    const titles = ["Query: ", "Photo: "];
+    const figures = this.images.map((picture, side) =>
+      el("figure", {}, el("figcaption", {}, titles[side], this.#title(side)), picture));
+    // Ellipses are drawn in the pixels of the originals and scaled by their group; lines join the two pictures.
+    this.sides = this.photos.map((_, side) => svg("g", {}, ...(side ? [] : [this.#asked(found)]), ...this.matches.map((one, place) => this.#spot(one, side, place))));
+    this.lines = this.matches.map((one, place) => this.#line(place));
+    const title = `${count(this.matches.length, "matching feature")}, joined by lines`;
+    this.drawing = svg("svg", { role: "img", "aria-label": title }, ...this.sides, ...this.lines);
+    host.replaceChildren(...figures, this.drawing);
+    const place = () => this.#place();
+    new ResizeObserver(place).observe(host);
+    this.images.forEach((picture) => picture.addEventListener("load", place));
+    place();
+  }
+
+  #title(side) {
+    const { name, upload, number } = this.photos[side];
+    return upload ? name : el("a", { href: address("/photo", { number }) }, name);
+  }
+
+  #asked({ query }) {
+    return svg("g", {}, ...(query.box ? outline(corners(query.box)) : []));
+  }
+
+  #spot(one, side, place) {
+    const [x, y] = side ? one.photo : one.query;
+    const { rx, ry, degrees } = ellipse(side ? one.photo_ellipse : one.query_ellipse);
+    return svg("ellipse", { class: "spot", "data-match": place, rx, ry, transform: `translate(${x} ${y}) rotate(${degrees})` });
+  }
+
+  #line(place) {
+    const group = svg("g", { class: "match", "data-match": place },
+      svg("line", { class: "join" }), svg("line", { class: "reach" }),
+      svg("circle", { class: "dot", r: 2 }), svg("circle", { class: "dot", r: 2 }));
+    group.addEventListener("pointerenter", () => this.choose(place));
+    group.addEventListener("pointerleave", () => this.choose(-1));
+    return group;
+  }
+
+  /** Where a point of a photo's original is in the drawing. */
+  #shown(side, [x, y]) {
+    const { scale, left, top } = this.places[side];
+    return [left + (x + 0.5) * scale[0], top + (y + 0.5) * scale[1]];
+  }
+
+  #place() {
+    const origin = this.host.getBoundingClientRect();
+    this.places = this.images.map((picture, side) => {
+      const seen = picture.getBoundingClientRect();
+      const { width, height } = this.photos[side];
+      return { scale: [seen.width / width, seen.height / height], left: seen.left - origin.left, top: seen.top - origin.top };
+    });
+    this.sides.forEach((group, side) => {
+      const [x, y] = this.places[side].scale;
+      const [left, top] = this.#shown(side, [0, 0]);
+      group.setAttribute("transform", `matrix(${x} 0 0 ${y} ${left} ${top})`);
+    });
+    this.lines.forEach((group, place) => {
+      const [[x1, y1], [x2, y2]] = [this.#shown(0, this.matches[place].query), this.#shown(1, this.matches[place].photo)];
+      const [join, reach, one, other] = group.children;
+      for (const line of [join, reach]) {
+        for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) line.setAttribute(name, value);
+      }
+      for (const [dot, cx, cy] of [[one, x1, y1], [other, x2, y2]]) {
+        dot.setAttribute("cx", cx);
+        dot.setAttribute("cy", cy);
+      }
+    });
+  }
+
+  /** Highlight one match; -1: none. */
+  choose(place) {
+    this.chosen = place;
+    this.host.classList.toggle("picking", place >= 0);
+    for (const marked of this.drawing.querySelectorAll(".chosen")) marked.classList.remove("chosen");
+    if (place >= 0) {
+      for (const part of this.drawing.querySelectorAll(`[data-match="${place}"]`)) part.classList.add("chosen");
+      this.drawing.append(this.lines[place]); // on top
+    }
+    const points = place >= 0 && [this.matches[place].query, this.matches[place].photo].map((point) => point.map(Math.round).join(", "));
+    at("which").textContent = points ? `Match ${place + 1} of ${this.matches.length}: ${points[0]} ↔ ${points[1]}` : "";
+  }
+
+  step(by) {
+    const { length } = this.matches;
+    if (length) this.choose(this.chosen < 0 ? (by > 0 ? 0 : length - 1) : (this.chosen + by + length) % length);
+  }
+}
+
+function showPair(query, photo, found) {
+  const pair = new Pair(at("pair"), query, photo, found);
+  at("pair-tools").hidden = !found.matches.length;
+  at("lines").addEventListener("change", () => at("pair").classList.toggle("without-lines", !at("lines").checked));
+  at("spots").addEventListener("change", () => at("pair").classList.toggle("without-spots", !at("spots").checked));
+  at("previous").addEventListener("click", () => pair.step(-1));
+  at("next").addEventListener("click", () => pair.step(1));
+}
+
+// Over each other
+
+function showOverlay(query, photo, found) {
+  at("overlay").hidden = false;
+  const stage = at("stage");
+  stage.style.setProperty("--ratio", photo.width / photo.height);
+  const above = el("img", { class: "above", src: query.large, alt: `${query.name}, laid over it` });
+  stage.replaceChildren(el("img", { class: "below", src: image(photo.number), alt: photo.name }), above);
+
+  const place = () => {
+    const seen = { width: stage.clientWidth, height: stage.clientHeight };
+    // Before the transform the query is as large as the photo: what is then enlarged stays sharp.
+    const shown = { width: seen.width, height: (seen.width * query.height) / query.width };
+    above.style.setProperty("width", `${shown.width}px`);
+    above.style.setProperty("height", `${shown.height}px`);
+    above.style.setProperty("transform", toCss(found.homography, query, shown, photo, seen));
+  };
+  new ResizeObserver(place).observe(stage);
+  place();
+
+  const { box } = found.query;
+  at("only-box").hidden = !box;
+  const only = at("only-box").querySelector("input");
+  const clip = () => {
+    const [x0, y0, x1, y1] = box ?? [];
+    const part = (value, size) => `${(100 * (value + 0.5)) / size}%`;
+    const { width, height } = query;
+    const inset = `inset(${part(y0, height)} ${part(width - 1 - x1, width)} ${part(height - 1 - y1, height)} ${part(x0, width)})`;
+    above.style.setProperty("clip-path", box && only.checked ? inset : "none");
+  };
+  only.addEventListener("change", clip);
+  clip();
+
+  let timer = 0;
+  const opacity = (value) => above.style.setProperty("--opacity", value);
+  const still = () => opacity(at("opacity").value / 100);
+  const flicker = (on) => {
+    clearInterval(timer);
+    at("flicker").setAttribute("aria-pressed", String(on));
+    let above_ = true;
+    opacity(1);
+    if (on) timer = setInterval(() => opacity((above_ = !above_) ? 1 : 0), FLICKER);
+    else still();
+  };
+  const flickering = () => at("flicker").getAttribute("aria-pressed") === "true";
+  at("opacity").addEventListener("input", () => flicker(false));
+  at("flicker").addEventListener("click", () => flicker(!flickering()));
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=range], [type=checkbox])")) return;
+    if (event.key === "f" || event.key === "F") flicker(!flickering());
+    else if (event.key === "Escape" && flickering()) flicker(false);
+  });
+  still();
+}
+
+// Downloads
+
+function save(blob, name) {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+function offerDownloads(query, photo, fields) {
+  const kinds = [["CSV of the matches", "csv", "match.csv"], ["JSON of the matches", null, "match.json"], ["Picture", "jpg", "match.jpg"]];
+  at("downloads").replaceChildren(...kinds.map(([text, format, name]) => {
+    const asked = { ...fields, format };
+    if (!query.file) return el("a", { class: "button", href: matchAddress(query, photo.number, asked), download: name }, text);
+    // An upload has to be sent along.
+    return el("button", { type: "button", onclick: async () => {
+      try {
+        save(await (await match(query, photo.number, asked)).blob(), name);
+      } catch (error) {
+        complain(error);
+      }
+    } }, text);
+  }));
+}
+
+start(async () => {
+  const fields = new URLSearchParams(location.search);
+  const [text, number] = [fields.get("q"), fields.get("photo")];
+  if (!text || !/^\d+$/.test(number ?? "")) throw new Error("The address names no match: search first, then follow a result.");
+  at("back").href = `/search?${fields.get("from") ?? address("", { q: text }).slice(1)}`;
+  const asked = { engine: fields.get("engine") ?? undefined };
+  const query = await resolve(parse(text));
+  const photo = await read(number);
+  entitle(`${query.name} and ${photo.name}`);
+  at("said").textContent = "Comparing…";
+  let found;
+  try {
+    found = await (await match(query, number, asked)).json();
+  } finally {
+    at("said").textContent = "";
+  }
+  // The server clips a box to the photo, and knows the sizes: what it says counts.
+  Object.assign(query, { width: found.query.width, height: found.query.height, number: query.photo });
+  at("page").hidden = false;
+  at("said").textContent = found.homography
+    ? `${count(found.inliers, "verified inlier")}, score ${found.score.toFixed(3)}`
+    : "Geometry does not confirm that these two photos show the same thing.";
+  showPair(query, photo, found);
+  if (found.homography) showOverlay(query, photo, found);
+  offerDownloads(query, photo, asked);
+});

@@ -1,0 +1,243 @@
+// Search: photos asked for (of the collection, or the user's own), options, results. The address says all of it, so that
+// going back, reloading and sharing work; an upload is named in it, and lies in this browser (uploads.js).
+
+import { address, collection, folders, search } from "./api.js";
+import { boxTool } from "./box.js";
+import { at, corners, count, el } from "./dom.js";
+import { frame } from "./grid.js";
+import { complain, start } from "./page.js";
+import { format, parse, resolve, searchAddress, surround } from "./query.js";
+import { take } from "./uploads.js";
+
+const DEFAULTS = { match: "any", engine: "tf-idf-sp", expand: "none", turns: "8", top: "20", name: "", folder: "", similarity: "0" };
+
+const form = at("options");
+let queries = []; // each as query.js resolves it
+let open = -1; // which of them is in the box tool
+let request = new AbortController();
+
+// Options
+
+function options() {
+  const given = Object.fromEntries(new FormData(form));
+  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { expand: "none", similarity: "0" }[name]]));
+}
+
+/** Those that are not as they are anyway: what the address needs to say. */
+const said = () => Object.fromEntries(Object.entries(options()).filter(([name, value]) => value !== DEFAULTS[name]));
+
+function fillOptions(fields) {
+  for (const [name, usual] of Object.entries(DEFAULTS)) {
+    const value = fields.get(name) ?? usual;
+    const control = form.elements[name];
+    if (control.type === "checkbox") control.checked = control.value === value;
+    else control.value = value;
+    if (control.tagName === "SELECT" && control.selectedIndex < 0) control.value = usual;
+  }
+  if (["engine", "expand", "turns", "top", "name", "folder", "similarity"].some((name) => fields.has(name))) at("more").open = true;
+}
+
+// Queries
+
+const here = () => searchAddress(queries.map(format), said());
+
+function chip(query, place) {
+  const box = query.box && corners(query.box);
+  const what = query.box ? "Change the box" : "Draw a box";
+  return el("li", { class: place === open ? "chip open" : "chip" },
+    frame(query, { region: box, source: query.small, eager: true }),
+    el("span", { class: "name", title: query.name }, query.name),
+    el("span", { class: "row" },
+      el("button", { type: "button", class: "small", "aria-label": `${what} on ${query.name}`, onclick: () => edit(place) }, query.box ? "Box" : "Draw a box"),
+      el("button", { type: "button", class: "small", "aria-label": `Remove ${query.name} from the query`, onclick: () => drop(place) }, "Remove")));
+}
+
+function showQueries() {
+  at("chips").replaceChildren(...queries.map(chip));
+  at("several").hidden = queries.length < 2;
+  at("run").disabled = !queries.length;
+  const { match, engine } = said();
+  at("pick").href = address("/", { q: queries.map(format), match, engine });
+  at("pick").textContent = queries.length ? "or add one from the collection" : "or pick one from the collection";
+  at("welcome").hidden = queries.length > 0;
+}
+
+function edit(place) {
+  open = place;
+  at("editor").hidden = place < 0;
+  showQueries();
+  if (place < 0) return;
+  const query = queries[place];
+  at("editor-title").textContent = `Draw a box on ${query.name}`;
+  const tool = boxTool(query, query.box, (box) => {
+    queries[place] = { ...queries[place], box };
+    showQueries();
+  });
+  tool.surface.focus({ preventScroll: true });
+  at("editor").scrollIntoView({ block: "nearest" });
+}
+
+function drop(place) {
+  queries = queries.filter((_, one) => one !== place);
+  edit(-1);
+  go(here());
+  (document.querySelector("#chips button") ?? at("upload")).focus();
+}
+
+// Uploads
+
+/** Take files into the query; what is no photo is said beside the upload, and the rest stays as it was. */
+async function add(files) {
+  const problems = [];
+  const busy = (text) => { at("said").textContent = text; };
+  for (const file of files) {
+    busy(`Reading ${file.name}…`);
+    try {
+      const upload = await take(file);
+      queries = [...queries, await resolve({ photo: null, upload: upload.id, box: null })];
+    } catch (error) {
+      problems.push(files.length > 1 ? `${file.name}: ${error.message}` : error.message);
+    }
+    busy("");
+  }
+  at("upload-error").textContent = problems.join(" ");
+  if (problems.length < files.length) edit(queries.length - 1);
+}
+
+function listen() {
+  at("upload").addEventListener("change", async () => {
+    await add([...at("upload").files]);
+    at("upload").value = "";
+  });
+  document.addEventListener("paste", (event) => {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (!files.length) return; // text, into a field
+    event.preventDefault();
+    add(files);
+  });
+  const carries = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (!carries(event)) return;
+    event.preventDefault();
+    at("drop").classList.add("over");
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) at("drop").classList.remove("over");
+  });
+  document.addEventListener("drop", (event) => {
+    at("drop").classList.remove("over");
+    if (!carries(event)) return;
+    event.preventDefault();
+    add([...event.dataTransfer.files]);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run();
+  });
+  at("run-box").addEventListener("click", run);
+  // An option that changes an answer that is shown asks again.
+  form.addEventListener("change", () => {
+    if (at("results").children.length && queries.length) run();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a.here");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    go(link.getAttribute("href"));
+    scrollTo({ top: 0 });
+  });
+  window.addEventListener("popstate", load);
+}
+
+function run() {
+  edit(-1);
+  go(here());
+}
+
+// Results
+
+function result(entry) {
+  const asked = queries[entry.query_index ?? 0] ?? queries[0];
+  const { engine, similarity } = said();
+  const box = surround(entry.region, entry);
+  const own = format({ photo: entry.number, upload: null, box });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, from: here().split("?")[1] });
+  const with_ = entry.inliers ? [el("strong", {}, count(entry.inliers, "inlier")), " · "] : ["not verified · "];
+  return el("li", { class: "result" },
+    el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
+      frame(entry, { region: entry.region, alt: entry.name, eager: entry.rank <= 12 })),
+    el("div", { class: "top" },
+      el("span", { class: "rank" }, `${entry.rank}.`),
+      el("a", { class: "name", href: address("/photo", { number: entry.number, q: queries.map(format) }), title: entry.name }, entry.name)),
+    el("p", { class: "measure" }, ...with_, `score ${entry.score.toFixed(3)}`),
+    el("div", { class: "row" },
+      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
+      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said()), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
+}
+
+function showResults(answer) {
+  at("results").replaceChildren(...answer.results.map(result));
+  const found = answer.results.length;
+  const verified = answer.results.filter((one) => one.inliers > 0).length;
+  const time = `in ${answer.seconds.total.toFixed(2)} s`;
+  if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
+  else if (answer.engine === "tf-idf") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
+  else at("said").textContent = `${count(found, "photo")} ${time}, ${verified} verified`;
+}
+
+// The address is the truth
+
+function go(to) {
+  if (to !== location.pathname + location.search) history.pushState(null, "", to);
+  load();
+}
+
+async function load() {
+  request.abort();
+  request = new AbortController();
+  const { signal } = request;
+  const results = at("results");
+  complain(null);
+  try {
+    const fields = new URLSearchParams(location.search);
+    fillOptions(fields);
+    const texts = fields.getAll("q");
+    const known = new Map(queries.map((query) => [format(query), query]));
+    const resolved = await Promise.all(texts.map((text) => known.get(text) ?? resolve(parse(text))));
+    signal.throwIfAborted();
+    queries = resolved;
+    edit(-1);
+    if (!queries.length) {
+      results.replaceChildren();
+      at("said").textContent = "";
+      return;
+    }
+    at("said").textContent = "Searching…";
+    results.classList.add("stale");
+    results.setAttribute("aria-busy", "true");
+    const { similarity, ...others } = options();
+    const answer = await search(queries, {
+      ...others,
+      turns: Number(others.turns),
+      top: Number(others.top),
+      similarity: at("similarity").hidden ? undefined : Number(similarity),
+    }, signal);
+    showResults(answer);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    results.replaceChildren();
+    at("said").textContent = "";
+    complain(error);
+  }
+  results.classList.remove("stale");
+  results.removeAttribute("aria-busy");
+}
+
+start(async () => {
+  listen();
+  showQueries();
+  await load();
+  const [{ folders: all }, facts] = await Promise.all([folders(), collection()]);
+  at("folders").replaceChildren(...all.slice(0, 1000).map(({ folder }) => el("option", { value: folder })));
+  at("similarity").hidden = !facts.similarity;
+});
