@@ -110,11 +110,17 @@ class SimilarityTable:
         return self._kept(f"{name}-{seed}", measure)
 
     def training_photos(self, seed: int) -> dict[str, int]:
-        """Photos of each object that are learnt from, by the object's name."""
+        """Photos of what each query shows that are learnt from in a split, by the query's name."""
+        with Collection.open(self.folder) as collection:
+            stems = stems_of(collection.catalogue.images())
         found: dict[str, int] = {}
         for lesson in self._lessons(seed):
-            known = set(lesson.numbers.tolist())
-            found.update({one.name: len(one.positives & known) for one in lesson.labels.objects})
+            known = set(lesson.numbers.tolist()) - lesson.labels.asked
+            shown = [one.positives & known for one in lesson.labels.objects]
+            for query in lesson.queries:
+                # Of an object, all photos count that one of its photos that the query should find is labelled with.
+                own = [photos for photos in shown if any(stems[number] in query.positives for number in photos)]
+                found[query.name] = len(frozenset[int]().union(*own))
         return found
 
     def _collect(self) -> Path:

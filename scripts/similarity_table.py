@@ -5,11 +5,12 @@ On the sets that CAIRN_DATASETS points to, each with its own vocabulary and with
 of which the mean and the sample standard deviation are printed; see `eval.similarity_tables` for what is learnt from
 what. What is in the work folder already is not done again.
 
-usage: PYTHONPATH=. scripts/similarity_table.py [--set NAME]... [--neighbours K]... [--splits 3] [--per-object]
+usage: PYTHONPATH=. scripts/similarity_table.py [--set NAME]... [--neighbours K]... [--splits 3]
            [--descriptor NAME|FILE] [--seed 0] [--work FOLDER] [--plot fig4.png] [--workers N]
 """
 
 import argparse
+import itertools
 import sys
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from retrieval_table import find_sets, tell
 
 from eval.plots import check_plot
 from eval.similarity_tables import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, SimilarityTable
-from eval.tables import Cell, markdown, object_of, percent
+from eval.tables import Cell, markdown, percent
 from index.errors import CairnError
 from learning.drawings import new_figure
 from learning.similarity import SimilarityOptions
 from retrieval.commands import cores
 from retrieval.options import CollectionOptions
 
+PHOTOS = (0, 2, 3, 5, 10, 1_000_000)  # bounds of how many photos of an object are learnt from
 # Of a set and a vocabulary: tf-idf, and by k what was learnt from each split.
 Row = tuple[Scores, dict[int, list[Scores]]]
 
@@ -50,21 +52,24 @@ def print_table(rows: dict[str, Row], way: str) -> None:
     print(markdown(["mAP, %", "tf-idf", *(f"k = {k}" for k in neighbours)], table))
 
 
-def print_objects(label: str, row: Row, photos: dict[str, int]) -> None:
-    """Print tf-idf's mAP by object, with the photos that were learnt from and the gain (the paper's Fig. 2)."""
-    plain, learnt = row
-    groups: dict[str, set[str]] = {}
-    for name in plain["tf-idf"]:
-        groups.setdefault(object_of(name), set()).add(name)
-    known = {object_of(f"{name}_1"): count for name, count in photos.items()}
+def print_by_photos(rows: dict[str, Row], photos: dict[str, list[dict[str, int]]]) -> None:
+    """Print what is gained by how many photos of a query's object were learnt from: what the paper's Fig. 2 shows."""
     table = []
-    for name, names in sorted(groups.items()):
-        before = mean(plain["tf-idf"], names)
-        gains = [100 * (np.mean([mean(one["tf-idf"], names) for one in scores]) - before) for scores in learnt.values()]
-        count = "few" if name == "g_…" else str(known.get(name, 0))
-        table.append([name, count, str(len(names)), f"{100 * before:.1f}", *(f"{gain:+.1f}" for gain in gains)])
-    print(f"\n{label}, tf-idf, by object:\n")
-    print(markdown(["mAP, %", "photos learnt from", "queries", "tf-idf", *(f"k = {k}" for k in learnt)], table))
+    for label, (plain, learnt) in rows.items():
+        for low, high in itertools.pairwise(PHOTOS):
+            of = [{name for name, count in one.items() if low <= count < high} for one in photos[label]]
+            if not any(of):
+                continue
+            before = np.mean([plain["tf-idf"][name] for names in of for name in names])
+            figures = []
+            for scores in learnt.values():
+                after = [one["tf-idf"][name] for one, names in zip(scores, of, strict=True) for name in names]
+                figures.append(f"{100 * np.mean(after):.1f} ({100 * (np.mean(after) / before - 1):+.1f}%)")
+            span = f"{low}" if high == low + 1 else f"{low} to {high - 1}" if high < PHOTOS[-1] else f"{low} and more"
+            table.append([label, span, f"{np.mean([len(names) for names in of]):.0f}", f"{100 * before:.1f}", *figures])
+    neighbours = list(next(iter(rows.values()))[1])
+    print("\ntf-idf, by the photos of a query's object that were learnt from, mean over the splits:\n")
+    print(markdown(["mAP, %", "photos", "queries", "tf-idf", *(f"k = {k}" for k in neighbours)], table))
 
 
 def plot(rows: dict[str, Row], path: Path) -> None:
@@ -93,14 +98,13 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3, help="random splits, of the seeds 0, 1, … N-1 [3]")
     parser.add_argument("--descriptor", default="rootsift", metavar="NAME|FILE")
     parser.add_argument("--seed", type=int, default=0, help="of the vocabulary")
-    parser.add_argument("--per-object", action="store_true", help="print tf-idf's gain by object too")
     parser.add_argument("--work", type=Path, default=Path("cairn-retrieval"), help="folder of all that is kept")
     parser.add_argument("--plot", type=Path, help="draw mAP against k: .png, .pdf or .svg")
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: one a core")
     arguments = parser.parse_args()
     workers = arguments.workers or cores()
     rows: dict[str, Row] = {}
-    objects = {}
+    photos_of: dict[str, list[dict[str, int]]] = {}
     try:
         if arguments.plot is not None:
             check_plot(arguments.plot)
@@ -119,16 +123,13 @@ def main() -> None:
                     for k in arguments.neighbours or (0, 1, 2, 3)
                 }
                 rows[label] = measured.baseline(), learnt
-                objects[label] = measured.training_photos(0)
+                photos_of[label] = [measured.training_photos(seed) for seed in range(arguments.splits)]
     except CairnError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     for way in (*ENGINES, UNSEEN):
         print_table(rows, way)
-    if arguments.per_object:
-        for label, row in rows.items():
-            if "landmarks" in label:
-                print_objects(label, row, objects[label])
+    print_by_photos(rows, photos_of)
     if arguments.plot is not None:
         plot(rows, arguments.plot)
 
