@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.homography import homography
-from retrieval.query import Box, Query, describe_query, quantise_query
+from retrieval.query import Box, Query, read_query
 
 
 @dataclass(frozen=True)
@@ -62,41 +62,12 @@ def photo_file(row: ImageRow) -> Path:
     raise CairnError(f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there.")
 
 
-def search_photo(
-    engine: Engine,
-    path: Path,
-    box: Box | None = None,
-    *,
-    among: np.ndarray | None = None,
-    max_pixels: int | None = None,
-) -> Found:
-    """Search for a photo, or for a box in one.
-
-    Parameters
-    ----------
-    engine : Engine
-        What answers.
-    path, box
-        See `retrieval.query.read_query`.
-    among : ndarray of int, optional
-        Numbers of the images that may be found; see `Engine.search`.
-    max_pixels : int, optional
-        Refuse a photo of more pixels; the collection's own limit otherwise.
-
-    Raises
-    ------
-    CairnError
-        The photo cannot be read, or the box lies outside it.
-    """
+def search_photo(engine: Engine, path: Path, box: Box | None = None) -> Found:
+    """Search for a photo, or for a box in one."""
     start = time.perf_counter()
-    collection = engine.collection
-    image = collection.options.image
-    if max_pixels is not None:
-        image = replace(image, max_pixels=min(max_pixels, image.max_pixels))
-    described = describe_query(collection.extractor, image, path, box, engine.options.turns)
-    query = quantise_query(described, collection.vocabulary, soft=engine.options.soft)
+    query = read_query(engine.collection, path, box, engine.options.turns, soft=engine.options.soft)
     extract = time.perf_counter() - start
-    return Found(query, engine.search(query, among), extract)
+    return Found(query, engine.search(query), extract)
 
 
 def answer_query(

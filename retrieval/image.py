@@ -35,6 +35,10 @@ _PHOTOMETRIC_TAG = 262
 _DRAFT_MARGIN = 1.9
 
 
+class PhotoTooLarge(CairnError):
+    """The photo has more pixels than `ImageOptions.max_pixels`."""
+
+
 @dataclass(frozen=True)
 class ImageOptions:
     """How photos are read."""
@@ -124,7 +128,18 @@ def read_colour(path: Path, options: ImageOptions | None = None) -> np.ndarray:
     CairnError
         As `read_photo`.
     """
-    return _read(Path(path), options or ImageOptions(), colour=True)[0]
+    return read_colour_sized(path, options)[0]
+
+
+def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[np.ndarray, int, int]:
+    """Read a photo as `read_colour` does, and tell the width and height of the upright original too.
+
+    Raises
+    ------
+    CairnError
+        As `read_photo`.
+    """
+    return _read(Path(path), options or ImageOptions(), colour=True)
 
 
 def list_photos(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
@@ -249,7 +264,7 @@ def _open(file: IO[bytes], options: ImageOptions) -> Image.Image:
         if width < 1 or height < 1:
             raise CairnError("the photo has no pixels")
         if width * height > options.max_pixels:
-            raise CairnError(
+            raise PhotoTooLarge(
                 f"the photo is {width}x{height} pixels, which is more than the limit of {options.max_pixels} pixels"
             )
     return image

@@ -1,0 +1,93 @@
+"""The web application of one collection."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
+
+from retrieval.web import problems, routes_groups, routes_pages, routes_photos, routes_search
+from retrieval.web.guard import Guard
+from retrieval.web.models import MatchRequest, Problem, SearchRequest
+from retrieval.web.service import ServeOptions, Service
+
+__all__ = ["ServeOptions", "create_app"]
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The request is wrong."},
+    404: {"model": Problem, "description": "There is no such thing."},
+    410: {"model": Problem, "description": "The photo's file is no longer there."},
+    413: {"model": Problem, "description": "The upload is too large."},
+    415: {"model": Problem, "description": "The upload is no photo that can be read."},
+    422: {"model": Problem, "description": "A field is wrong."},
+    503: {"model": Problem, "description": "The server is busy; Retry-After says when to try again."},
+    504: {"model": Problem, "description": "The request took too long."},
+}
+
+
+def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
+    """Make the web application of a collection.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    options : ServeOptions, optional
+        How it is served. Its workers start and end with the application.
+
+    Returns
+    -------
+    FastAPI
+        Its `state.service` is the `Service`.
+
+    Raises
+    ------
+    CairnError
+        There is no collection.
+    """
+    options = options or ServeOptions()
+    service = Service(folder, options)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(service.stop)
+
+    # No docs_url: that page loads its scripts from elsewhere, which the content security policy forbids.
+    app = FastAPI(
+        title="Cairn",
+        summary="Find the photos that show the same object or landmark, geometrically verified.",
+        version="1",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=_PROBLEMS,
+    )
+    app.state.service = service
+    problems.install(app)
+    for routes in (routes_photos, routes_search, routes_groups, routes_pages):
+        app.include_router(routes.router)
+    app.mount("/static", routes_pages.Static(), name="static")
+    app.add_middleware(Guard, hosts=options.hosts)
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+            # The forms with uploads are read by hand, so FastAPI does not know what is in them.
+            for model in (SearchRequest, MatchRequest):
+                schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+                schemas = document["components"]["schemas"]
+                schemas.update(schema.pop("$defs", {}))
+                schemas[model.__name__] = schema
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    return app

@@ -1,0 +1,83 @@
+"""What surrounds every answer: security headers, the check of the host's name, and the last resort for defects."""
+
+import logging
+import traceback
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from retrieval.console import printable_name
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+log = logging.getLogger("cairn.web")
+
+
+class Guard:
+    """Goes around the whole application.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    hosts : frozenset of str, or None
+        Names that the server goes by, others are refused: else a web site whose name is made to lead to this machine
+        could read the collection through its owner's browser (DNS rebinding). None: any name.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        if self._hosts is not None and host_name(Headers(scope=scope).get("host", "")) not in self._hosts:
+            sentence = "This server answers at localhost and 127.0.0.1 only: open it by that name."
+            await JSONResponse({"detail": sentence}, 400)(scope, receive, guarded)
+            return
+        try:
+            await self._app(scope, receive, guarded)
+        except Exception:
+            log_trace(traceback.format_exc())
+            if started:
+                raise
+            sentence = "Something went wrong in the server: what it prints says more."
+            await JSONResponse({"detail": sentence}, 500)(scope, receive, guarded)
+
+
+def host_name(host: str) -> str:
+    """The name of a Host header, without its port: "[::1]:8000" gives "::1"."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def log_trace(trace: str) -> None:
+    """Log a trace, line by line, with what a visitor may have brought into it escaped."""
+    for line in trace.splitlines():
+        log.error("%s", printable_name(line))

@@ -1,0 +1,258 @@
+"""What the server's worker processes do: search a collection, explain a match, decode photos."""
+
+import contextlib
+import hashlib
+import tempfile
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.errors import CairnError
+from index.inverted import InvertedIndex
+from retrieval.answers import Asked, Found, best_results, photo_file, report_answer
+from retrieval.catalogue import ImageRow
+from retrieval.collection import Collection
+from retrieval.commands import describe_collection
+from retrieval.encoding import decode_geometry
+from retrieval.engine import Engine, SearchOptions
+from retrieval.geometry import ellipses_of_shapes
+from retrieval.homography import homography
+from retrieval.image import ImageOptions, PhotoTooLarge, read_colour_sized
+from retrieval.query import Box, Query, read_query
+from retrieval.thumbnails import encode_jpeg, thumbnail
+from retrieval.web.workers import Answer, Refused
+
+MAX_PIXELS = 100_000_000
+"""Pixels of an uploaded photo."""
+
+QUALITY = 88  # of the JPEG files that are sent
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which collection is served."""
+
+    folder: Path
+    catalogue: str | None = None  # its address, where it is not in the folder
+    similarity: Path | None = None  # file of a learnt similarity
+
+
+def photo_row(collection: Collection, number: int) -> ImageRow:
+    """Look an image up by its number; `Refused` where there is none."""
+    try:
+        return collection.catalogue.images([number])[0]
+    except KeyError:
+        raise Refused(f"There is no photo {number} in this collection.", "missing") from None
+
+
+class SearchJobs:
+    """Searches one collection, which stays open between jobs, and is opened anew when it has changed.
+
+    Parameters
+    ----------
+    place : Place
+        Where it is.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._collection: Collection | None = None
+        self._state: object = None
+        self._similar: InvertedIndex | None = None
+        self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        with contextlib.suppress(CairnError):  # the first job tells
+            self._open()
+
+    def do(self, job: str, request: dict[str, Any]) -> Answer:
+        """Do one of the jobs `ready`, `collection`, `search`, `match`, `picture`."""
+        try:
+            return self._do(self._open(), job, request)
+        except KeyError:  # a photo was removed since the collection was looked at
+            return self._do(self._open(again=True), job, request)
+
+    def _do(self, collection: Collection, job: str, request: dict[str, Any]) -> Answer:
+        match job:
+            case "ready":
+                return {}, b""
+            case "collection":
+                return describe_collection(collection), b""
+            case "search":
+                return self._search(collection, request), b""
+            case "match":
+                return self._match(collection, request), b""
+            case "picture":
+                return {}, self._picture(collection, request)
+            case _:
+                raise ValueError(f"there is no job {job!r}")
+
+    def _open(self, again: bool = False) -> Collection:
+        """Open the collection where it is not open, or has changed since."""
+        if self._collection is not None and (again or self._state != _state(self._collection)):
+            self._collection.catalogue.close()
+            self._collection = self._similar = None
+            self._queries.clear()
+        if self._collection is None:
+            collection = Collection.open(self._place.folder, catalogue=self._place.catalogue)
+            self._state = _state(collection)
+            collection.index  # noqa: B018 (it is read now, not while somebody waits)
+            if self._place.similarity is not None:
+                self._similar = collection.similar_index(self._place.similarity)
+            self._collection = collection
+        return self._collection
+
+    def _engine(self, collection: Collection, request: dict[str, Any], **instead: Any) -> Engine:
+        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
+        options = SearchOptions(**wanted)
+        engine = Engine(collection, options)
+        similarity = request["similarity"]
+        if similarity is None:
+            similarity = self._similar is not None
+        if similarity:
+            if self._similar is None:
+                raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
+            # Once a collection, not once an engine: it takes a pass over all postings.
+            engine.index, engine.options = self._similar, replace(options, similarity=self._place.similarity)
+        return engine
+
+    def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
+        engine = self._engine(collection, request)
+        among = None
+        if request["name"] or request["folder"]:
+            numbers = collection.catalogue.numbers(name=request["name"] or None, folder=request["folder"] or None)
+            among = np.asarray(numbers, np.int64)
+        asked, found = [], []
+        for wish in request["queries"]:
+            one, query, seconds = self._ask(engine, wish)
+            asked.append(one)
+            found.append(Found(query, engine.search(query, among), seconds))
+        results = best_results(engine, found, top=request["top"], match_all=request["match"] == "all")
+        return report_answer(engine, asked, found, results)
+
+    def _ask(self, engine: Engine, wish: dict[str, Any]) -> tuple[Asked, Query, float]:
+        """Read one photo of a query: of the collection, by its number, or an upload, by its path."""
+        start = time.perf_counter()
+        box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
+        if wish["photo"] is not None:
+            row = photo_row(engine.collection, wish["photo"])
+            try:
+                asked = Asked(row.name or "", photo_file(row), box)
+            except CairnError as error:
+                raise Refused(str(error), "gone") from None
+            query = self._read(engine, asked, None)
+        else:
+            asked = Asked(wish["name"], Path(wish["path"]), box)
+            try:
+                query = self._read(engine, asked, MAX_PIXELS)
+            except CairnError as error:
+                if isinstance(error.__cause__, CairnError):  # it is the photo that cannot be read
+                    raise _unusable(asked.name, error.__cause__) from None
+                raise
+        return asked, query, time.perf_counter() - start
+
+    def _read(self, engine: Engine, asked: Asked, max_pixels: int | None) -> Query:
+        """Extract a query's features, or recall those of the same file: a match is looked at after a search."""
+        collection, options = engine.collection, engine.options
+        if max_pixels is not None:
+            image = replace(collection.options.image, max_pixels=max_pixels)
+            # A copy shares what has been read: only the limit differs.
+            limited = replace(collection, options=replace(collection.options, image=image))
+            limited.__dict__.update(extractor=collection.extractor, vocabulary=collection.vocabulary)
+            collection = limited
+        with asked.path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        key = (content, asked.box, options.turns, options.soft, max_pixels)
+        query = self._queries.pop(key, None)
+        if query is None:
+            query = read_query(collection, asked.path, asked.box, options.turns, soft=options.soft)
+        self._queries[key] = query
+        while len(self._queries) > 8:
+            self._queries.popitem(last=False)
+        return replace(query, path=asked.path)
+
+    def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Engine, Asked, Query, ImageRow, Any]:
+        """Match a query with one photo, with the geometry that the engine tf-idf does without."""
+        geometric = "raw" if request["engine"] == "raw" else "tf-idf-sp"
+        engine = self._engine(collection, request, engine=geometric, expand="none")
+        row = photo_row(collection, request["photo"])
+        asked, query, _ = self._ask(engine, request["queries"][0])
+        hit = engine.search(query, np.array([row.number])).hits[0]
+        return engine, asked, query, row, hit
+
+    def _match(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
+        engine, asked, query, row, hit = self._look(collection, request)
+        image = engine.index.features(hit.number)
+        matches = hit.verification.matches
+        frames = decode_geometry(image.columns, matches[:, 1])
+        side = float(max(row.width or 1, row.height or 1))
+        there = ellipses_of_shapes(
+            frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side
+        )
+        here = query.ellipses[matches[:, 0]]
+        matrix = homography(hit, query, row, image)
+        return {
+            "query": {
+                "name": asked.name,
+                "width": query.width,
+                "height": query.height,
+                "box": [round(value, 3) for value in query.box] if query.box is not None else None,
+            },
+            "number": row.number,
+            "score": round(hit.score, 6),
+            "inliers": hit.verification.inliers,
+            "homography": matrix.tolist() if matrix is not None else None,
+            "turn": round(query.views[hit.view].turn, 6),
+            "matches": [
+                {"query": one[:2], "photo": other[:2], "query_ellipse": one[2:], "photo_ellipse": other[2:]}
+                for one, other in zip(_short(here), _short(there), strict=True)
+            ],
+        }
+
+    def _picture(self, collection: Collection, request: dict[str, Any]) -> bytes:
+        from retrieval.picture import PictureOptions, draw_matches
+
+        engine, _, query, row, hit = self._look(collection, request)
+        with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
+            path = Path(scratch) / "match.jpg"
+            draw_matches(path, engine.index, [(query, hit, row)], query, PictureOptions(tile=800, columns=1, lines=200))
+            return path.read_bytes()
+
+
+class PictureJobs:
+    """Decodes photos and encodes them as JPEG, so that nothing of a file but its pixels is ever sent."""
+
+    def do(self, job: str, request: dict[str, Any]) -> Answer:
+        """Do one of the jobs `thumbnail`, `image` (photos of the collection) and `preview` (an upload)."""
+        path, size = Path(request["path"]), int(request["size"])
+        try:
+            if job == "thumbnail":
+                return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]))
+            limit = MAX_PIXELS if job == "preview" else ImageOptions.max_pixels
+            pixels, width, height = read_colour_sized(path, ImageOptions(max_side=size, max_pixels=limit))
+        except CairnError as error:
+            if job == "preview":
+                raise _unusable(request["name"], error) from None
+            if not path.is_file():
+                sentence = f"The photo {request['name']!r} is in the collection, but its file is no longer there."
+                raise Refused(sentence, "gone") from None
+            raise Refused(f"The photo {request['name']!r} cannot be shown: {error}.", "gone") from None
+        return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
+
+
+def _unusable(name: str, reason: CairnError) -> Refused:
+    kind = "pixels" if isinstance(reason, PhotoTooLarge) else "photo"
+    return Refused(f"The upload {name!r} cannot be used: {reason}.", kind)
+
+
+def _state(collection: Collection) -> object:
+    """What is different where the collection has changed."""
+    rows = collection.catalogue.segments()
+    return [(row.id, row.folder, row.created) for row in rows], collection.catalogue.removed()
+
+
+def _short(ellipses: np.ndarray) -> list[list[float]]:
+    """Ellipse rows (N, 5) as numbers of seven figures, which is what a float32 holds."""
+    return [[float(f"{value:.7g}") for value in row] for row in ellipses.tolist()]

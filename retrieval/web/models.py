@@ -1,0 +1,193 @@
+"""What the API takes and gives; the answers are the objects that the commands print with `--json`."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_validator
+
+MAX_QUERIES = 8
+MAX_NUMBER = 2**63 - 1
+
+Number = Annotated[int, Field(ge=0, le=MAX_NUMBER, description="Number of a photo of the collection.")]
+Box = Annotated[
+    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat],
+    Field(description="x0, y0, x1, y1: pixels of the upright original, the centre of its top-left pixel at (0, 0)."),
+]
+Point = tuple[float, float]
+Filter = Annotated[str | None, StringConstraints(max_length=1024)]
+EngineName = Literal["tf-idf", "tf-idf-sp", "raw"]
+
+
+class Problem(BaseModel):
+    """Why a request was not met."""
+
+    detail: str = Field(description="One sentence.")
+
+
+# Asked
+
+
+class QueryPhoto(BaseModel):
+    """One photo of a query: of the collection, or uploaded with the request; or a box in one."""
+
+    photo: Number | None = None
+    upload: Annotated[int, Field(ge=0, lt=MAX_QUERIES, description="Which of the uploaded photos.")] | None = None
+    box: Box | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "QueryPhoto":
+        if (self.photo is None) == (self.upload is None):
+            raise ValueError("give the number of a photo, or which upload, and not both")
+        return self
+
+
+class HowToMatch(BaseModel):
+    """How a query is answered."""
+
+    engine: EngineName = Field("tf-idf-sp", description="raw needs a collection that keeps descriptors.")
+    turns: int = Field(8, ge=1, le=16, description="Turns at which the query is tried; 1: upright only.")
+    similarity: bool | None = Field(
+        None, description="Score by the learnt similarity that the server was started with; left out: if there is one."
+    )
+
+
+class HowToSearch(HowToMatch):
+    """How a query is answered, and what may be found."""
+
+    match: Literal["any", "all"] = Field("any", description="Whether results must match any of the photos, or all.")
+    expand: Literal["none", "average"] = Field("none", description="Query expansion.")
+    top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
+    name: Filter = Field(None, description="Find only photos whose name contains this, in upper or lower case.")
+    folder: Filter = Field(None, description="Find only photos in this folder, or below it.")
+
+
+class SearchRequest(HowToSearch):
+    """A search."""
+
+    queries: list[QueryPhoto] = Field(min_length=1, max_length=MAX_QUERIES)
+
+
+class MatchRequest(HowToMatch):
+    """A question why a query and a photo match."""
+
+    queries: list[QueryPhoto] = Field(min_length=1, max_length=1)
+    photo: Number
+
+
+# Answered
+
+
+class Health(BaseModel):
+    """That the server is alive."""
+
+    status: Literal["ok"]
+    collection: str
+    images: int
+
+
+class Photo(BaseModel):
+    """A photo of the collection."""
+
+    number: int
+    name: str
+    folder: str = Field(description="What stands before the last slash of the name.")
+    width: int | None = Field(description="Pixels of the upright original.")
+    height: int | None
+    features: int
+    taken: str | None = None
+    tags: list[str] = []
+    date_added: str | None = None
+
+
+class PhotoPage(BaseModel):
+    """A page of photos, ordered by name."""
+
+    total: int = Field(description="Photos on all pages.")
+    offset: int
+    photos: list[Photo]
+
+
+class Folder(BaseModel):
+    """A folder of the names of photos."""
+
+    folder: str
+    photos: int
+
+
+class Folders(BaseModel):
+    """All folders."""
+
+    folders: list[Folder]
+
+
+class Result(BaseModel):
+    """A photo that was found."""
+
+    rank: int
+    name: str
+    path: str
+    score: float
+    inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
+    homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")
+    number: int
+    width: int | None
+    height: int | None
+    query_index: int = Field(description="Which photo of the query it matches.")
+    region: list[Point] | None = Field(description="Where the query's box lies in the photo: four corners.")
+
+
+class SearchAnswer(BaseModel):
+    """The answer to a search, as `cairn query --json` prints it."""
+
+    query: str | list[str]
+    box: list[float] | None = Field(description="Of a query of one photo.")
+    boxes: list[list[float] | None] = Field(description="Of each photo of the query.")
+    engine: str
+    expand: str
+    similarity: dict[str, Any] | None
+    results: list[Result]
+    seconds: dict[str, float]
+
+
+class MatchQuery(BaseModel):
+    """The query of a match."""
+
+    name: str
+    width: int
+    height: int
+    box: list[float] | None
+
+
+class MatchedFeatures(BaseModel):
+    """A feature of the query and one of the photo; (a, b, c) of the ellipse a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1."""
+
+    query: Point
+    photo: Point
+    query_ellipse: tuple[float, float, float]
+    photo_ellipse: tuple[float, float, float]
+
+
+class MatchAnswer(BaseModel):
+    """Why a query and a photo match."""
+
+    query: MatchQuery
+    photo: Photo
+    score: float
+    inliers: int
+    homography: list[list[float]] | None
+    turn: float = Field(description="By which the query was turned to match, radians.")
+    matches: list[MatchedFeatures]
+
+
+class Group(BaseModel):
+    """Photos that verified matches link."""
+
+    group: int
+    photos: list[Photo]
+    links: int
+
+
+class GroupPage(BaseModel):
+    """A page of groups."""
+
+    total: int
+    groups: list[Group]

@@ -1,0 +1,106 @@
+"""What the server answers where it cannot do what was asked: one sentence, never a trace."""
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from index.errors import CairnError
+from retrieval.web.workers import Refused
+
+BUSY_SECONDS = 2  # after which a client may try again
+
+_KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "photo": 415, "memory": 503}
+_KNOWN = {404: "There is nothing at this address.", 405: "This address does not take that kind of request."}
+
+
+class ProblemError(Exception):
+    """A request that is not met.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    sentence : str
+        What is wrong, and what to do.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = " ".join(sentence.split())
+
+
+def validation_sentence(errors: Sequence[Any]) -> str:
+    """Say the first thing that is wrong with the fields of a request, without what was typed."""
+    if not errors:
+        return "The request is not valid."
+    first = errors[0]
+    place = [str(part) for part in first.get("loc", ()) if part not in ("query", "path", "body")]
+    # Names of fields are ours, but a wrong request may have names of its own.
+    field = ".".join(part for part in place if part.isidentifier() or part.isdecimal())[:80]
+    reason = str(first.get("msg", "not valid")).removeprefix("Value error, ").removesuffix(".")
+    reason = reason[:1].lower() + reason[1:]
+    return f"The field {field} is wrong: {reason}." if field else f"The request is wrong: {reason}."
+
+
+def problem(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    """The answer to a request that is not met: JSON, or a small page where a browser asked for one."""
+    headers = dict(headers or {})
+    if status == 503:
+        headers["Retry-After"] = str(BUSY_SECONDS)
+    page = not request.url.path.startswith("/api") and "text/html" in request.headers.get("accept", "")
+    if page and request.method in ("GET", "HEAD"):
+        return HTMLResponse(_PAGE.format(status=status, sentence=html.escape(sentence)), status, headers)
+    return JSONResponse({"detail": sentence}, status, headers)
+
+
+def install(app: FastAPI) -> None:
+    """Have an application answer its errors so."""
+
+    @app.exception_handler(ProblemError)
+    async def _problem(request: Request, error: ProblemError) -> Response:
+        return problem(request, error.status, error.sentence)
+
+    @app.exception_handler(CairnError)
+    async def _cairn(request: Request, error: CairnError) -> Response:
+        # What no worker refused: the catalogue cannot be read.
+        status = _KINDS.get(error.kind, 400) if isinstance(error, Refused) else 503
+        return problem(request, status, " ".join(str(error).split()))
+
+    @app.exception_handler(RequestValidationError)
+    async def _fields(request: Request, error: RequestValidationError) -> Response:
+        return problem(request, 422, validation_sentence(error.errors()))
+
+    @app.exception_handler(ValidationError)
+    async def _form(request: Request, error: ValidationError) -> Response:
+        return problem(request, 422, validation_sentence(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> Response:
+        sentence = _KNOWN.get(error.status_code, "The request is wrong.")
+        return problem(request, error.status_code, sentence, dict(error.headers or {}))
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Cairn: {status}</title>
+<link rel="stylesheet" href="/static/css/cairn.css">
+</head>
+<body>
+<main>
+<h1>{status}</h1>
+<p>{sentence}</p>
+<p><a href="/">Back to the collection</a></p>
+</main>
+</body>
+</html>
+"""

@@ -1,0 +1,67 @@
+"""The pages, and the static files that they load."""
+
+import mimetypes
+from pathlib import Path
+
+from fastapi import APIRouter
+from fastapi.responses import FileResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+STATIC = Path(__file__).resolve().parent / "static"
+PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
+    "/": "index",
+    "/photo": "photo",
+    "/search": "search",
+    "/match": "match",
+    "/groups": "groups",
+    "/status": "status",
+}
+# The system's own table may say something else.
+TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".mjs": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+
+router = APIRouter(include_in_schema=False)
+
+
+class Static(StaticFiles):
+    """The files of the package's static folder, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=STATIC)
+        for suffix, kind in TYPES.items():
+            mimetypes.add_type(kind, suffix)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Give a file; asked for again each time, so that a new version is seen."""
+        if "\0" in path:
+            raise HTTPException(404)
+        try:
+            response = await super().get_response(path, scope)
+        except (OSError, ValueError):  # a name that no file can have
+            raise HTTPException(404) from None
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def _page(name: str) -> FileResponse:
+    return FileResponse(STATIC / f"{name}.html", media_type="text/html", headers={"Cache-Control": "no-cache"})
+
+
+for _address, _name in PAGES.items():
+
+    def _show(name: str = _name) -> FileResponse:
+        return _page(name)
+
+    router.add_api_route(_address, _show, methods=["GET", "HEAD"])

@@ -1,0 +1,140 @@
+"""Routes of the collection and its photos."""
+
+import contextlib
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from retrieval.thumbnails import thumbnail_file
+from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
+from retrieval.web.problems import ProblemError
+from retrieval.web.service import describe_photo, service_of
+from retrieval.web.uploads import receive
+
+router = APIRouter(prefix="/api", tags=["photos"])
+
+PREVIEW_SIDE = 1600  # pixels
+Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo.")]
+JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Not changed."}}
+
+
+@router.get("/health")
+def health(request: Request) -> Health:
+    """Tell that the server is alive."""
+    service = service_of(request)
+    return Health(status="ok", collection=service.name, images=service.collection.catalogue.counts()["indexed"])
+
+
+@router.get("/collection")
+async def collection(request: Request) -> dict[str, Any]:
+    """Tell what the collection holds, as `cairn info --json` does."""
+    return (await service_of(request).search("collection", {}))[0]
+
+
+@router.get("/photos")
+def photos(
+    request: Request,
+    offset: Annotated[int, Query(ge=0, le=MAX_NUMBER)] = 0,
+    limit: Annotated[int, Query(ge=0, le=500)] = 60,
+    name: Annotated[str | None, Query(max_length=1024, description="Part of the name, in any case.")] = None,
+    folder: Annotated[str | None, Query(max_length=1024, description="Folder, with those below it.")] = None,
+) -> PhotoPage:
+    """List photos by name, a page at a time."""
+    catalogue = service_of(request).collection.catalogue
+    total, rows = catalogue.page(offset, limit, name or None, folder or None)
+    return PhotoPage(total=total, offset=offset, photos=[describe_photo(row) for row in rows])
+
+
+@router.get("/folders")
+def folders(request: Request) -> Folders:
+    """List the folders of the photos' names."""
+    listed = service_of(request).collection.catalogue.folders()
+    return Folders(folders=[Folder(folder=folder, photos=photos) for folder, photos in listed])
+
+
+@router.get("/photos/{number}")
+async def photo(request: Request, number: Number) -> Photo:
+    """Tell about one photo."""
+    return describe_photo(await service_of(request).row(number))
+
+
+@router.get("/photos/{number}/thumbnail", responses=JPEG, response_class=Response)
+async def thumbnail(request: Request, number: Number, size: Literal[128, 256, 512] = 256) -> Response:
+    """Give a small picture of a photo."""
+    service = service_of(request)
+    row = await service.row(number)
+    tag = f'"{row.sha256}-{size}"'
+    if _known(request, tag):
+        return Response(status_code=304, headers=_cached(tag))
+    made = None
+    if row.sha256:
+        # What is there needs no decoder, and so no worker.
+        made = await run_in_threadpool(_kept, thumbnail_file(row.sha256, size, service.cache))
+    if made is None:
+        wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size, "cache": str(service.cache)}
+        _, made = await service.decode("thumbnail", wanted)
+    return Response(made, media_type="image/jpeg", headers=_cached(tag))
+
+
+@router.get("/photos/{number}/image", responses=JPEG, response_class=Response)
+async def image(request: Request, number: Number, size: Annotated[int, Query(ge=16, le=4096)] = 1600) -> Response:
+    """Give a picture of a photo, upright."""
+    service = service_of(request)
+    row = await service.row(number)
+    tag = f'"{row.sha256}-image-{size}"'
+    if _known(request, tag):
+        return Response(status_code=304, headers=_cached(tag))
+    _, made = await service.decode("image", {"path": row.path, "name": row.name, "size": size})
+    return Response(made, media_type="image/jpeg", headers=_cached(tag))
+
+
+_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"photo": {"type": "string", "format": "binary"}},
+                    "required": ["photo"],
+                }
+            }
+        },
+    }
+}
+
+
+@router.post("/preview", responses={200: JPEG[200]}, response_class=Response, openapi_extra=_FORM)
+async def preview(request: Request) -> Response:
+    """Show an upload as the server sees it: upright, whatever its format; or say why it cannot be used."""
+    service = service_of(request)
+    async with receive(request, service.scratch, service.options.uploads) as form:
+        if len(form.photos) != 1:
+            raise ProblemError(400, "Send one photo, as the field photo of the form.")
+        wanted = {"path": str(form.photos[0]), "name": form.names[0], "size": PREVIEW_SIDE}
+        facts, made = await service.decode("preview", wanted)
+    headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
+    return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
+
+
+def _kept(file: FilePath) -> bytes | None:
+    """Read a JPEG file; None where it is not there, or not whole."""
+    try:
+        made = file.read_bytes()
+    except OSError:
+        return None
+    return made if made.startswith(b"\xff\xd8\xff") and made.endswith(b"\xff\xd9") else None
+
+
+def _known(request: Request, tag: str) -> bool:
+    """Whether the browser has that answer already."""
+    with contextlib.suppress(KeyError):
+        return tag in [one.strip().removeprefix("W/") for one in request.headers["if-none-match"].split(",")]
+    return False
+
+
+def _cached(tag: str) -> dict[str, str]:
+    # Asked for again each time: another collection may be served at the same address tomorrow.
+    return {"ETag": tag, "Cache-Control": "private, no-cache"}

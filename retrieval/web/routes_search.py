@@ -1,0 +1,156 @@
+"""Routes of search and of matches."""
+
+import csv
+import io
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from retrieval.web.models import (
+    HowToMatch,
+    HowToSearch,
+    MatchAnswer,
+    MatchRequest,
+    Number,
+    QueryPhoto,
+    SearchAnswer,
+    SearchRequest,
+)
+from retrieval.web.problems import ProblemError
+from retrieval.web.service import Service, describe_photo, service_of
+from retrieval.web.uploads import Uploads, receive
+
+router = APIRouter(prefix="/api", tags=["search"])
+
+Asked = Annotated[
+    str, Query(pattern=r"^[0-9]{1,19}(:[^:]{1,200})?$", description="NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo.")
+]
+Format = Annotated[Literal["json", "csv", "jpg"], Query(description="csv and jpg are files to keep.")]
+COLUMNS = (
+    *("query_x", "query_y", "photo_x", "photo_y"),
+    *("query_a", "query_b", "query_c", "photo_a", "photo_b", "photo_c"),
+)
+    "query_x",
+    "query_y",
+    "photo_x",
+    "photo_y",
+    *(f"{side}_{axis}" for side in ("query", "photo") for axis in "abc"),
+)
+
+
+class SearchParameters(HowToSearch):
+    """A search for photos of the collection, as an address has it."""
+
+    q: list[Asked]
+
+
+class MatchParameters(HowToMatch):
+    """A question about a match of two photos of the collection, as an address has it."""
+
+    q: Asked
+    photo: Number
+
+
+def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
+    """Describe the form of a request with uploads."""
+    photos = {"type": "array", "items": {"type": "string", "format": "binary"}}
+    schema = {
+        "type": "object",
+        "properties": {"request": {"$ref": f"#/components/schemas/{model.__name__}"}, "photos": photos},
+        "required": ["request"],
+    }
+    content = {"schema": schema, "encoding": {"request": {"contentType": "application/json"}}}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": content}}}
+
+
+@router.get("/search")
+async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> SearchAnswer:
+    """Search with photos of the collection, or boxes in them."""
+    fields = asked.model_dump(exclude={"q"})
+    return await _search(service_of(request), SearchRequest(queries=_parse(asked.q), **fields), None)
+
+
+@router.post("/search", openapi_extra=_form(SearchRequest))
+async def search_uploads(request: Request) -> SearchAnswer:
+    """Search with uploaded photos, photos of the collection, and boxes in them."""
+    service = service_of(request)
+    async with receive(request, service.scratch, service.options.uploads) as form:
+        return await _search(service, SearchRequest.model_validate_json(_field(form)), form)
+
+
+@router.get("/match", response_model=MatchAnswer)
+async def match(request: Request, asked: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
+    """Explain why a photo of the collection, or a box in one, matches another."""
+    fields = asked.model_dump(exclude={"q"})
+    return await _match(service_of(request), MatchRequest(queries=_parse([asked.q]), **fields), None, format)
+
+
+@router.post("/match", response_model=MatchAnswer, openapi_extra=_form(MatchRequest))
+async def match_upload(request: Request, format: Format = "json") -> Any:
+    """Explain why an uploaded photo, or a box in one, matches a photo of the collection."""
+    service = service_of(request)
+    async with receive(request, service.scratch, service.options.uploads) as form:
+        return await _match(service, MatchRequest.model_validate_json(_field(form)), form, format)
+
+
+def _parse(asked: list[str]) -> list[QueryPhoto]:
+    """Read NUMBER[:x0,y0,x1,y1]."""
+    queries = []
+    for one in asked:
+        number, _, corners = one.partition(":")
+        try:
+            box = [float(corner) for corner in corners.split(",")] if corners else None
+        except ValueError:
+            raise ProblemError(422, "A box is four numbers x0,y0,x1,y1 with commas between them.") from None
+        if box is not None and len(box) != 4:
+            raise ProblemError(422, "A box is four numbers x0,y0,x1,y1 with commas between them.")
+        queries.append(QueryPhoto.model_validate({"photo": int(number), "box": box}))
+    return queries
+
+
+def _field(form: Uploads) -> str:
+    try:
+        return form.fields["request"]
+    except KeyError:
+        raise ProblemError(422, "The form needs the field request, a JSON object.") from None
+
+
+def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:
+    """The request as workers take it, with the files of the uploads."""
+    job = asked.model_dump(mode="json")
+    for query in job["queries"]:
+        which = query["upload"]
+        if which is not None:
+            if form is None or which >= len(form.photos):
+                raise ProblemError(422, f"There is no upload {which} in the request: they are counted from 0.")
+            query["path"], query["name"] = str(form.photos[which]), form.names[which]
+    return job
+
+
+async def _search(service: Service, asked: SearchRequest, form: Uploads | None) -> SearchAnswer:
+    answer, _ = await service.search("search", _job(asked, form))
+    return SearchAnswer.model_validate(answer)
+
+
+async def _match(service: Service, asked: MatchRequest, form: Uploads | None, format: str) -> Response | MatchAnswer:
+    job = {"expand": "none", **_job(asked, form)}
+    if format == "jpg":
+        _, picture = await service.search("picture", job | {"scratch": str(service.scratch)})
+        return _file(picture, "image/jpeg", "match.jpg")
+    answer, _ = await service.search("match", job)
+    if format == "csv":
+        return _file(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
+    photo = describe_photo(await service.row(answer.pop("number")))
+    return MatchAnswer(photo=photo, **answer)
+
+
+def _table(matches: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    writer.writerows([*one["query"], *one["photo"], *one["query_ellipse"], *one["photo_ellipse"]] for one in matches)
+    return text.getvalue()
+
+
+def _file(content: bytes, kind: str, name: str) -> Response:
+    return Response(content, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})

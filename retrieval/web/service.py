@@ -1,0 +1,129 @@
+"""What all routes share: the catalogue, the workers, and the folders that may be written."""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from retrieval.collection import Collection
+from retrieval.schema import ImageRow
+from retrieval.web.guard import log_trace
+from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
+from retrieval.web.models import Photo
+from retrieval.web.problems import ProblemError
+from retrieval.web.uploads import UploadOptions
+from retrieval.web.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """How a collection is served."""
+
+    cache: Path | None = None  # folder of thumbnails; None: cache/ in the collection
+    catalogue: str | None = None  # address of the catalogue, where it is not in the collection
+    similarity: Path | None = None  # file of a learnt similarity
+    hosts: frozenset[str] | None = None  # names that the server goes by; None: any
+    search: PoolOptions = field(default_factory=PoolOptions)  # the workers that search
+    # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
+    pictures: PoolOptions = field(default_factory=lambda: PoolOptions(waiting=1000, seconds=30.0, memory=2 << 30))
+    uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
+    search_jobs: type[Jobs] = SearchJobs  # made with a `Place`; tests give others
+    picture_jobs: type[Jobs] = PictureJobs  # made with nothing
+
+
+class Service:
+    """One served collection.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    options : ServeOptions
+        How it is served.
+
+    Raises
+    ------
+    CairnError
+        There is no collection.
+    """
+
+    def __init__(self, folder: Path, options: ServeOptions) -> None:
+        self.options = options
+        self.collection = Collection.open(folder, catalogue=options.catalogue)
+        self.name = folder.resolve().name
+        self.cache = options.cache or folder / "cache"
+        self._place = Place(folder, options.catalogue, options.similarity)
+        self._started = False
+
+    def start(self) -> None:
+        """Start the workers, and make the folder for uploads."""
+        if self._started:
+            return
+        self._started = True
+        self.scratch = Path(tempfile.mkdtemp(prefix="cairn-"))
+        self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
+        self.decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
+
+    def stop(self) -> None:
+        """End the workers, and remove what they leave."""
+        if not self._started:
+            return
+        self._started = False
+        for pool in (self.searching, self.decoding):
+            pool.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.collection.catalogue.close()
+
+    async def row(self, number: int) -> ImageRow:
+        """Look a photo up; `Refused` where there is none."""
+        return await run_in_threadpool(photo_row, self.collection, number)
+
+    async def search(self, job: str, request: dict[str, Any]) -> Answer:
+        """Have a worker search, and wait."""
+        return await _run(self.searching, job, request)
+
+    async def decode(self, job: str, request: dict[str, Any]) -> Answer:
+        """Have a worker decode a photo, and wait."""
+        return await _run(self.decoding, job, request)
+
+
+async def _run(pool: Pool, job: str, request: dict[str, Any]) -> Answer:
+    try:
+        return await asyncio.wrap_future(pool.submit(job, request))
+    except Busy:
+        raise ProblemError(503, "The server is busy: try again in a moment.") from None
+    except TookTooLong:
+        seconds = pool.options.seconds
+        raise ProblemError(504, f"This took more than {seconds:g} seconds and was given up: ask for less.") from None
+    except Died:
+        raise ProblemError(
+            503, "The work on this request broke off, most likely for want of memory: try again, or with another photo."
+        ) from None
+    except Failed as error:
+        log_trace(str(error))
+        raise ProblemError(500, "Something went wrong in the server: what it prints says more.") from None
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request is for."""
+    service = request.app.state.service
+    assert isinstance(service, Service)
+    return service
+
+
+def describe_photo(row: ImageRow) -> Photo:
+    """A photo as the API shows it."""
+    name = row.name or ""
+    return Photo(
+        number=row.number,
+        name=name,
+        folder=name.rpartition("/")[0],
+        width=row.width,
+        height=row.height,
+        features=row.features,
+    )

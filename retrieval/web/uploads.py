@@ -1,0 +1,183 @@
+"""Uploads: bounded while they stream in, kept under random names in a private folder, and gone after the request."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
+
+from retrieval.web.problems import ProblemError
+
+
+@dataclass(frozen=True)
+class UploadOptions:
+    """What may be uploaded at once."""
+
+    photo_bytes: int = 50_000_000  # bytes of one photo
+    photos: int = 8  # photos of one request
+    field_bytes: int = 64_000  # bytes of a field that is no photo
+    seconds: float = 60.0  # in which a request must have arrived
+    # What is too large is still received to its end, up to so many bytes, and thrown away: a browser that cannot send
+    # all it has does not read the answer.
+    drained_bytes: int = 1_000_000_000
+
+
+@dataclass
+class Uploads:
+    """A form that was received."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    photos: list[Path] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # of the photos, as their sender calls them
+
+
+@asynccontextmanager
+async def receive(request: Request, folder: Path, options: UploadOptions) -> AsyncIterator[Uploads]:
+    """Receive a multipart form; its photos are files in `folder` until the block is left.
+
+    Raises
+    ------
+    ProblemError
+        It is no such form (400), has too much in it (413) or did not arrive in time (504).
+    """
+    kind, parameters = parse_options_header(request.headers.get("content-type", ""))
+    boundary = parameters.get(b"boundary", b"")
+    if kind != b"multipart/form-data" or not boundary:
+        raise ProblemError(400, "The request must be a form of the type multipart/form-data.")
+    form = _Form(folder, options)
+    try:
+        try:
+            async with asyncio.timeout(options.seconds):
+                await _read(request, form, boundary, options)
+        except TimeoutError:
+            raise ProblemError(504, "The upload took too long: try again, or with a smaller photo.") from None
+        except ClientDisconnect:
+            raise ProblemError(400, "The upload was cut off: try again.") from None
+        yield form.uploads
+    finally:
+        form.discard()
+
+
+async def _read(request: Request, form: "_Form", boundary: bytes, options: UploadOptions) -> None:
+    problem: ProblemError | None = None
+    received = 0
+    try:
+        parser = MultipartParser(boundary, form.callbacks())
+    except FormParserError:
+        raise ProblemError(400, "The form's boundary is too long.") from None
+    async for chunk in request.stream():
+        received += len(chunk)
+        if problem is None:
+            try:
+                parser.write(chunk)
+            except FormParserError:  # it is the base of all that the parser raises
+                problem = ProblemError(400, "The form is damaged: try again.")
+            except ProblemError as error:
+                problem = error
+            except OSError as error:
+                problem = ProblemError(503, f"The server cannot keep the upload ({error.strerror}): try again later.")
+        elif received > options.drained_bytes:
+            break
+    if problem is not None:
+        raise problem
+    if not form.ended:
+        raise ProblemError(400, "The form ends too early: try again.")
+
+
+class _Form:
+    """Puts together what the parser tells of."""
+
+    def __init__(self, folder: Path, options: UploadOptions) -> None:
+        self.uploads = Uploads()
+        self.ended = False
+        self._folder, self._options = folder, options
+        self._header, self._value, self._disposition = bytearray(), bytearray(), b""
+        self._name = ""
+        self._text = bytearray()
+        self._file: IO[bytes] | None = None
+        self._size = 0
+
+    def callbacks(self) -> Any:
+        """For the parser."""
+        return {
+            "on_part_begin": self._part_begin,
+            "on_header_field": lambda data, start, end: self._grow(self._header, data[start:end]),
+            "on_header_value": lambda data, start, end: self._grow(self._value, data[start:end]),
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._headers_finished,
+            "on_part_data": self._part_data,
+            "on_part_end": self._part_end,
+            "on_end": self._end,
+        }
+
+    def discard(self) -> None:
+        """Remove the files."""
+        if self._file is not None:
+            self._file.close()
+        for path in self.uploads.photos:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def _grow(self, text: bytearray, data: bytes) -> None:
+        text += data
+        if len(text) > 8_000:
+            raise ProblemError(400, "The form's headers are too long.")
+
+    def _part_begin(self) -> None:
+        self._disposition, self._size = b"", 0
+        self._text = bytearray()
+
+    def _header_end(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = bytes(self._value)
+        self._header, self._value = bytearray(), bytearray()
+
+    def _headers_finished(self) -> None:
+        _, parameters = parse_options_header(self._disposition)
+        self._name = parameters.get(b"name", b"").decode("utf-8", "replace")
+        if self._name not in ("photo", "photos"):
+            if self._name in self.uploads.fields or len(self.uploads.fields) >= 8:
+                raise ProblemError(400, "The form has too many fields.")
+            return
+        count = len(self.uploads.photos)
+        if count >= self._options.photos:
+            raise ProblemError(413, f"At most {self._options.photos} photos can be sent at once.")
+        path = self._folder / secrets.token_hex(16)
+        self._file = path.open("xb")
+        self.uploads.photos.append(path)
+        self.uploads.names.append(_called(parameters.get(b"filename", b""), count))
+
+    def _part_data(self, data: bytes, start: int, end: int) -> None:
+        self._size += end - start
+        if self._file is None:
+            if self._size > self._options.field_bytes:
+                raise ProblemError(413, "A field of the form is too long.")
+            self._text += data[start:end]
+            return
+        if self._size > self._options.photo_bytes:
+            limit = self._options.photo_bytes / 1e6
+            raise ProblemError(413, f"A photo may have {limit:g} MB at most: make it smaller, and try again.")
+        self._file.write(data[start:end])
+
+    def _part_end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        else:
+            self.uploads.fields[self._name] = self._text.decode("utf-8", "replace")
+
+    def _end(self) -> None:
+        self.ended = True
+
+
+def _called(name: bytes, count: int) -> str:
+    """What an upload is called in answers: its file's name without folders, which nothing is ever written under."""
+    text = name.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].strip()
+    return text[:200] or f"upload {count + 1}"
