@@ -21,6 +21,8 @@ REQUIREMENTS = ("requirements.txt", "requirements-test.txt")
 
 # Slow to import: `cairn --help` must answer without them.
 HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
+HEAVY += ("fastapi", "starlette", "pydantic", "uvicorn", "python_multipart")
+COMMANDS = ("index", "query", "info", "serve", "mine", "learn", "compress", "patches", "evaluate", "plot", "demo")
 # Formats that run code when read, and the peers that benchmarks measure against.
 PICKLES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
 PEERS = {"pycolmap", "cvxpy"}
@@ -117,7 +119,7 @@ def test_help_answers_without_loading_what_is_slow() -> None:
     loaded = _python("-c", f"import cairn, sys; print(*[name for name in {HEAVY} if name in sys.modules])").split()
     assert not loaded
     text = _python("-m", "cairn", "--help")
-    for command in ("index", "query", "info", "mine", "learn", "compress", "patches", "evaluate", "plot", "demo"):
+    for command in COMMANDS:
         assert re.search(rf"\b{command}\b", text), command
 
 

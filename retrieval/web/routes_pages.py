@@ -12,13 +12,6 @@ from starlette.types import Scope
 
 STATIC = Path(__file__).resolve().parent / "static"
 PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
-    "/": "index",
-    "/photo": "photo",
-    "/search": "search",
-    "/match": "match",
-    "/groups": "groups",
-    "/status": "status",
-}
 # The system's own table may say something else.
 TYPES = {
     ".css": "text/css",

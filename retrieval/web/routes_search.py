@@ -30,12 +30,6 @@ COLUMNS = (
     *("query_x", "query_y", "photo_x", "photo_y"),
     *("query_a", "query_b", "query_c", "photo_a", "photo_b", "photo_c"),
 )
-    "query_x",
-    "query_y",
-    "photo_x",
-    "photo_y",
-    *(f"{side}_{axis}" for side in ("query", "photo") for axis in "abc"),
-)
 
 
 class SearchParameters(HowToSearch):
