@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ObjectiveOptions:
     """Which objective is minimised."""
 
-    margin: float = 0.05  # γ of equation 4
+    margin: float = 0.1  # γ of equation 4
     power: int = 1  # what the margin parts: 2, Ŝ of equation 3 as in the paper; 1, its square root, a cosine
     smooth: float = 0.5  # the hinge's corner is a parabola of this width, in margins; 0: the paper's hinge
     ridge_diagonal: float = 1e-5  # pull of R(u, u) to tf-idf, beside a loss that is 1 at the start; 0: the paper
