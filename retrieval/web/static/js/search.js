@@ -1,7 +1,7 @@
 // Search: photos asked for (of the collection, or the user's own), options, results. The address says all of it, so that
 // going back, reloading and sharing work; an upload is named in it, and lies in this browser (uploads.js).
 
-import { address, collection, folders, search } from "./api.js";
+import { address, folders, search } from "./api.js";
 import { boxTool } from "./box.js";
 import { at, corners, count, el } from "./dom.js";
 import { frame } from "./grid.js";
@@ -9,7 +9,7 @@ import { complain, start } from "./page.js";
 import { format, parse, resolve, searchAddress, surround } from "./query.js";
 import { take } from "./uploads.js";
 
-const DEFAULTS = { match: "any", engine: "tf-idf-sp", expand: "none", turns: "8", top: "20", name: "", folder: "", similarity: "0" };
+const DEFAULTS = { match: "any", engine: "tf-idf-sp", expand: "none", turns: "8", top: "20", name: "", folder: "", similarity: "1" };
 
 const form = at("options");
 let queries = []; // each as query.js resolves it
@@ -177,6 +177,7 @@ function result(entry) {
 
 function showResults(answer) {
   at("results").replaceChildren(...answer.results.map(result));
+  at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   const found = answer.results.length;
   const verified = answer.results.filter((one) => one.inliers > 0).length;
   const time = `in ${answer.seconds.total.toFixed(2)} s`;
@@ -215,13 +216,10 @@ async function load() {
     at("said").textContent = "Searching…";
     results.classList.add("stale");
     results.setAttribute("aria-busy", "true");
-    const { similarity, ...others } = options();
-    const answer = await search(queries, {
-      ...others,
-      turns: Number(others.turns),
-      top: Number(others.top),
-      similarity: at("similarity").hidden ? undefined : Number(similarity),
-    }, signal);
+    const { similarity, turns, top, ...others } = options();
+    // Where the server has a learnt similarity it is used, unless we say not to.
+    const scored = similarity === DEFAULTS.similarity ? undefined : false;
+    const answer = await search(queries, { ...others, turns: Number(turns), top: Number(top), similarity: scored }, signal);
     showResults(answer);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -237,7 +235,6 @@ start(async () => {
   listen();
   showQueries();
   await load();
-  const [{ folders: all }, facts] = await Promise.all([folders(), collection()]);
+  const { folders: all } = await folders();
   at("folders").replaceChildren(...all.slice(0, 1000).map(({ folder }) => el("option", { value: folder })));
-  at("similarity").hidden = !facts.similarity;
 });

@@ -1,0 +1,175 @@
+"""Headless Chromium for tests, and what they do on the pages as a person would."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Box = tuple[float, float, float, float]
+
+PROGRAMS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+PATIENCE = 120_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
+DESKTOP, PHONE = (1280, 860), (360, 740)
+
+
+def find_chromium() -> str | None:
+    """The browser's program, where there is one."""
+    return next((found for program in PROGRAMS if (found := shutil.which(program))), None)
+
+
+@dataclass
+class Visit:
+    """A page that was opened, and what the browser complained about."""
+
+    page: Any
+    base: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, address: str) -> Any:
+        """Go to an address of the server, and wait until its page has done what it does at first."""
+        self.page.goto(self.base + address)
+        self.page.wait_for_load_state("networkidle")
+        return self.page
+
+    def excuse(self, text: str) -> None:
+        """Take what a test provokes, such as the browser's note of a 4xx, off the complaints; it must be there."""
+        assert any(text in one for one in self.complaints), (text, self.complaints)
+        self.complaints[:] = [one for one in self.complaints if text not in one]
+
+    def number(self, name: str) -> int:
+        """The number of a photo of the collection."""
+        photos = self.page.request.get(f"{self.base}/api/photos?limit=500").json()["photos"]
+        return next(photo["number"] for photo in photos if photo["name"] == name)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """The browser, started once."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = find_chromium()
+    if program is None:
+        pytest.skip("there is no Chromium: neither chromium, chromium-browser nor google-chrome is installed")
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Any, served: str) -> Iterator[Visit]:
+    """A desktop window on the live server; what the browser complains about fails the test."""
+    with visiting(chromium, served) as one:
+        yield one
+
+
+class visiting:
+    """A window of its own; `options` are those of Playwright's contexts."""
+
+    def __init__(self, chromium: Any, base: str, size: tuple[int, int] = DESKTOP, **options: Any) -> None:
+        width, height = size
+        self.context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        self.context.set_default_timeout(PATIENCE)
+        self.visit = Visit(self.context.new_page(), base)
+        # Violations of the content security policy are errors of the console.
+        self.visit.page.on("console", lambda said: self._hear(said.type, said.text))
+        self.visit.page.on("pageerror", lambda error: self._hear("error", str(error)))
+        self.visit.page.on("dialog", lambda dialog: (self._hear("error", "a dialog"), dialog.dismiss()))
+
+    def _hear(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.visit.complaints.append(text)
+
+    def __enter__(self) -> Visit:
+        return self.visit
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.context.close()
+        if kind is None:
+            assert self.visit.complaints == []
+
+
+# What a person does
+
+
+def screen_point(page: Any, x: float, y: float) -> tuple[float, float]:
+    """Where a pixel of the original of the photo in the box tool is on the screen."""
+    canvas = page.locator(".box-canvas")
+    canvas.scroll_into_view_if_needed()
+    seen = canvas.bounding_box()
+    width, height = (int(page.locator(".box-numbers input").nth(place).get_attribute("max")) + 1 for place in (2, 3))
+    return seen["x"] + (x + 0.5) * seen["width"] / width, seen["y"] + (y + 0.5) * seen["height"] / height
+
+
+def draw_box(page: Any, box: Box) -> None:
+    """Draw a box with the mouse; corners in pixels of the original."""
+    page.locator(".box-canvas img").evaluate("picture => picture.decode()")
+    page.mouse.move(*screen_point(page, *box[:2]))
+    page.mouse.down()
+    page.mouse.move(*screen_point(page, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
+    page.mouse.move(*screen_point(page, *box[2:]))
+    page.mouse.up()
+
+
+def read_box(page: Any) -> list[float]:
+    """The four numbers beside the box tool."""
+    return [float(value.input_value()) for value in page.locator(".box-numbers input").all()]
+
+
+def wait_for_results(page: Any) -> list[str]:
+    """Names of the results, the best first."""
+    page.wait_for_selector("#results:not([aria-busy]) .result, #error:not(:empty)")
+    assert page.locator("#error").text_content() == ""
+    return [str(name) for name in page.locator("#results .name").all_text_contents()]
+
+
+def drawn_lines(page: Any) -> np.ndarray:
+    """The lines of the match page as they are on the screen, as pixels of the two originals: (N, 2, 2)."""
+    page.wait_for_selector("#pair .match")
+    page.evaluate("Promise.all([...document.querySelectorAll('#pair img')].map((picture) => picture.decode()))")
+    page.wait_for_timeout(100)  # a frame for the drawing to follow the pictures
+    script = """() => {
+        const host = document.querySelector('#pair').getBoundingClientRect();
+        const pictures = [...document.querySelectorAll('#pair img')].map((picture) => {
+            const seen = picture.getBoundingClientRect();
+            return [seen.left - host.left, seen.top - host.top, seen.width, seen.height, picture.getAttribute('width'),
+                    picture.getAttribute('height')].map(Number);
+        });
+        const lines = [...document.querySelectorAll('#pair .match .join')].map((line) =>
+            ['x1', 'y1', 'x2', 'y2'].map((name) => Number(line.getAttribute(name))));
+        return JSON.stringify({ pictures, lines });
+    }"""
+    drawn = json.loads(page.evaluate(script))
+    ends = np.array(drawn["lines"]).reshape(-1, 2, 2)
+    seen = np.array(drawn["pictures"])  # (2, 6): left, top, width, height on the screen, width, height of the original
+    return (ends - seen[:, :2]) * seen[:, 4:] / seen[:, 2:4] - 0.5
+
+
+def project(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Points (N, 2) under a homography."""
+    mapped = np.column_stack([points, np.ones(len(points))]) @ matrix.T
+    return mapped[:, :2] / mapped[:, 2:]
+
+
+def corners(box: Box) -> np.ndarray:
+    """Of a box, from the top left on clockwise: (4, 2)."""
+    x0, y0, x1, y1 = box
+    return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], np.float64)
+
+
+def phone_photo(source: Path, target: Path) -> Path:
+    """Write a photo as a phone held upright does: lying pixels, and an EXIF orientation that turns them back."""
+    from PIL import Image
+
+    with Image.open(source) as upright:
+        lying = upright.transpose(Image.Transpose.ROTATE_90)
+        exif = lying.getexif()
+        exif[0x0112] = 6  # to be turned a quarter clockwise
+        lying.save(target, exif=exif, quality=92)
+    return target

@@ -1,0 +1,272 @@
+"""The pages in a real browser: browsing, paging, groups, status, names with markup, phones, accessibility."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import VIEWS, Indexed
+from tests.web.browser import PHONE, Visit, chromium, draw_box, visit, visiting, wait_for_results  # noqa: F401
+from tests.web.conftest import serving
+
+pytestmark = pytest.mark.browser
+
+MARKUP = "<img src=x onerror=alert(1)>.jpg"
+SERIOUS = {"serious", "critical"}
+
+
+def pretend(page: Any, path: str, answer: Callable[[dict[str, str]], tuple[int, Any]]) -> list[dict[str, str]]:
+    """Let the test answer requests for a path; gives the list that their fields are added to."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    asked = []
+
+    def reply(route: Any) -> None:
+        fields = dict(parse_qsl(urlsplit(route.request.url).query))
+        asked.append(fields)
+        status, body = answer(fields)
+        route.fulfill(status=status, json=body)
+
+    page.route(re.compile(re.escape(path) + r"(\?.*)?$"), reply)
+    return asked
+
+
+def photo(number: int, name: str | None = None) -> dict[str, Any]:
+    return {
+        "number": number,
+        "name": name or f"photo_{number:06d}.jpg",
+        "folder": "",
+        "width": 640,
+        "height": 480,
+        "features": 1000,
+        "taken": None,
+        "tags": [],
+        "date_added": None,
+    }
+
+
+def tiles(page: Any) -> list[str]:
+    page.wait_for_load_state("networkidle")
+    return [str(name) for name in page.locator("#photos .name").all_text_contents()]
+
+
+def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+    page = visit.open("/")
+    everything = sorted(path.name for path in indexed.photos.iterdir())
+    assert tiles(page) == everything
+    assert page.locator("#photos img").evaluate_all("all => all.every((one) => one.alt.endsWith('.jpg'))")
+    page.locator("#photos img").last.scroll_into_view_if_needed()
+    page.wait_for_function("[...document.querySelectorAll('#photos img')].every((one) => one.naturalWidth > 0)")
+    page.get_by_label("Name contains").fill("COFFEE")
+    page.wait_for_url("**/?name=COFFEE")
+    page.locator("#photos li").nth(VIEWS).wait_for(state="detached")
+    coffee = [name for name in everything if "coffee" in name]
+    assert tiles(page) == coffee
+    assert page.locator("#said").text_content() == f"{VIEWS} photos pass the filter"
+    page.reload()
+    assert tiles(page) == coffee and page.get_by_label("Name contains").input_value() == "COFFEE"
+    page.get_by_label("Folder starts with").fill("nowhere")
+    page.get_by_text("0 photos").wait_for()
+    assert tiles(page) == []
+    page.get_by_role("link", name="Photos", exact=True).click()
+    page.get_by_text(f"{len(everything)} photos").first.wait_for()
+    assert tiles(page) == everything
+
+
+def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:  # noqa: F811
+    total = 100_000
+
+    def answer(fields: dict[str, str]) -> tuple[int, Any]:
+        offset, limit = int(fields["offset"]), int(fields["limit"])
+        assert limit <= 500
+        shown = [photo(number) for number in range(offset, min(offset + limit, total))]
+        return 200, {"total": total, "offset": offset, "photos": shown}
+
+    page = visit.page
+    asked = pretend(page, "/api/photos", answer)
+    page.route("**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT))
+    visit.open("/")
+    size = page.locator("#photos li").count()
+    last = -(-total // size)
+    pages = page.get_by_role("navigation", name="Pages of photos")
+    assert pages.get_by_role("link").all_text_contents() == ["1", "2", f"{last:,}", "Next"]
+    pages.get_by_role("link", name="Next").click()
+    page.locator(f'#photos img[alt="{photo(size)["name"]}"]').wait_for()
+    page.get_by_label("Go to page").fill("1234")
+    page.get_by_label("Go to page").press("Enter")
+    page.locator(f'#photos img[alt="{photo(1233 * size)["name"]}"]').wait_for()
+    assert pages.locator("[aria-current=page]").text_content() == "1,234"
+    pages.get_by_role("link", name=f"Page {last}").click()
+    page.locator(f'#photos img[alt="{photo(total - 1)["name"]}"]').wait_for()
+    visit.open("/?page=999999999")  # a page that was: the last there is
+    page.locator(f'#photos img[alt="{photo(total - 1)["name"]}"]').wait_for()
+    assert [int(fields["offset"]) for fields in asked] == [
+        0,
+        size,
+        1233 * size,
+        (last - 1) * size,
+        (999_999_999 - 1) * size,
+        (last - 1) * size,
+    ]
+
+
+DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3" fill="gray"/></svg>'
+
+
+def test_names_with_markup_are_text(
+    chromium: Any,  # noqa: F811
+    indexed: Indexed,
+    tmp_path: Path,
+) -> None:
+    from retrieval.collection import Collection
+    from retrieval.indexing import index_photos
+    from retrieval.options import CollectionOptions
+
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    shutil.copy(indexed.photos / "coffee_001.jpg", photos / MARKUP)
+    shutil.copy(indexed.photos / "coffee_002.jpg", photos / "plain.jpg")
+    (photos / "<b>broken.jpg").write_bytes(b"no photo")
+    with Collection.create(tmp_path / "c.cairn", CollectionOptions()) as collection:
+        report = index_photos(collection, [photos], vocabulary=indexed.folder)
+    assert report.added == 2
+    with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, visiting(chromium, base) as visit:  # noqa: F811
+        page = visit.open("/")
+        assert MARKUP in tiles(page)
+        page.locator("#photos a").first.click()
+        page.wait_for_selector(".box-canvas")
+        assert page.locator("h1").text_content() == MARKUP
+        page.locator("#search").click()
+        assert set(wait_for_results(page)) == {MARKUP, "plain.jpg"}
+        page.get_by_role("link", name="plain.jpg: see the match").click()
+        page.wait_for_selector("#pair .match")
+        assert MARKUP in page.locator("h1").text_content()
+        visit.open("/status")
+        assert "<b>broken.jpg" in page.locator("#failed").text_content()
+        assert page.evaluate("document.querySelectorAll('main b, img[src=x]').length") == 0
+
+
+def test_groups(visit: Visit) -> None:  # noqa: F811
+    page = visit.open("/groups")
+    if page.locator("#never").is_visible():  # nobody looked for groups
+        assert "cairn group" in page.locator("#never").text_content()
+        visit.excuse("Failed to load resource")
+    groups = [
+        {"group": 7, "photos": [photo(number) for number in range(30)], "links": 41},
+        {"group": 9, "photos": [photo(40), photo(41, MARKUP)], "links": 1},
+    ]
+    pretend(page, "/api/groups", lambda _: (200, {"total": 2, "groups": groups}))
+    page.route("**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT))
+    visit.open("/groups")
+    first, second = page.locator(".album").all()
+    assert first.locator("li").count() == 12
+    first.get_by_role("button", name="Show 18 more photos").click()
+    assert first.locator("li").count() == 30
+    assert page.evaluate("document.activeElement.href").endswith("number=12")  # the keyboard goes on where it was
+    assert second.locator(".name").all_text_contents() == ["photo_000040.jpg", MARKUP]
+    assert page.get_by_role("link", name="Download as CSV").get_attribute("href") == "/api/groups.csv"
+
+
+def test_status(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+    page = visit.open("/status")
+    facts = page.request.get(visit.base + "/api/collection").json()
+    cards = page.locator("#cards").text_content()
+    for fact in (facts["descriptor"]["name"], facts["descriptor"]["fingerprint"], f"{facts['vocabulary']['words']:,}"):
+        assert str(fact) in cards
+    assert page.locator("#failures").is_hidden()
+    assert "demo.cairn" in page.locator("#collection").text_content()
+
+
+def test_a_server_that_is_gone_is_said(visit: Visit) -> None:  # noqa: F811
+    page = visit.page
+    page.route("**/api/**", lambda route: route.abort())
+    visit.open("/")
+    assert "does not answer" in page.locator("#error").text_content()
+    visit.excuse("Failed to load resource")
+
+
+def test_a_busy_server_is_asked_again(visit: Visit) -> None:  # noqa: F811
+    page = visit.page
+    busy = [True, True]
+
+    def reply(route: Any) -> None:
+        if busy:
+            busy.pop()
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"detail": "The server is busy."})
+        else:
+            route.continue_()
+
+    page.route("**/api/photos?**", reply)
+    visit.open("/")
+    page.wait_for_selector("#photos li")
+    assert not busy and page.locator("#error").text_content() == ""
+    visit.excuse("Failed to load resource")
+
+
+def test_what_is_not_there_is_said(visit: Visit) -> None:  # noqa: F811
+    page = visit.open("/photo?number=987654321")
+    page.wait_for_selector("#error:not(:empty)")
+    assert page.locator("#error").text_content().endswith(".")
+    visit.excuse("Failed to load resource")
+    visit.open("/photo")
+    assert "names no photo" in page.locator("#error").text_content()
+    visit.open("/match")
+    assert "names no match" in page.locator("#error").text_content()
+    visit.open("/search?q=1:2,3")
+    assert "neither NUMBER nor" in page.locator("#error").text_content()
+
+
+def addresses(visit: Visit) -> list[str]:  # noqa: F811
+    first, second = visit.number("coffee_001.jpg"), visit.number("coffee_002.jpg")
+    box = "150,100,450,350"
+    return [
+        "/",
+        f"/photo?number={first}",
+        "/search",
+        f"/search?q={first}:{box}&q={second}&top=50",
+        f"/match?q={first}:{box}&photo={second}",
+        "/groups",
+        "/status",
+    ]
+
+
+def test_pages_fit_a_phone(chromium: Any, served: str) -> None:  # noqa: F811
+    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:  # noqa: F811
+        for address in addresses(visit):
+            page = visit.open(address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], address
+            if address == "/groups" and visit.complaints:  # nobody looked for groups: a 404
+                visit.excuse("Failed to load resource")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_has_no_serious_findings(chromium: Any, served: str, scheme: str) -> None:  # noqa: F811
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    axe = (Path(package.__file__).parent / "axe.min.js").read_text()
+    # axe is put in from outside, which the content security policy would not let a page do.
+    with visiting(chromium, served, color_scheme=scheme, bypass_csp=True) as visit:  # noqa: F811
+        for address in addresses(visit):
+            page = visit.open(address)
+            if address.startswith("/photo"):
+                draw_box(page, (150, 100, 450, 350))
+            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+            page.evaluate(axe)
+            findings = page.evaluate("async () => (await axe.run()).violations")
+            serious = [finding for finding in findings if finding["impact"] in SERIOUS]
+            assert not serious, (address, json.dumps(serious, indent=1)[:3000])
+            if address == "/groups" and visit.complaints:
+                visit.excuse("Failed to load resource")
+
+
+@pytest.mark.parametrize("path", ["/", "/photo?number=0", "/search", "/match", "/groups", "/status"])
+def test_each_page_has_landmarks_one_heading_and_no_inline_code(visit: Visit, path: str) -> None:  # noqa: F811
+    source = visit.page.request.get(visit.base + path).text()
+    for tag in ("main", "header", "nav", "h1"):
+        assert len(re.findall(f"<{tag}[ >]", source)) >= 1, tag
+    assert len(re.findall("<h1[ >]", source)) == 1
+    assert 'href="#main"' in source and 'lang="en"' in source
+    assert not re.search(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|https?://", source)

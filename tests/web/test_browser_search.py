@@ -1,0 +1,290 @@
+"""Searching in a real browser: boxes, uploads, several photos, keys alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import VIEWS, Indexed
+from tests.web.browser import (
+    PHONE,
+    Visit,
+    chromium,  # noqa: F401
+    corners,
+    draw_box,
+    drawn_lines,
+    phone_photo,
+    project,
+    read_box,
+    screen_point,
+    visit,  # noqa: F401
+    visiting,
+    wait_for_results,
+)
+
+pytestmark = pytest.mark.browser
+
+ASKED = "coffee_001"
+FOUND = {f"coffee_{view:03d}.jpg" for view in range(1, VIEWS + 1)}
+
+
+def give(page: Any, path: Path, how: str) -> None:
+    """Hand a file to the page: by the file picker, by pasting, or by dropping it on the page."""
+    if how == "picker":
+        page.locator("#upload").set_input_files(path)
+        return
+    script = """async ({ bytes, name, how }) => {
+        const carried = new DataTransfer();
+        carried.items.add(new File([new Uint8Array(bytes)], name, { type: 'image/jpeg' }));
+        const told = { bubbles: true, cancelable: true };
+        if (how === 'paste')
+            document.body.dispatchEvent(new ClipboardEvent('paste', { ...told, clipboardData: carried }));
+        for (const kind of how === 'drop' ? ['dragenter', 'dragover', 'drop'] : [])
+            document.body.dispatchEvent(new DragEvent(kind, { ...told, dataTransfer: carried }));
+    }"""
+    page.evaluate(script, {"bytes": list(path.read_bytes()), "name": path.name, "how": how})
+
+
+def asked_box(indexed: Indexed) -> tuple[float, float, float, float]:
+    x0, y0, x1, y1 = (round(value) for value in indexed.boxes[ASKED])
+    return x0, y0, x1, y1
+
+
+def assert_regions_right(page: Any, indexed: Indexed) -> None:
+    """The region drawn on each other view is where the object is there."""
+    for stem in sorted(name.removesuffix(".jpg") for name in FOUND - {f"{ASKED}.jpg"}):
+        drawn = page.locator(f'.result:has(a.name:text-is("{stem}.jpg")) .region').get_attribute("points")
+        points = np.array([corner.split(",") for corner in drawn.split()], np.float64)
+        true = project(indexed.homography(ASKED, stem), corners(asked_box(indexed)))
+        assert np.abs(points - true).max() < 25, stem  # of 640 pixels; the middle of the object is nearer
+
+
+def test_a_box_drawn_with_the_mouse_finds_the_object(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+    page = visit.open("/")
+    page.get_by_role("link", name=f"{ASKED}.jpg").click()
+    page.wait_for_selector(".box-canvas")
+    box = asked_box(indexed)
+    draw_box(page, box)
+    assert np.abs(np.subtract(read_box(page), box)).max() <= 1  # the screen has fewer pixels than the photo
+    for place, value in enumerate(box):
+        page.locator(".box-numbers input").nth(place).fill(str(value))
+        page.keyboard.press("Tab")
+    assert read_box(page) == list(box)
+    page.get_by_role("link", name="Search with this box").click()
+    names = wait_for_results(page)
+    assert set(names[: len(FOUND)]) == FOUND
+    assert f"q={visit.number(f'{ASKED}.jpg')}:{','.join(map(str, box))}" in page.url
+    assert_regions_right(page, indexed)
+    # Reloading, going on and coming back: the address says it all.
+    page.reload()
+    assert wait_for_results(page) == names
+    page.locator(".result").nth(1).get_by_role("link", name="Search with the region").click()
+    page.wait_for_url("**/search?q=*:*")
+    again = wait_for_results(page)
+    assert set(again[: len(FOUND)]) == FOUND and again[0] == names[1]
+    page.go_back()
+    assert page.locator(".chip .name").text_content() == f"{ASKED}.jpg"
+    assert wait_for_results(page)[0] == f"{ASKED}.jpg"
+
+
+def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:  # noqa: F811
+    page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
+    draw_box(page, (100, 100, 200, 180))
+    drawn = read_box(page)
+    for start, end, moved in (
+        ((150, 140), (190, 170), [40, 30, 40, 30]),  # by its middle
+        ((240, 210), (280, 240), [40, 30, 80, 60]),  # by its corner at the bottom right
+        ((140, 170), (120, 300), [20, 30, 80, 60]),  # by its left edge
+        ((250, 200), (2000, 200), None),  # out of the photo: it stays inside
+    ):
+        page.mouse.move(*screen_point(page, *start))
+        page.mouse.down()
+        page.mouse.move(*screen_point(page, *end))
+        page.mouse.up()
+        if moved is not None:
+            assert np.abs(np.subtract(read_box(page), np.add(drawn, moved))).max() <= 3
+    assert read_box(page)[2] == int(page.locator(".box-numbers input").nth(2).get_attribute("max"))
+    inside = read_box(page)
+    page.mouse.click(*screen_point(page, 20, 20))  # no box is lost by a click
+    assert read_box(page) == inside
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator(".box-canvas .region").count() == 0
+    assert page.get_by_role("link", name="Search with the whole photo").is_visible()
+
+
+def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:  # noqa: F811
+    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:  # noqa: F811
+        page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
+        finger = page.context.new_cdp_session(page)
+        start, end = (screen_point(page, *point) for point in ((120, 90), (420, 330)))
+        way = [np.add(start, np.subtract(end, start) * part).tolist() for part in (0, 0.3, 0.7, 1)]
+        for kind, (x, y) in zip(("touchStart", "touchMove", "touchMove", "touchMove"), way, strict=True):
+            finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+        finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        assert np.abs(np.subtract(read_box(page), (120, 90, 420, 330))).max() <= 3  # two pixels are one of the screen's
+
+
+@pytest.mark.parametrize("how", ["picker", "paste", "drop"])
+def test_a_turned_phone_photo_is_uploaded_boxed_and_found(
+    visit: Visit,  # noqa: F811
+    indexed: Indexed,
+    tmp_path: Path,
+    how: str,
+) -> None:
+    page = visit.open("/search")
+    give(page, phone_photo(indexed.photos / f"{ASKED}.jpg", tmp_path / "IMG_0001.jpg"), how)
+    page.wait_for_selector(".box-canvas")
+    box = asked_box(indexed)
+    draw_box(page, box)
+    assert np.abs(np.subtract(read_box(page), box)).max() <= 1
+    page.locator("#run-box").click()
+    assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
+    assert page.locator(".chip .name").text_content() == "IMG_0001.jpg"
+    assert_regions_right(page, indexed)
+    if how != "picker":
+        return
+    # The browser keeps the upload for the match page, for reloading and for going back.
+    page.get_by_role("link", name="coffee_002.jpg: see the match").click()
+    lines = drawn_lines(page)
+    errors = np.linalg.norm(project(indexed.homography(ASKED, "coffee_002"), lines[:, 0]) - lines[:, 1], axis=1)
+    assert len(lines) >= 20 and np.median(errors) < 3
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV of the matches").click()
+    rows = Path(download.value.path()).read_text().splitlines()
+    assert rows[0].startswith("query_x,query_y,photo_x,photo_y") and len(rows) == 1 + len(lines)
+    page.get_by_role("link", name="Back to the results").click()
+    assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
+
+
+def test_a_bad_upload_is_said_beside_it_and_changes_nothing_else(
+    visit: Visit,  # noqa: F811
+    indexed: Indexed,
+    tmp_path: Path,
+) -> None:
+    page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
+    names = wait_for_results(page)
+    bad = tmp_path / "notes.jpg"
+    bad.write_bytes(b"PK\x03\x04 no photo at all")
+    page.locator("#upload").set_input_files(bad)
+    page.wait_for_selector("#upload-error:not(:empty)")
+    said = page.locator("#upload-error").text_content()
+    assert said.endswith(".") and "Error" not in said and "\n" not in said
+    assert wait_for_results(page) == names
+    assert page.locator(".chip").count() == 1
+    visit.excuse("Failed to load resource")
+    # A good one afterwards takes the sentence away.
+    page.locator("#upload").set_input_files(indexed.photos / "cat_001.jpg")
+    page.wait_for_selector(".box-canvas")
+    assert page.locator("#upload-error").text_content() == ""
+    assert page.locator(".chip").count() == 2
+
+
+def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+    # One from the collection, a second picked there for it, a third from the results.
+    page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
+    wait_for_results(page)
+    assert page.locator("#several").is_hidden()
+    page.get_by_role("link", name="or add one from the collection").click()
+    page.get_by_text("Pick a photo to add to your query of 1 photo").wait_for()
+    page.get_by_role("link", name="cat_001.jpg").click()
+    page.get_by_role("link", name="Add to the query of 1 photo").click()
+    names = wait_for_results(page)
+    cats = {f"cat_{view:03d}.jpg" for view in range(1, VIEWS + 1)}
+    assert set(names[: 2 * VIEWS]) == FOUND | cats  # any of them
+    page.get_by_label("all of them").check()
+    page.wait_for_url("**match=all*")
+    both = wait_for_results(page)
+    # A photo counts as well as it matches the worse of the two: none shows both, so none is surely first.
+    best = page.locator(".result .measure").first.text_content()
+    assert "match=all" in page.url and (both != names or "not verified" in best)
+    page.get_by_label("any of them").check()
+    page.wait_for_function("!location.search.includes('match=all')")
+    assert wait_for_results(page) == names
+    page.get_by_role("link", name="Add coffee_002.jpg to the query").click()
+    page.locator(".chip").nth(2).wait_for()
+    assert set(wait_for_results(page)[: 2 * VIEWS]) == FOUND | cats
+    page.get_by_role("button", name="Remove cat_001.jpg from the query").click()
+    page.locator(".chip").nth(2).wait_for(state="detached")
+    assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
+
+
+def test_options_and_filters(visit: Visit) -> None:  # noqa: F811
+    page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
+    wait_for_results(page)
+    page.get_by_text("Options and filters").click()
+    page.get_by_label("Only names with").fill("c")
+    page.get_by_label("Only names with").press("Enter")
+    page.wait_for_url("**name=c*")
+    names = wait_for_results(page)
+    assert set(names) >= FOUND and all("c" in name for name in names)
+    page.get_by_label("Engine").select_option("tf-idf")
+    page.wait_for_url("**engine=tf-idf*")
+    wait_for_results(page)
+    assert "not verified by geometry" in page.locator("#said").text_content()
+    page.get_by_label("Search again with what was found").check()
+    page.wait_for_url("**expand=average*")
+    wait_for_results(page)
+    page.reload()  # the address keeps them
+    assert all("c" in name for name in wait_for_results(page))
+    assert page.get_by_label("Engine").input_value() == "tf-idf"
+    assert page.get_by_label("Search again with what was found").is_checked()
+    # Options that go together with nothing: the server's sentence.
+    page.get_by_label("Engine").select_option("raw")
+    page.wait_for_selector("#error:not(:empty)")
+    assert "Expansion works on visual words" in page.locator("#error").text_content()
+    visit.excuse("Failed to load resource")
+
+
+def test_an_upload_that_is_gone_is_said(visit: Visit) -> None:  # noqa: F811
+    page = visit.open("/search?q=u0abc-def")
+    page.wait_for_selector("#error:not(:empty)")
+    assert "upload it again" in page.locator("#error").text_content()
+
+
+def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+    page = visit.open("/")
+    keys = page.keyboard
+
+    def tab_to(selector: str, most: int = 60) -> None:
+        for _ in range(most):
+            keys.press("Tab")
+            if page.evaluate("(one) => document.activeElement?.matches(one) ?? false", selector):
+                return
+        raise AssertionError(f"Tab does not reach {selector}")
+
+    tab_to(f'#photos a:has(img[alt="{ASKED}.jpg"])')
+    keys.press("Enter")
+    page.wait_for_selector(".box-canvas")
+    tab_to(".box-canvas svg")
+    keys.press("Enter")
+    width, height = (int(page.locator(".box-numbers input").nth(place).get_attribute("max")) + 1 for place in (2, 3))
+    middle = read_box(page)
+    assert np.abs(np.subtract(middle, np.array([width, height, 3 * width, 3 * height]) / 4)).max() <= 1
+    step = round(max(width, height) / 100)
+    for key, moved in (
+        ("ArrowRight", [step, 0, step, 0]),
+        ("ArrowUp", [0, -step, 0, -step]),
+        ("Shift+ArrowRight", [0, 0, step, 0]),
+        ("Shift+ArrowUp", [0, 0, 0, -step]),
+    ):
+        before = read_box(page)
+        keys.press(key)
+        assert read_box(page) == np.add(before, moved).tolist(), key
+    keys.press("Escape")
+    assert page.locator(".box-canvas .region").count() == 0
+    # The object's box, by its numbers.
+    for value in asked_box(indexed):
+        keys.press("Tab")
+        keys.type(str(value))
+    tab_to("#search")
+    assert page.locator(".box-canvas .region").count() == 1
+    keys.press("Enter")
+    assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
+    tab_to('.result a[aria-label*="coffee_002.jpg: see"]')
+    keys.press("Enter")
+    assert len(drawn_lines(page)) >= 20
+    tab_to("#next")
+    keys.press("Enter")
+    assert page.locator("#pair .match.chosen").count() == 1
+    assert page.locator("#which").text_content().startswith("Match 1 of ")
