@@ -2,12 +2,13 @@
 
 import contextlib
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.thumbnails import thumbnail_file
+from retrieval.thumbnails import SIZES, thumbnail_file
 from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import describe_photo, service_of
@@ -16,7 +17,16 @@ from retrieval.web.uploads import receive
 router = APIRouter(prefix="/api", tags=["photos"])
 
 PREVIEW_SIDE = 1600  # pixels
+
+
+def _thumbnail_size(size: int) -> int:
+    if size not in SIZES:
+        raise ValueError(f"a thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels")
+    return size
+
+
 Number = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the photo.")]
+ThumbnailSize = Annotated[int, Query(json_schema_extra={"enum": list(SIZES)}), AfterValidator(_thumbnail_size)]
 JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Not changed."}}
 
 
@@ -61,7 +71,7 @@ async def photo(request: Request, number: Number) -> Photo:
 
 
 @router.get("/photos/{number}/thumbnail", responses=JPEG, response_class=Response)
-async def thumbnail(request: Request, number: Number, size: Literal[128, 256, 512] = 256) -> Response:
+async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256) -> Response:
     """Give a small picture of a photo."""
     service = service_of(request)
     row = await service.row(number)

@@ -110,11 +110,15 @@ class Pool:
             As many jobs wait as may.
         """
         with self._lock:
-            if self._closing or self._tasks.qsize() >= self.options.waiting:
+            if self._closing or self.waiting() >= self.options.waiting:
                 raise Busy
             task = _Task(job, request, time.monotonic() + self.options.seconds, Future())
             self._tasks.put(task)
         return task.future
+
+    def waiting(self) -> int:
+        """Number of jobs that no worker has begun."""
+        return self._tasks.qsize()
 
     def processes(self) -> list[int]:
         """Process ids of the workers."""
@@ -213,7 +217,7 @@ class _Worker:
             raise Failed(head["failed"])
         if "refused" in head:
             raise Refused(head["refused"], head["kind"])
-        return head, body
+        return head["done"], body
 
     def end(self) -> None:
         """Kill the process, and wait until it is gone."""
@@ -232,8 +236,8 @@ def _work(pipe: Connection, make: Callable[..., Jobs], arguments: tuple[Any, ...
             job, request = json.loads(pipe.recv_bytes())
             body = b""
             try:
-                head, body = jobs.do(job, request)
-                message = json.dumps(head)
+                done, body = jobs.do(job, request)
+                message = json.dumps({"done": done})
             except CairnError as error:
                 kind = error.kind if isinstance(error, Refused) else "request"
                 message = json.dumps({"refused": str(error), "kind": kind})

@@ -1,6 +1,7 @@
 """A live server of the small collection, as a browser meets it."""
 
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -22,19 +23,24 @@ def serving(folder: Path, cache: Path, **options: Any) -> Iterator[str]:
     from retrieval.web.app import ServeOptions, create_app
 
     app = create_app(folder, ServeOptions(cache=cache, **options))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    scratch = cache.parent / "scratch"  # where uploads are kept, and left by none
+    scratch.mkdir(exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(scratch))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:
             assert thread.is_alive(), "the server has not started"
             time.sleep(0.02)
+        patch.undo()
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join(30)
             assert not thread.is_alive(), "the server has not ended"
+            assert not list(scratch.iterdir())
 
 
 @pytest.fixture(scope="session")
