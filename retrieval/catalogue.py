@@ -14,10 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from retrieval.browsing import folders_of, numbers_of, page_of
 from retrieval.names import check_storable, printable, unique_name
 from retrieval.schema import FAILED, FORMAT, INDEXED, REMOVED, Base, ImageRow, SegmentRow, Setting, path_hash_of
 
@@ -263,6 +265,53 @@ class Catalogue:
                 found.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
         return [found[int(number)] for number in numbers]
 
+    def page(
+        self, offset: int, limit: int, name: str | None = None, folder: str | None = None
+    ) -> tuple[int, list[ImageRow]]:
+        """Indexed images by name, byte by byte: those of one page.
+
+        Parameters
+        ----------
+        offset : int
+            Images that come before the page.
+        limit : int
+            Images on the page, at most.
+        name : str, optional
+            Only images whose name has this in it, in upper or lower case; nothing in it is a wildcard. (PostgreSQL
+            knows the case of the letters that its own locale knows.)
+        folder : str, optional
+            Only images whose name lies in this folder, or in one below it; all for "".
+
+        Returns
+        -------
+        total : int
+            Images that pass, on all pages.
+        rows : list of ImageRow
+
+        Raises
+        ------
+        ValueError
+            `offset` or `limit` is negative.
+        """
+        if offset < 0 or limit < 0:
+            raise ValueError(f"no page has {limit} images from {offset} on")
+        with self._transaction() as session:
+            total, rows = page_of(session, offset, limit, name, folder)
+            return total, list(rows)
+
+    def numbers(self, name: str | None = None, folder: str | None = None) -> np.ndarray:
+        """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
+        with self._transaction() as session:
+            return numbers_of(session, name, folder)
+
+    def folders(self) -> list[tuple[str, int]]:
+        """Folders of the names of indexed images ("" for a name without one), in order, and how many each holds.
+
+        Images in the folders below one do not count for it.
+        """
+        with self._transaction() as session:
+            return folders_of(session)
+
     def names(self, numbers: Sequence[int]) -> list[str]:
         """The names of indexed images, in the order of the numbers; KeyError where one is not indexed."""
         return self._column(ImageRow.name, numbers)
@@ -477,9 +526,14 @@ def _printable_address(address: str | sa.URL) -> str:
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
     connection.isolation_level = None
+    connection.create_function("casefold", 1, _casefold, deterministic=True)
     # The time-out first: to change the journal mode needs a lock as well.
     for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _casefold(text: str | None) -> str | None:
+    return None if text is None else text.casefold()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

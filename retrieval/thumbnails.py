@@ -1,0 +1,93 @@
+"""Thumbnails of photos: made once by the one decoder, kept in a cache that may be deleted at any time."""
+
+import contextlib
+import hashlib
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from retrieval.image import ImageOptions, read_colour
+
+SIZES = (128, 256, 512)
+"""Longer sides that there are, pixels."""
+
+QUALITY = 82
+FOLDER = "thumbnails"
+_START, _END = b"\xff\xd8\xff", b"\xff\xd9"
+
+
+def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
+    """A small upright JPEG of a photo.
+
+    Parameters
+    ----------
+    path : Path
+        The photo's file.
+    sha256 : str, optional
+        Of its content when it was indexed, 64 hexadecimal digits. Without it nothing is kept; and a file that has
+        changed since is shown as it is now, and not kept either.
+    size : int
+        Longer side, pixels: one of `SIZES`. A smaller photo is not enlarged.
+    cache : Path
+        Folder whose file `thumbnails/<first two digits>/<sha256>-<size>.jpg` is used where it is there, and whole, and
+        is made else. Where it cannot be written the thumbnail is made each time.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    CairnError
+        There is no such size, or the photo has gone or is damaged.
+    """
+    if size not in SIZES:
+        raise CairnError(f"A thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels, not {size}.")
+    path = Path(path)
+    kept = thumbnail_file(sha256, size, cache) if sha256 else None
+    if kept is not None:
+        with contextlib.suppress(OSError):
+            made = kept.read_bytes()
+            if made.startswith(_START) and made.endswith(_END):
+                return made
+    made = encode_jpeg(_read(path, size))
+    if kept is not None and _content_of(path) == sha256:
+        # A full disk or a cache that may not be written is no reason not to show the photo.
+        with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            save_bytes(kept, made)
+    return made
+
+
+def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:
+    """Where a thumbnail is kept; ValueError where the hash is none, which might lead out of the cache."""
+    if not re.fullmatch("[0-9a-f]{64}", sha256):
+        raise ValueError(f"{sha256!r} is no SHA-256")
+    return Path(cache) / FOLDER / sha256[:2] / f"{sha256}-{size}.jpg"
+
+
+def encode_jpeg(image: np.ndarray, quality: int = QUALITY) -> bytes:
+    """An RGB image (H, W, 3) uint8 as a JPEG."""
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=quality, optimize=True)
+    return file.getvalue()
+
+
+def _read(path: Path, size: int) -> np.ndarray:
+    try:
+        return read_colour(path, ImageOptions(max_side=size))
+    except CairnError as error:
+        raise CairnError(f"{path.name} cannot be shown: {error}. Restore it, or index its folder again.") from error
+
+
+def _content_of(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
