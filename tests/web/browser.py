@@ -14,7 +14,7 @@ import pytest
 Box = tuple[float, float, float, float]
 
 PROGRAMS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
-PATIENCE = 120_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
+PATIENCE = 60_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
 DESKTOP, PHONE = (1280, 860), (360, 740)
 
 
@@ -48,9 +48,10 @@ class Visit:
         return next(photo["number"] for photo in photos if photo["name"] == name)
 
 
-@pytest.fixture(scope="session")
+# Modules import this fixture, so that each has its own: two at a time are more than Playwright allows.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The browser, started once."""
+    """The browser, started once for a module."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = find_chromium()
     if program is None:
@@ -78,7 +79,7 @@ class visiting:
         self.context.set_default_timeout(PATIENCE)
         self.visit = Visit(self.context.new_page(), base)
         # Violations of the content security policy are errors of the console.
-        self.visit.page.on("console", lambda said: self._hear(said.type, said.text))
+        self.visit.page.on("console", lambda said: self._hear(said.type, f"{said.text} {said.location.get('url', '')}"))
         self.visit.page.on("pageerror", lambda error: self._hear("error", str(error)))
         self.visit.page.on("dialog", lambda dialog: (self._hear("error", "a dialog"), dialog.dismiss()))
 
@@ -92,7 +93,7 @@ class visiting:
     def __exit__(self, kind: object, *_: object) -> None:
         self.context.close()
         if kind is None:
-            assert self.visit.complaints == []
+            assert not self.visit.complaints, self.visit.complaints
 
 
 # What a person does
@@ -124,7 +125,7 @@ def read_box(page: Any) -> list[float]:
 
 def wait_for_results(page: Any) -> list[str]:
     """Names of the results, the best first."""
-    page.wait_for_selector("#results:not([aria-busy]) .result, #error:not(:empty)")
+    page.wait_for_selector("#results[aria-busy=false] .result, #error:not(:empty)")
     assert page.locator("#error").text_content() == ""
     return [str(name) for name in page.locator("#results .name").all_text_contents()]
 

@@ -62,7 +62,7 @@ def test_a_match_is_highlighted_by_the_pointer_and_by_buttons(visit: Visit, addr
     assert page.locator("#which").text_content().startswith(f"Match {count} of {count}: ")
     page.get_by_role("button", name="Next match").click()
     assert page.locator("#which").text_content().startswith(f"Match 1 of {count}: ")
-    page.get_by_label("Lines").uncheck()
+    page.get_by_role("checkbox", name="Lines").uncheck()
     assert page.locator("#pair .match").first.is_hidden()
     assert page.locator("#pair .spot").first.is_visible()
 

@@ -143,7 +143,7 @@ def test_names_with_markup_are_text(
         page.locator("#search").click()
         assert set(wait_for_results(page)) == {MARKUP, "plain.jpg"}
         page.get_by_role("link", name="plain.jpg: see the match").click()
-        page.wait_for_selector("#pair .match")
+        page.wait_for_selector("#page:not([hidden])")
         assert MARKUP in page.locator("h1").text_content()
         visit.open("/status")
         assert "<b>broken.jpg" in page.locator("#failed").text_content()

@@ -4,6 +4,7 @@
 import { at, corners, el, outline, pixels, svg } from "./dom.js";
 
 const EDGES = { nw: [0, 1], n: [null, 1], ne: [2, 1], e: [2, null], se: [2, 3], s: [null, 3], sw: [0, 3], w: [0, null] };
+const SIDES = { n: [0, 1, 2, 1], e: [2, 1, 2, 3], s: [0, 3, 2, 3], w: [0, 1, 0, 3] }; // from corner to corner, as places in a box
 const NAMES = ["Left", "Top", "Right", "Bottom"];
 const SMALLEST = 6; // screen pixels: less is a click, not a box
 const KNOB = 5; // radius of a handle as drawn, screen pixels
@@ -200,6 +201,10 @@ export class BoxTool {
       svg("path", { class: "shade", d: shade, "fill-rule": "evenodd" }),
       svg("rect", { class: "inside", x: x0, y: y0, width: x1 - x0, height: y1 - y0 }),
       ...outline(corners(this.box)),
+      ...Object.entries(SIDES).map(([edge, ends]) => {
+        const [a, b, c, d] = ends.map((place) => this.box[place]);
+        return svg("line", { class: "grip", "data-edge": edge, x1: a, y1: b, x2: c, y2: d });
+      }),
       ...places.flatMap(([edge, cx, cy]) => [
         svg("circle", { class: "knob", cx, cy, r: KNOB * this.#scale }),
         svg("circle", { class: "grip", "data-edge": edge, cx, cy, r: GRIP * this.#scale }),

@@ -89,16 +89,15 @@ function drop(place) {
 /** Take files into the query; what is no photo is said beside the upload, and the rest stays as it was. */
 async function add(files) {
   const problems = [];
-  const busy = (text) => { at("said").textContent = text; };
   for (const file of files) {
-    busy(`Reading ${file.name}…`);
+    at("said").textContent = `Reading ${file.name}…`;
     try {
       const upload = await take(file);
       queries = [...queries, await resolve({ photo: null, upload: upload.id, box: null })];
     } catch (error) {
       problems.push(files.length > 1 ? `${file.name}: ${error.message}` : error.message);
     }
-    busy("");
+    at("said").textContent = "";
   }
   at("upload-error").textContent = problems.join(" ");
   if (problems.length < files.length) edit(queries.length - 1);
@@ -158,10 +157,10 @@ function run() {
 
 function result(entry) {
   const asked = queries[entry.query_index ?? 0] ?? queries[0];
-  const { engine, similarity } = said();
+  const { engine, turns, similarity } = said();
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, from: here().split("?")[1] });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, similarity, from: here().split("?")[1] });
   const with_ = entry.inliers ? [el("strong", {}, count(entry.inliers, "inlier")), " · "] : ["not verified · "];
   return el("li", { class: "result" },
     el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
@@ -197,38 +196,44 @@ async function load() {
   request.abort();
   request = new AbortController();
   const { signal } = request;
-  const results = at("results");
   complain(null);
+  busy(true);
   try {
-    const fields = new URLSearchParams(location.search);
-    fillOptions(fields);
-    const texts = fields.getAll("q");
-    const known = new Map(queries.map((query) => [format(query), query]));
-    const resolved = await Promise.all(texts.map((text) => known.get(text) ?? resolve(parse(text))));
-    signal.throwIfAborted();
-    queries = resolved;
-    edit(-1);
-    if (!queries.length) {
-      results.replaceChildren();
-      at("said").textContent = "";
-      return;
-    }
-    at("said").textContent = "Searching…";
-    results.classList.add("stale");
-    results.setAttribute("aria-busy", "true");
-    const { similarity, turns, top, ...others } = options();
-    // Where the server has a learnt similarity it is used, unless we say not to.
-    const scored = similarity === DEFAULTS.similarity ? undefined : false;
-    const answer = await search(queries, { ...others, turns: Number(turns), top: Number(top), similarity: scored }, signal);
-    showResults(answer);
+    await answer(signal);
   } catch (error) {
-    if (error.name === "AbortError") return;
-    results.replaceChildren();
+    if (error.name === "AbortError") return; // another one has begun
+    at("results").replaceChildren();
     at("said").textContent = "";
     complain(error);
   }
-  results.classList.remove("stale");
-  results.removeAttribute("aria-busy");
+  busy(false);
+}
+
+function busy(is) {
+  at("results").classList.toggle("stale", is);
+  at("results").setAttribute("aria-busy", String(is));
+}
+
+async function answer(signal) {
+  const fields = new URLSearchParams(location.search);
+  fillOptions(fields);
+  const texts = fields.getAll("q");
+  const known = new Map(queries.map((query) => [format(query), query]));
+  const resolved = await Promise.all(texts.map((text) => known.get(text) ?? resolve(parse(text))));
+  signal.throwIfAborted();
+  queries = resolved;
+  edit(-1);
+  if (!queries.length) {
+    at("results").replaceChildren();
+    at("said").textContent = "";
+    return;
+  }
+  at("said").textContent = "Searching…";
+  const { similarity, turns, top, ...others } = options();
+  // Where the server has a learnt similarity it is used, unless we say not to.
+  const scored = similarity === DEFAULTS.similarity ? undefined : false;
+  const asked = { ...others, turns: Number(turns), top: Number(top), similarity: scored };
+  showResults(await search(queries, asked, signal));
 }
 
 start(async () => {
