@@ -1,17 +1,18 @@
 """Routes of the collection and its photos."""
 
 import contextlib
-from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.schema import ImageRow
 from retrieval.thumbnails import SIZES, thumbnail_file
+from retrieval.web.jobs import photo_row
 from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import describe_photo, service_of
+from retrieval.web.service import Service, describe_photo, service_of
 from retrieval.web.uploads import receive
 
 router = APIRouter(prefix="/api", tags=["photos"])
@@ -74,14 +75,10 @@ async def photo(request: Request, number: Number) -> Photo:
 async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256) -> Response:
     """Give a small picture of a photo."""
     service = service_of(request)
-    row = await service.row(number)
+    row, made = await run_in_threadpool(_kept, service, number, size)
     tag = f'"{row.sha256}-{size}"'
     if _known(request, tag):
         return Response(status_code=304, headers=_cached(tag))
-    made = None
-    if row.sha256:
-        # What is there needs no decoder, and so no worker.
-        made = await run_in_threadpool(_kept, thumbnail_file(row.sha256, size, service.cache))
     if made is None:
         wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size, "cache": str(service.cache)}
         _, made = await service.decode("thumbnail", wanted)
@@ -129,13 +126,14 @@ async def preview(request: Request) -> Response:
     return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 
 
-def _kept(file: FilePath) -> bytes | None:
-    """Read a JPEG file; None where it is not there, or not whole."""
-    try:
-        made = file.read_bytes()
-    except OSError:
-        return None
-    return made if made.startswith(b"\xff\xd8\xff") and made.endswith(b"\xff\xd9") else None
+def _kept(service: Service, number: int, size: int) -> tuple[ImageRow, bytes | None]:
+    """Look a photo up, and its thumbnail in the cache: what is there whole needs no decoder, and so no worker."""
+    row = photo_row(service.collection, number)
+    made = b""
+    if row.sha256:
+        with contextlib.suppress(OSError):
+            made = thumbnail_file(row.sha256, size, service.cache).read_bytes()
+    return row, made if made.startswith(b"\xff\xd8\xff") and made.endswith(b"\xff\xd9") else None
 
 
 def _known(request: Request, tag: str) -> bool:

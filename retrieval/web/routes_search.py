@@ -23,7 +23,10 @@ from retrieval.web.uploads import Uploads, receive
 router = APIRouter(prefix="/api", tags=["search"])
 
 Asked = Annotated[
-    str, Query(pattern=r"^[0-9]{1,19}(:[-+0-9.eE,]{1,200})?$", description="NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo.")
+    str,
+    Query(
+        pattern=r"^[0-9]{1,19}(:[-+0-9.eE,]{1,200})?$", description="NUMBER or NUMBER:x0,y0,x1,y1, a box in a photo."
+    ),
 ]
 Format = Annotated[Literal["json", "csv", "jpg"], Query(description="csv and jpg are files to keep.")]
 COLUMNS = (

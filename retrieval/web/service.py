@@ -28,7 +28,8 @@ class ServeOptions:
     catalogue: str | None = None  # address of the catalogue, where it is not in the collection
     similarity: Path | None = None  # file of a learnt similarity
     hosts: frozenset[str] | None = None  # names that the server goes by; None: any
-    search: PoolOptions = field(default_factory=PoolOptions)  # the workers that search
+    # The workers that search: behind the server itself, so that pages come at once while all cores search.
+    search: PoolOptions = field(default_factory=lambda: PoolOptions(nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
     pictures: PoolOptions = field(default_factory=lambda: PoolOptions(waiting=1000, seconds=30.0, memory=2 << 30))
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits

@@ -9,6 +9,7 @@ over must not be able to run code in the server.
 import contextlib
 import json
 import multiprocessing
+import os
 import queue
 import signal
 import threading
@@ -32,6 +33,7 @@ class PoolOptions:
     waiting: int = 32  # jobs that may wait for one; more are refused
     seconds: float = 60.0  # a job that has not ended so long after it was submitted is given up
     memory: int = 3 << 30  # bytes that a process may take on top of what it needs to start; 0: no limit
+    nice: int = 0  # by how much the processes stand back behind others, where the system knows that
 
 
 class Busy(Exception):
@@ -92,7 +94,7 @@ class Pool:
 
     def __init__(self, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
         self.options = options
-        self._start = (make, arguments, options.memory)
+        self._start = (make, arguments, options)
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closing = False
@@ -196,10 +198,10 @@ class _Task:
 class _Worker:
     """One process, and this side of the pipe to it."""
 
-    def __init__(self, make: Callable[..., Jobs], arguments: tuple[Any, ...], memory: int) -> None:
+    def __init__(self, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
         self._pipe, there = context.Pipe()
-        self.process = context.Process(target=_work, args=(there, make, arguments, memory), daemon=True)
+        self.process = context.Process(target=_work, args=(there, make, arguments, options), daemon=True)
         self.process.start()
         there.close()
 
@@ -226,11 +228,13 @@ class _Worker:
         self._pipe.close()
 
 
-def _work(pipe: Connection, make: Callable[..., Jobs], arguments: tuple[Any, ...], memory: int) -> None:
+def _work(pipe: Connection, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
     """Do jobs until the pipe is closed: what runs in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the server ends this one
+    if options.nice and hasattr(os, "nice"):
+        os.nice(options.nice)
     jobs = make(*arguments)
-    _limit_memory(memory)
+    _limit_memory(options.memory)
     with contextlib.suppress(EOFError, OSError):  # the server is gone
         while True:
             job, request = json.loads(pipe.recv_bytes())

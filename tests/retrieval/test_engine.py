@@ -264,6 +264,40 @@ def test_expansion_of_nothing_changes_nothing(collection: Collection, ask: Ask, 
         ]
 
 
+# Some photos alone
+
+
+@pytest.mark.parametrize("engine", ["tf-idf", "tf-idf-sp", "raw"])
+def test_a_search_among_some_photos_ranks_these_as_among_all(
+    collection: Collection, indexed: Indexed, engine: str
+) -> None:
+    query = read_query(collection, indexed.photos / "coffee_001.jpg", indexed.boxes["coffee_001"], turns=2)
+    search = Engine(collection, SearchOptions(engine, turns=2)).search
+    everything = [(hit.number, hit.score, hit.view, hit.verification.inliers) for hit in search(query).hits]
+    numbers = collection.index.image_numbers
+    for some in (numbers[::2], numbers[3:4], numbers[:0], numbers, np.array([5, 2, 5, 10**6, -1])):
+        found = [(hit.number, hit.score, hit.view, hit.verification.inliers) for hit in search(query, some).hits]
+        assert found == [hit for hit in everything if hit[0] in some]
+
+
+def test_verification_and_expansion_are_spent_on_the_photos_asked_for(collection: Collection, ask: Ask) -> None:
+    """However many others rank before them."""
+    one = VerificationOptions(depth=1)
+    second = Engine(collection, SearchOptions(turns=1, verification=one)).search
+    everything = second(ask("coffee_001")).hits
+    assert [hit.verification.inliers > 0 for hit in everything[:2]] == [True, False]
+    (number,) = [row.number for row in collection.catalogue.images() if row.name == "coffee_003.jpg"]
+    (alone,) = second(ask("coffee_001"), np.array([number])).hits
+    assert alone.verification.inliers > 20
+    # What expands the query is what may be found: among photos of other things, nothing does.
+    others = np.array([row.number for row in collection.catalogue.images() if "coffee" not in str(row.name)])
+    expanded, plain = (
+        Engine(collection, SearchOptions("tf-idf", expand, turns=1)).search(ask("coffee_001"), others).hits
+        for expand in ("average", "none")
+    )
+    assert expanded == plain
+
+
 # Answers
 
 
