@@ -1,11 +1,8 @@
 """Labels from nothing: photos of a collection are positives of each other where geometry verifies that they match."""
 
-import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -13,14 +10,7 @@ from index.errors import CairnError
 from learning.labels import Relevance
 from learning.stages import Progress
 from retrieval.collection import Collection
-from retrieval.encoding import decode_geometry
-from retrieval.engine import Engine, SearchOptions
-from retrieval.query import Query, View
-
-STEP = "verify"
-"""What the progress of `verified_relevance` calls its one step."""
-
-_OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1)
+from retrieval.linking import components, link_photos
 
 
 def verified_relevance(
@@ -51,14 +41,9 @@ def verified_relevance(
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
+    links = link_photos(collection, workers=workers, progress=progress)
     numbers = collection.index.image_numbers.astype(np.int64)
-    inliers: dict[tuple[int, int], int] = {}
-    for done, (number, found) in enumerate(_ask_all(collection, numbers.tolist(), workers), start=1):
-        for other, count in found.items():
-            pair = min(number, other), max(number, other)
-            inliers[pair] = max(count, inliers.get(pair, 0))
-        if progress is not None:
-            progress(STEP, done, len(numbers))
+    inliers = {pair: link.inliers for pair, link in links.items()}
     relevance, first = relate(numbers, inliers, min_inliers)
     if not first:
         raise CairnError(
@@ -97,7 +82,7 @@ def relate(
         side = verified if count >= min_inliers else doubtful
         side[one].add(other)
         side[other].add(one)
-    objects = _components(verified)
+    objects = components(verified)
     # Queries and what belongs to them, object by object.
     queries = [photo for members in objects for photo in sorted(members)]
     shown = np.repeat(np.arange(len(objects), dtype=np.int32), [len(members) for members in objects])
@@ -114,60 +99,3 @@ def relate(
         names=tuple(str(min(members)) for members in objects),
     )
     return relevance, [min(members) for members in objects]
-
-
-def _components(neighbours: Mapping[int, set[int]]) -> list[set[int]]:
-    """Connected components of a graph that is given by each node's neighbours, by their smallest nodes."""
-    components: list[set[int]] = []
-    seen: set[int] = set()
-    for start in sorted(neighbours):
-        if start in seen:
-            continue
-        component, frontier = {start}, [start]
-        while frontier:
-            new = neighbours[frontier.pop()] - component
-            component |= new
-            frontier.extend(new)
-        seen |= component
-        components.append(component)
-    return components
-
-
-def _ask_all(collection: Collection, numbers: list[int], workers: int) -> Iterator[tuple[int, dict[int, int]]]:
-    """Ask with each photo; give its number, and the inliers of the other photos that are verified with it, in order."""
-    from joblib import Parallel, delayed
-
-    if workers == 1 or len(numbers) < 4:
-        engine = Engine(collection, _OPTIONS)
-        yield from ((number, _ask(engine, number)) for number in numbers)
-        return
-    # Each process opens the collection once in this run; in the next one it may have changed.
-    place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
-    found = Parallel(n_jobs=workers, return_as="generator", batch_size=4)(
-        delayed(_ask_alone)(*place, number) for number in numbers
-    )
-    yield from zip(numbers, found, strict=True)
-
-
-def _ask_alone(folder: Path, catalogue: str, run: str, number: int) -> dict[int, int]:
-    return _ask(_open_engine(folder, catalogue, run), number)
-
-
-@lru_cache(maxsize=1)
-def _open_engine(folder: Path, catalogue: str, run: str) -> Engine:
-    """Open a collection in a process of its own; the catalogue is closed when the index is there."""
-    with Collection.open(folder, catalogue=catalogue) as collection:
-        return Engine(collection, _OPTIONS)
-
-
-def _ask(engine: Engine, number: int) -> dict[int, int]:
-    """Ask with a photo's features as they are indexed."""
-    image = engine.index.features(number)
-    frames = decode_geometry(image.columns, np.arange(len(image.words)))
-    words = np.asarray(image.words).astype(np.int32)
-    nothing = np.zeros((len(words), 0), np.float16)
-    view = View(0.0, frames, nothing, words=words, terms=words, weights=None)
-    # Neither the photo nor its size has a say in a search without expansion.
-    query = Query(Path(), 1, 1, None, np.zeros((len(words), 5), np.float32), [view])
-    hits = engine.search(query).hits
-    return {hit.number: hit.verification.inliers for hit in hits if hit.verification.inliers and hit.number != number}
