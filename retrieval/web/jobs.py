@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import os
 import tempfile
 import time
 from collections import OrderedDict
@@ -235,10 +236,8 @@ class PictureJobs:
         except CairnError as error:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
-            if not path.is_file():
-                sentence = f"The photo {request['name']!r} is in the collection, but its file is no longer there."
-                raise Refused(sentence, "gone") from None
-            raise Refused(f"The photo {request['name']!r} cannot be shown: {error}.", "gone") from None
+            reason = str(error) if os.path.isfile(path) else "its file is no longer there"  # noqa: PTH113
+            raise Refused(f"The photo {request['name']!r} cannot be shown: {reason.rstrip('.')}.", "gone") from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
 
 

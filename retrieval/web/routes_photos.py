@@ -13,7 +13,6 @@ from retrieval.web.jobs import photo_row
 from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_photo, service_of
-from retrieval.web.uploads import receive
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -117,7 +116,7 @@ _FORM = {
 async def preview(request: Request) -> Response:
     """Show an upload as the server sees it: upright, whatever its format; or say why it cannot be used."""
     service = service_of(request)
-    async with receive(request, service.scratch, service.options.uploads) as form:
+    async with service.forms.receive(request) as form:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one photo, as the field photo of the form.")
         wanted = {"path": str(form.photos[0]), "name": form.names[0], "size": PREVIEW_SIDE}

@@ -18,7 +18,7 @@ from retrieval.web.models import (
 )
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_photo, service_of
-from retrieval.web.uploads import Uploads, receive
+from retrieval.web.uploads import Uploads
 
 router = APIRouter(prefix="/api", tags=["search"])
 
@@ -71,7 +71,7 @@ async def search(request: Request, asked: Annotated[SearchParameters, Query()]) 
 async def search_uploads(request: Request) -> SearchAnswer:
     """Search with uploaded photos, photos of the collection, and boxes in them."""
     service = service_of(request)
-    async with receive(request, service.scratch, service.options.uploads) as form:
+    async with service.forms.receive(request) as form:
         return await _search(service, SearchRequest.model_validate_json(_field(form)), form)
 
 
@@ -86,7 +86,7 @@ async def match(request: Request, asked: Annotated[MatchParameters, Query()], fo
 async def match_upload(request: Request, format: Format = "json") -> Any:
     """Explain why an uploaded photo, or a box in one, matches a photo of the collection."""
     service = service_of(request)
-    async with receive(request, service.scratch, service.options.uploads) as form:
+    async with service.forms.receive(request) as form:
         return await _match(service, MatchRequest.model_validate_json(_field(form)), form, format)
 
 

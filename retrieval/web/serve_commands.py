@@ -78,7 +78,6 @@ def _run(app: object, listening: "socket.socket", host: str, open_browser: bool)
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
-        limit_concurrency=1000,
     )
     with contextlib.suppress(KeyboardInterrupt):  # the server has ended in good order, and passes the signal on
         uvicorn.Server(config).run(sockets=[listening])

@@ -16,7 +16,7 @@ from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.models import Photo
 from retrieval.web.problems import ProblemError
-from retrieval.web.uploads import UploadOptions
+from retrieval.web.uploads import Receiver, UploadOptions
 from retrieval.web.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
 
 
@@ -67,6 +67,7 @@ class Service:
             return
         self._started = True
         self.scratch = Path(tempfile.mkdtemp(prefix="cairn-"))
+        self.forms = Receiver(self.scratch, self.options.uploads)
         self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
         self.decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
 

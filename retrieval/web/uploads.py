@@ -22,6 +22,7 @@ class UploadOptions:
 
     photo_bytes: int = 50_000_000  # bytes of one photo
     photos: int = 8  # photos of one request
+    requests: int = 16  # requests with photos that are received and answered at a time: bounds what the disk must hold
     field_bytes: int = 64_000  # bytes of a field that is no photo
     seconds: float = 60.0  # in which a request must have arrived
     # What is too large is still received to its end, up to so many bytes, and thrown away: a browser that cannot send
@@ -38,31 +39,51 @@ class Uploads:
     names: list[str] = field(default_factory=list)  # of the photos, as their sender calls them
 
 
-@asynccontextmanager
-async def receive(request: Request, folder: Path, options: UploadOptions) -> AsyncIterator[Uploads]:
-    """Receive a multipart form; its photos are files in `folder` until the block is left.
+class Receiver:
+    """Receives forms.
 
-    Raises
-    ------
-    ProblemError
-        It is no such form (400), has too much in it (413) or did not arrive in time (504).
+    Parameters
+    ----------
+    folder : Path
+        A private folder, where photos are kept while they are needed.
+    options : UploadOptions
+        Limits.
     """
-    kind, parameters = parse_options_header(request.headers.get("content-type", ""))
-    boundary = parameters.get(b"boundary", b"")
-    if kind != b"multipart/form-data" or not boundary:
-        raise ProblemError(400, "The request must be a form of the type multipart/form-data.")
-    form = _Form(folder, options)
-    try:
+
+    def __init__(self, folder: Path, options: UploadOptions) -> None:
+        self._folder, self._options = folder, options
+        self._open = 0
+
+    @asynccontextmanager
+    async def receive(self, request: Request) -> AsyncIterator[Uploads]:
+        """Receive a multipart form; its photos are files until the block is left.
+
+        Raises
+        ------
+        ProblemError
+            It is no such form (400), has too much in it (413), does not arrive in time (504), or too many others do
+            already (503).
+        """
+        if self._open >= self._options.requests:
+            raise ProblemError(503, "The server is busy: try again in a moment.")
+        kind, parameters = parse_options_header(request.headers.get("content-type", ""))
+        boundary = parameters.get(b"boundary", b"")
+        if kind != b"multipart/form-data" or not boundary:
+            raise ProblemError(400, "The request must be a form of the type multipart/form-data.")
+        form = _Form(self._folder, self._options)
+        self._open += 1
         try:
-            async with asyncio.timeout(options.seconds):
-                await _read(request, form, boundary, options)
-        except TimeoutError:
-            raise ProblemError(504, "The upload took too long: try again, or with a smaller photo.") from None
-        except ClientDisconnect:
-            raise ProblemError(400, "The upload was cut off: try again.") from None
-        yield form.uploads
-    finally:
-        form.discard()
+            try:
+                async with asyncio.timeout(self._options.seconds):
+                    await _read(request, form, boundary, self._options)
+            except TimeoutError:
+                raise ProblemError(504, "The upload took too long: try again, or with a smaller photo.") from None
+            except ClientDisconnect:
+                raise ProblemError(400, "The upload was cut off: try again.") from None
+            yield form.uploads
+        finally:
+            self._open -= 1
+            form.discard()
 
 
 async def _read(request: Request, form: "_Form", boundary: bytes, options: UploadOptions) -> None:

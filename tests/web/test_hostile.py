@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from retrieval.web.problems import ProblemError
-from retrieval.web.uploads import UploadOptions, receive
+from retrieval.web.uploads import Receiver, UploadOptions
 from tests.conftest import Indexed
 from tests.hostile import UNREADABLE, hostile_files, png
 from tests.web.conftest import serving
@@ -348,13 +348,38 @@ def test_an_upload_that_never_ends_is_given_up(tmp_path: Path) -> None:
 
     async def upload() -> None:
         request = Request({"type": "http", "method": "POST", "headers": headers}, slow)
-        async with receive(request, tmp_path, UploadOptions(seconds=0.5)):
+        async with Receiver(tmp_path, UploadOptions(seconds=0.5)).receive(request):
             raise AssertionError("it ended")
 
     with pytest.raises(ProblemError, match="took too long") as error:
         asyncio.run(upload())
     assert error.value.status == 504
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_uploads_at_a_time_than_the_disk_may_hold_are_refused(tmp_path: Path) -> None:
+    import asyncio
+
+    from starlette.requests import Request
+
+    headers = [(b"content-type", b"multipart/form-data; boundary=x")]
+    body = FORM.format("photo", "abc").encode()
+
+    async def whole() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def upload() -> None:
+        receiver = Receiver(tmp_path, UploadOptions(requests=1))
+        for _ in range(2):
+            async with receiver.receive(Request({"type": "http", "method": "POST", "headers": headers}, whole)) as form:
+                assert [path.read_bytes() for path in form.photos] == [b"abc"]
+                assert form.photos[0].parent == tmp_path and form.names == ["a.jpg"]
+                with pytest.raises(ProblemError, match="busy"):
+                    async with receiver.receive(Request({"type": "http", "headers": headers}, whole)):
+                        raise AssertionError("it was received")
+            assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(upload())
 
 
 # All of it
