@@ -25,6 +25,8 @@ class Pair {
     this.lines = this.matches.map((one, place) => this.#line(place));
     const title = `${count(this.matches.length, "matching feature")}, joined by lines`;
     this.drawing = svg("svg", { role: "img", "aria-label": title }, ...this.sides, ...this.lines);
+    // Hundreds of lines would hide what they join: the more there are, the fainter.
+    this.drawing.style.setProperty("--strength", Math.min(Math.max(80 / this.matches.length, 0.15), 0.75));
     host.replaceChildren(...figures, this.drawing);
     const place = () => this.#place();
     new ResizeObserver(place).observe(host);

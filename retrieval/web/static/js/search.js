@@ -48,7 +48,7 @@ function chip(query, place) {
     frame(query, { region: box, source: query.small, eager: true }),
     el("span", { class: "name", title: query.name }, query.name),
     el("span", { class: "row" },
-      el("button", { type: "button", class: "small", "aria-label": `${what} on ${query.name}`, onclick: () => edit(place) }, query.box ? "Box" : "Draw a box"),
+      el("button", { type: "button", class: "small", "aria-label": `${what} on ${query.name}`, onclick: () => edit(place) }, "Box"),
       el("button", { type: "button", class: "small", "aria-label": `Remove ${query.name} from the query`, onclick: () => drop(place) }, "Remove")));
 }
 
