@@ -1,0 +1,64 @@
+"""The command group."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands import CatalogueAddress, Workers, cores
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+
+def group(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    inliers: Annotated[int, typer.Option(help="Fewest verified matches that link two photos.", min=1)] = 20,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a table (CSV) of the groups: group, name, path, duplicate_of.")
+    ] = None,
+    workers: Workers = 0,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Find groups of photos that show the same object or landmark, and near duplicates among them.
+
+    Each photo is searched for in the collection, and photos that geometry verifies are linked. The groups are kept in
+    the collection, for cairn serve to show. An interrupted run is picked up by running the same command again; only
+    photos that were added since the last run are searched for.
+    """
+    from time import perf_counter
+
+    from retrieval.collection import Collection
+    from retrieval.grouping import GroupOptions, check_table, group_photos, groups_table, write_table
+
+    began = perf_counter()
+    if out is not None:
+        check_table(out)
+    with Collection.open(collection, catalogue=catalogue) as opened:
+        with progress_bars(quiet or json, {"verify": "Verifying"}) as tell:
+            found = group_photos(opened, GroupOptions(inliers=inliers), workers=workers or cores(), progress=tell)
+        if out is not None:
+            write_table(out, groups_table(opened, found.groups))
+    summary = {
+        "collection": str(collection),
+        "photos": found.photos,
+        "inliers": found.inliers,
+        "groups": len(found.groups),
+        "grouped": sum(len(one.photos) for one in found.groups),
+        "links": sum(one.links for one in found.groups),
+        "duplicates": sum(len(one.duplicates) for one in found.groups),
+        "out": str(out) if out is not None else None,
+        "seconds": round(perf_counter() - began, 3),
+    }
+    if json:
+        print_json(summary)
+        return
+    if not found.groups:
+        say(f"{collection}: no two of {found.photos} photos are linked by {inliers} verified matches.")
+    else:
+        say(
+            f"{collection}: {summary['grouped']} of {found.photos} photos in {len(found.groups)} groups, "
+            f"{summary['links']} links, {summary['duplicates']} near duplicates in {summary['seconds']:.1f} s."
+        )
+    if out is not None:
+        say(f"Table: {out}")

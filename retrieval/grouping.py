@@ -1,0 +1,301 @@
+"""Groups: photos of a collection that verified matches link, and near duplicates among them."""
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from index.arrays import fingerprint, load_json, save_bytes, save_json
+from index.errors import CairnError
+from retrieval.catalogue import ImageRow
+from retrieval.collection import Collection
+from retrieval.linking import Link, Progress, components, link_photos
+
+FILE = "groups.json"
+LOG = "links.jsonl"
+FORMAT = 1
+# Links of so many inliers are kept whatever is asked for, so that fewer can be asked for later.
+KEPT_INLIERS = 10
+
+
+@dataclass(frozen=True)
+class DuplicateOptions:
+    """When two linked photos are near duplicates: the same picture but for its size, a crop of its rim or an edit."""
+
+    overlap: float = 0.9  # least part of each photo that the other shows
+    stretch: float = 1.1  # largest ratio of the scales of the map between them, which is 1 for a similarity
+    share: float = 0.1  # least part of the features of the photo with fewer that are inliers
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """How groups are formed."""
+
+    inliers: int = 20  # fewest inliers that link two photos
+    duplicates: DuplicateOptions = field(default_factory=DuplicateOptions)  # near duplicates
+
+    def __post_init__(self) -> None:
+        if self.inliers < 1:
+            raise CairnError(f"Two photos are linked by one inlier at least, not by {self.inliers}.")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Photos that are linked, some of them only through others."""
+
+    number: int  # from 1, the group of most photos first
+    photos: tuple[int, ...]  # image numbers, ascending; at least two
+    links: int  # pairs of them that are linked
+    duplicates: Mapping[int, int]  # from a near duplicate to the photo that it repeats, which is none itself
+
+
+@dataclass(frozen=True)
+class Groups:
+    """All groups of a collection."""
+
+    groups: tuple[Group, ...]
+    inliers: int  # fewest of a link
+    photos: int  # that were asked with
+    out_of_date: bool = False  # photos were added or removed since; those removed are left out
+
+
+class NotGroupedError(CairnError):
+    """Groups were never looked for."""
+
+
+def group_photos(
+    collection: Collection,
+    options: GroupOptions | None = None,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Groups:
+    """Find the groups of a collection, and keep them in it.
+
+    What each photo was verified with is kept too, in the file `links.jsonl` of the collection: a run that was
+    interrupted goes on, and only photos that were added since are asked with again.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    options : GroupOptions, optional
+        How groups are formed.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how many photos have been asked with.
+
+    Returns
+    -------
+    Groups
+        None at all where no photos are linked.
+
+    Raises
+    ------
+    CairnError
+        Another process is looking for groups in the collection.
+    """
+    options = options or GroupOptions()
+    rows = {row.number: row for row in collection.catalogue.images(collection.index.image_numbers.tolist())}
+    links = link_photos(
+        collection,
+        min_inliers=min(options.inliers, KEPT_INLIERS),
+        kept=collection.folder / LOG,
+        workers=workers,
+        progress=progress,
+    )
+    strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
+    found = Groups(form_groups(rows, strong, options.duplicates), options.inliers, len(rows))
+    save_json(
+        collection.folder / FILE,
+        {
+            "format": FORMAT,
+            "state": _state(np.array(sorted(rows), np.int64)),
+            "inliers": found.inliers,
+            "photos": found.photos,
+            "groups": [
+                {
+                    "group": group.number,
+                    "photos": list(group.photos),
+                    "links": group.links,
+                    "duplicates": sorted(group.duplicates.items()),
+                }
+                for group in found.groups
+            ],
+        },
+    )
+    return found
+
+
+def read_groups(collection: Collection) -> Groups:
+    """Read the groups that `group_photos` has kept; photos that were removed since are left out.
+
+    Raises
+    ------
+    NotGroupedError
+        It was never run.
+    CairnError
+        The file is damaged.
+    """
+    path = collection.folder / FILE
+    if not path.is_file():
+        raise NotGroupedError(f"Groups have not been looked for yet: run cairn group {collection.folder}.")
+    there = collection.catalogue.numbers()
+    known = set(there.tolist())
+    try:
+        kept = load_json(path)
+        if kept["format"] > FORMAT:
+            raise CairnError(f"{path} was written by a later version of Cairn (format {kept['format']}): update Cairn.")
+        out_of_date = kept["state"] != _state(there)
+        groups = [_group(entry, known) for entry in kept["groups"]]
+        groups = [group for group in groups if len(group.photos) > 1]
+        return Groups(tuple(groups), int(kept["inliers"]), int(kept["photos"]), out_of_date)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise CairnError(f"{path} is damaged: run cairn group {collection.folder} again.") from error
+
+
+def form_groups(
+    rows: Mapping[int, ImageRow], links: Mapping[tuple[int, int], Link], options: DuplicateOptions
+) -> tuple[Group, ...]:
+    """Divide photos into groups: the connected components of their links.
+
+    Parameters
+    ----------
+    rows : mapping of int to ImageRow
+        The photos by their numbers. Those of one content are linked, whatever verification finds in them.
+    links : mapping of (int, int) to Link
+        By the two numbers, ascending.
+    options : DuplicateOptions
+        What counts as a near duplicate.
+
+    Returns
+    -------
+    tuple of Group
+        The group of most photos first, equal ones by their smallest number.
+    """
+    same = _same_content(rows)
+    neighbours: defaultdict[int, set[int]] = defaultdict(set)
+    for pair in {*links, *same}:
+        _join(neighbours, *pair)
+    alike: defaultdict[int, set[int]] = defaultdict(set)
+    for pair, link in links.items():
+        if is_near_duplicate(link, rows[link.asked], rows[link.found], options):
+            _join(alike, *pair)
+    for first, copy in sorted(same):
+        # Like all that the other one is like, which verification may have found for that one alone.
+        for other in {first, *alike[first]} - {copy}:
+            _join(alike, copy, other)
+    members = sorted(components(neighbours), key=lambda component: (-len(component), min(component)))
+    return tuple(
+        Group(
+            number,
+            tuple(sorted(component)),
+            sum(len(neighbours[photo]) for photo in component) // 2,
+            _duplicates(component, alike, rows),
+        )
+        for number, component in enumerate(members, start=1)
+    )
+
+
+def is_near_duplicate(link: Link, asked: ImageRow, found: ImageRow, options: DuplicateOptions) -> bool:
+    """Whether two linked photos are one picture: each shows nearly all of the other, neither slanted nor stretched."""
+    if link.inliers < options.share * min(asked.features, found.features):
+        return False
+    affine = np.array(link.transform).reshape(2, 3)
+    scales = np.linalg.svd(affine[:, :2], compute_uv=False)
+    if not scales[1] > 0 or scales[0] > options.stretch * scales[1]:
+        return False
+    box, other = _box(asked), _box(found)
+    mapped = box @ affine[:, :2].T + affine[:, 2]
+    shared = cv2.intersectConvexConvex(mapped.astype(np.float32), other.astype(np.float32))[0]
+    areas = cv2.contourArea(mapped.astype(np.float32)), cv2.contourArea(other.astype(np.float32))
+    return bool(shared >= options.overlap * max(areas))
+
+
+def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
+    """Groups as a table (CSV): group, name, path, and the name of the photo that one is a near duplicate of."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["group", "name", "path", "duplicate_of"])
+    for group in groups:
+        rows = {row.number: row for row in collection.catalogue.images(group.photos)}
+        for number in group.photos:
+            original = group.duplicates.get(number)
+            duplicate_of = "" if original is None else rows[original].name
+            table.writerow([group.number, rows[number].name, rows[number].path, duplicate_of])
+    return text.getvalue()
+
+
+def _join(neighbours: defaultdict[int, set[int]], one: int, other: int) -> None:
+    neighbours[one].add(other)
+    neighbours[other].add(one)
+
+
+def _same_content(rows: Mapping[int, ImageRow]) -> set[tuple[int, int]]:
+    """Pairs of photos of one content: of all that share it, the first with each of the others."""
+    first: dict[str, int] = {}
+    pairs = set()
+    for number in sorted(rows):
+        sha256 = rows[number].sha256
+        if sha256 and first.setdefault(sha256, number) != number:
+            pairs.add((first[sha256], number))
+    return pairs
+
+
+def _duplicates(component: set[int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]) -> dict[int, int]:
+    """For each near duplicate the photo it repeats: the largest photos stand for those that are like them.
+
+    A photo that is like a near duplicate, but not like what that repeats, is none itself: in a long row of photos, each
+    like the one before, the last need have nothing in common with the first.
+    """
+    repeats: dict[int, int] = {}
+    originals: set[int] = set()
+    by_size = sorted(
+        (photo for photo in component if alike.get(photo)), key=lambda photo: (-_pixels(rows[photo]), photo)
+    )
+    for photo in by_size:
+        if photo in repeats:
+            continue
+        originals.add(photo)
+        repeats.update((other, photo) for other in sorted(alike[photo] - originals) if other not in repeats)
+    return dict(sorted(repeats.items()))
+
+
+def _pixels(row: ImageRow) -> int:
+    return (row.width or 0) * (row.height or 0)
+
+
+def _box(row: ImageRow) -> np.ndarray:
+    """Corners (4, 2) of a photo in units of its longer side."""
+    width, height = float(row.width or 1), float(row.height or 1)
+    return np.array([[0, 0], [width, 0], [width, height], [0, height]]) / max(width, height)
+
+
+def _group(entry: dict[str, Any], known: set[int]) -> Group:
+    photos = tuple(number for number in entry["photos"] if number in known)
+    duplicates = {copy: original for copy, original in entry["duplicates"] if {copy, original} <= known}
+    return Group(int(entry["group"]), photos, int(entry["links"]), duplicates)
+
+
+def _state(numbers: np.ndarray) -> str:
+    """What a collection's photos are known by: numbers are never used again."""
+    return fingerprint({"numbers": numbers}, {})
+
+
+def check_table(path: Path) -> None:
+    """Raise CairnError where a table cannot be written: better before hours of work than after."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise CairnError(f"{path} is a folder, or in a folder that is not there: choose another file for the table.")
+
+
+def write_table(path: Path, text: str) -> None:
+    """Write a table to a file."""
+    check_table(path)
+    save_bytes(path, text.encode("utf-8"))
