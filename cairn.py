@@ -12,6 +12,7 @@ from learning.compress_commands import compress
 from learning.mine_commands import mine
 from learning.patch_commands import patches
 from retrieval.commands import index, info, query
+from retrieval.group_commands import group
 from retrieval.web.serve_commands import serve
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(index)
 app.command()(query)
 app.command()(info)
+app.command()(group)
 app.command()(serve)
 app.command()(mine)
 app.add_typer(learn, name="learn")

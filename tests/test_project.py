@@ -22,7 +22,20 @@ REQUIREMENTS = ("requirements.txt", "requirements-test.txt")
 # Slow to import: `cairn --help` must answer without them.
 HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
 HEAVY += ("fastapi", "starlette", "pydantic", "uvicorn", "python_multipart")
-COMMANDS = ("index", "query", "info", "serve", "mine", "learn", "compress", "patches", "evaluate", "plot", "demo")
+COMMANDS = (
+    "index",
+    "query",
+    "info",
+    "group",
+    "serve",
+    "mine",
+    "learn",
+    "compress",
+    "patches",
+    "evaluate",
+    "plot",
+    "demo",
+)
 # Formats that run code when read, and the peers that benchmarks measure against.
 PICKLES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
 PEERS = {"pycolmap", "cvxpy"}

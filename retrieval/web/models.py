@@ -178,16 +178,24 @@ class MatchAnswer(BaseModel):
     matches: list[MatchedFeatures]
 
 
+class GroupedPhoto(Photo):
+    """A photo in a group."""
+
+    duplicate_of: int | None = Field(description="Number of the photo that it is a near duplicate of.")
+
+
 class Group(BaseModel):
     """Photos that verified matches link."""
 
     group: int
-    photos: list[Photo]
-    links: int
+    photos: list[GroupedPhoto]
+    links: int = Field(description="Pairs of the photos that are linked.")
 
 
 class GroupPage(BaseModel):
-    """A page of groups."""
+    """A page of groups, the largest first."""
 
     total: int
+    inliers: int = Field(description="Fewest verified matches that link two photos.")
+    out_of_date: bool = Field(description="Whether photos were added or removed since the groups were found.")
     groups: list[Group]

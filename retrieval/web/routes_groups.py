@@ -1,13 +1,13 @@
 """Routes of groups: photos that verified matches link, as `cairn group` found them."""
 
-import io
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.web.models import MAX_NUMBER, GroupPage
+from retrieval.grouping import Groups, NotGroupedError, groups_table, read_groups
+from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, service_of
+from retrieval.web.service import Service, describe_photo, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
 
@@ -21,15 +21,44 @@ def groups(
     """List groups of photos, the largest first, a page at a time."""
     service = service_of(request)
     found = _read(service)
-    return GroupPage(total=len(found), groups=found[offset : offset + limit])
+    page = found.groups[offset : offset + limit]
+    numbers = [number for group in page for number in group.photos]
+    try:
+        rows = {row.number: row for row in service.collection.catalogue.images(numbers)}
+    except KeyError:
+        raise _changed() from None
+    described = {number: describe_photo(row).model_dump() for number, row in rows.items()}
+    shown = [
+        Group(
+            group=group.number,
+            photos=[
+                GroupedPhoto(**described[number], duplicate_of=group.duplicates.get(number)) for number in group.photos
+            ],
+            links=group.links,
+        )
+        for group in page
+    ]
+    return GroupPage(total=len(found.groups), inliers=found.inliers, out_of_date=found.out_of_date, groups=shown)
 
 
 @router.get("/groups.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
-def groups_table(request: Request) -> Response:
-    """Give all groups as a table to keep: group, number, name."""
-    text = io.StringIO()
-    return Response(text.getvalue(), media_type="text/csv")
+def groups_file(request: Request) -> Response:
+    """Give all groups as a table to keep, as `cairn group --out` writes it."""
+    service = service_of(request)
+    try:
+        table = groups_table(service.collection, _read(service).groups)
+    except KeyError:
+        raise _changed() from None
+    kind = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": 'attachment; filename="groups.csv"'}
+    return Response(table.encode(), headers=kind)
 
 
-def _read(service: Service) -> list[Any]:
-    raise ProblemError(404, "Groups have not been looked for yet: run cairn group COLLECTION.")
+def _read(service: Service) -> Groups:
+    try:
+        return read_groups(service.collection)
+    except NotGroupedError as error:
+        raise ProblemError(404, str(error)) from None
+
+
+def _changed() -> ProblemError:
+    return ProblemError(503, "The collection has just changed: try again.")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from retrieval.collection import Collection
 from retrieval.web.guard import HEADERS
 from retrieval.web.workers import PoolOptions
 from tests.conftest import Indexed, Ran
@@ -344,11 +345,43 @@ def test_every_answer_has_the_security_headers(client: httpx.Client) -> None:
     assert "default-src 'none'" in HEADERS["Content-Security-Policy"] and "unsafe" not in str(HEADERS)
 
 
+# Groups
+
+
+def test_groups_are_what_was_found(
+    client: httpx.Client, indexed: Indexed, tmp_path: Path, cairn: Cairn, numbers: dict[str, int]
+) -> None:
+    for path in ("/api/groups", "/api/groups.csv"):
+        none = client.get(path)
+        assert none.status_code == 404 and "run cairn group" in none.json()["detail"]
+    folder, table = tmp_path / "copy.cairn", tmp_path / "groups.csv"
+    shutil.copytree(indexed.folder, folder)
+    told = cairn("group", folder, "--workers", 1, "--out", table, "--json").json
+    one = PoolOptions(workers=1)
+    with (
+        serving(folder, tmp_path / "cache", search=one, pictures=one) as address,
+        httpx.Client(base_url=address, timeout=60) as copied,
+    ):
+        page = _get(copied, "/api/groups")
+        assert (page["total"], page["inliers"], page["out_of_date"]) == (told["groups"], 20, False)
+        assert sum(len(group["photos"]) for group in page["groups"]) == told["grouped"]
+        assert sum(group["links"] for group in page["groups"]) == told["links"]
+        found = [{photo["name"] for photo in group["photos"]} for group in page["groups"]]
+        assert any({f"coffee_00{view}.jpg" for view in (1, 2, 3)} <= group for group in found)
+        assert [_get(copied, "/api/groups", offset=k, limit=1)["groups"][0] for k in range(page["total"])] == page[
+            "groups"
+        ]
+        assert copied.get("/api/groups.csv").text == table.read_text()
+        with Collection.open(folder) as collection:
+            collection.catalogue.remove([numbers["coffee_001.jpg"]])
+        changed = _get(copied, "/api/groups")
+        assert changed["out_of_date"] and "coffee_001.jpg" not in str(changed)
+
+
 # A collection that changes
 
 
 def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) -> None:
-    from retrieval.collection import Collection
     from retrieval.indexing import index_photos
 
     folder = tmp_path / "copy.cairn"
