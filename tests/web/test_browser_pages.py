@@ -152,14 +152,14 @@ def test_names_with_markup_are_text(
 
 def test_groups(visit: Visit) -> None:  # noqa: F811
     page = visit.open("/groups")
-    if page.locator("#never").is_visible():  # nobody looked for groups
-        assert "cairn group" in page.locator("#never").text_content()
+    if page.locator("#note").is_visible():  # nobody looked for groups
+        assert "cairn group" in page.locator("#note").text_content()
         visit.excuse("Failed to load resource")
     groups = [
         {"group": 7, "photos": [photo(number) for number in range(30)], "links": 41},
-        {"group": 9, "photos": [photo(40), photo(41, MARKUP)], "links": 1},
+        {"group": 9, "photos": [photo(40), photo(41, MARKUP) | {"duplicate_of": 40}], "links": 1},
     ]
-    pretend(page, "/api/groups", lambda _: (200, {"total": 2, "groups": groups}))
+    pretend(page, "/api/groups", lambda _: (200, {"total": 2, "inliers": 20, "out_of_date": True, "groups": groups}))
     page.route("**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT))
     visit.open("/groups")
     first, second = page.locator(".album").all()
@@ -168,6 +168,8 @@ def test_groups(visit: Visit) -> None:  # noqa: F811
     assert first.locator("li").count() == 30
     assert page.evaluate("document.activeElement.href").endswith("number=12")  # the keyboard goes on where it was
     assert second.locator(".name").all_text_contents() == ["photo_000040.jpg", MARKUP]
+    assert second.locator("li").last.text_content().endswith("near duplicate of photo_000040.jpg")
+    assert "run cairn group again" in page.locator("#note").text_content()
     assert page.get_by_role("link", name="Download as CSV").get_attribute("href") == "/api/groups.csv"
 
 

@@ -8,11 +8,21 @@ import { complain, start } from "./page.js";
 const PAGE = 20; // groups on one
 const AT_FIRST = 12; // photos of a group, before the rest is asked for
 
+/** Tiles that say which photos are near duplicates of which. */
+function entries(photos, names) {
+  return tiles(photos, {}, 0).map((tile, place) => {
+    const original = photos[place].duplicate_of ?? null;
+    if (original !== null) tile.append(el("p", { class: "measure" }, `near duplicate of ${names.get(original) ?? "another"}`));
+    return tile;
+  });
+}
+
 function album({ group, photos, links }) {
-  const list = el("ul", { class: "grid" }, ...tiles(photos.slice(0, AT_FIRST), {}, 0));
+  const names = new Map(photos.map(({ number, name }) => [number, name]));
+  const list = el("ul", { class: "grid" }, ...entries(photos.slice(0, AT_FIRST), names));
   const rest = photos.slice(AT_FIRST);
   const more = rest.length && el("button", { type: "button", class: "more small", onclick: () => {
-    const added = tiles(rest, {}, 0);
+    const added = entries(rest, names);
     list.append(...added);
     more.remove();
     added[0].querySelector("a").focus();
@@ -26,16 +36,18 @@ function album({ group, photos, links }) {
 start(async () => {
   const page = Math.max(Number.parseInt(new URLSearchParams(location.search).get("page") ?? "1", 10) || 1, 1);
   try {
-    const { total, groups } = await read({ offset: (page - 1) * PAGE, limit: PAGE });
+    const { total, groups, out_of_date: old } = await read({ offset: (page - 1) * PAGE, limit: PAGE });
     const pages = Math.max(Math.ceil(total / PAGE), 1);
     at("said").textContent = total ? `${count(total, "group")} of photos that show the same thing` : "No photos show the same thing.";
     at("csv").hidden = !total;
+    at("note").hidden = !old;
+    at("note").textContent = "Photos were added or removed since these groups were found: run cairn group again.";
     at("groups").replaceChildren(...groups.map(album));
     const to = (one) => address("/groups", { page: one });
     paginate(at("pages"), page, pages, to, (one) => location.assign(to(one)));
   } catch (error) {
     if (error.status !== 404) return complain(error);
-    at("never").hidden = false; // no error: it was never asked for
-    at("never").textContent = error.message;
+    at("note").hidden = false; // no error: it was never asked for
+    at("note").textContent = error.message;
   }
 });
