@@ -4,13 +4,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
-from skimage import data
 
 from index.errors import CairnError
 from learning.labels import hold_out
@@ -18,9 +15,9 @@ from learning.verified import relate, verified_relevance
 from retrieval.collection import Collection
 from retrieval.indexing import index_photos
 from retrieval.options import CollectionOptions
+from tests.retrieval.picture_views import write_views
 
 OBJECTS = {"astronaut": 3, "chelsea": 3, "coffee": 2, "rocket": 1}
-SIZE = (400, 300)
 
 
 def test_photos_are_positives_where_enough_inliers_speak_for_them() -> None:
@@ -56,17 +53,10 @@ def test_relations_are_symmetric_and_stay_within_their_object(found: dict[tuple[
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
-    """Photographs, each seen from a few places and filling its views: no two have a background in common."""
+    """A collection of photos that show the same only where they show the same object."""
     folder = tmp_path_factory.mktemp("pictures")
     (folder / "photos").mkdir()
-    for name, views in OBJECTS.items():
-        picture = cv2.resize(getattr(data, name)(), (500, 400), interpolation=cv2.INTER_AREA)
-        for view in range(views):
-            angle, scale = np.radians(4 * view), 1 + 0.12 * view
-            turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-            shift = np.array(SIZE) / 2 - turn @ (250 + 6 * view, 200)
-            photo = cv2.warpAffine(picture, np.column_stack([turn, shift]), SIZE, flags=cv2.INTER_AREA)
-            Image.fromarray(photo).save(folder / "photos" / f"{name}_{view}.png")
+    write_views(folder / "photos", OBJECTS)
     with Collection.create(folder / "pictures.cairn", CollectionOptions()) as collection:
         index_photos(collection, [folder / "photos"])
     with Collection.open(folder / "pictures.cairn") as collection:

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,6 +100,81 @@ def test_what_is_committed_is_read_back(address: str) -> None:
             catalogue.names([999])
         with pytest.raises(KeyError):
             catalogue.images([999])
+
+
+BROWSED = [
+    *("a.jpg", "B.JPG", "rome/1.jpg", "rome/2.jpg", "rome/forum/1.jpg", "rome2/1.jpg", "Rome/1.jpg", "rom/e.jpg"),
+    *("100%.jpg", "100x.jpg", "a_b.jpg", "axb.jpg", "a\\b.jpg", "ÉTÉ/Plage.jpg", "été/plage.jpg", "x/%/_/y.jpg"),
+    *("rome 1/x.jpg", "rome-1/x.jpg", "z'; DROP TABLE images; --.jpg", "a/b/c/d/e.jpg", "\U0001f5ff/石.jpg"),
+]
+NAME_FILTERS = [None, "", "1", "JPG", ".jpg", "%", "_", "\\", "rome", "ROME/", "/", "'; drop", "石", "nothing", "0%"]
+FOLDER_FILTERS = [
+    None,
+    "",
+    "rome",
+    "rome/",
+    "/rome",
+    "Rome",
+    "rome/forum",
+    "rom",
+    "x/%",
+    "x/_",
+    "%",
+    "a/b",
+    "\U0001f5ff",
+]
+
+
+def _below(name: str, folder: str) -> bool:
+    """Whether a name lies in a folder or below it, by its parts."""
+    wanted = [part for part in folder.split("/") if part]
+    return name.split("/")[:-1][: len(wanted)] == wanted
+
+
+def test_pages_are_what_filtering_and_sorting_all_names_gives(catalogue: Catalogue) -> None:
+    rows = [ImageRow(number=i, path=f"/p/{name}", name=name, position=i) for i, name in enumerate(BROWSED)]
+    catalogue.reserve_numbers(len(rows))
+    catalogue.commit_segment(segment_row("000001", len(rows)), rows)
+    catalogue.record_failures([Failure("/p/rome/bad.jpg", "It is truncated.")])
+    (gone,) = add(catalogue, "000002", ["/p/rome-gone.jpg"])
+    catalogue.remove([gone.number])
+
+    ordered = sorted(range(len(BROWSED)), key=lambda number: BROWSED[number].encode())
+    for name in NAME_FILTERS:
+        for folder in FOLDER_FILTERS:
+            passing = [
+                number
+                for number in ordered
+                if (name or "").casefold() in BROWSED[number].casefold() and _below(BROWSED[number], folder or "")
+            ]
+            assert catalogue.numbers(name, folder).tolist() == sorted(passing)
+            for offset, limit in ((0, 100), (2, 3), (len(passing), 5), (0, 0)):
+                total, page = catalogue.page(offset, limit, name, folder)
+                assert total == len(passing)
+                assert [row.number for row in page] == passing[offset : offset + limit]
+    assert catalogue.page(0, 3)[1] == catalogue.images(ordered[:3])
+    assert catalogue.numbers().dtype == np.int64
+    with pytest.raises(ValueError, match="page"):
+        catalogue.page(-1, 3)
+
+    counted = Counter(name.rpartition("/")[0] for name in BROWSED)
+    assert catalogue.folders() == sorted(counted.items())
+
+
+def test_letters_beyond_ascii_are_found_in_upper_and_lower_case(tmp_path: Path) -> None:
+    with Catalogue.open(tmp_path / "c", create=True) as catalogue:
+        rows = [ImageRow(number=i, path=f"/p/{name}", name=name, position=i) for i, name in enumerate(BROWSED)]
+        catalogue.reserve_numbers(len(rows))
+        catalogue.commit_segment(segment_row("000001", len(rows)), rows)
+        found = [row.name for row in catalogue.page(0, 10, "ÉTé/PLAGE")[1]]
+        assert found == sorted(["ÉTÉ/Plage.jpg", "été/plage.jpg"])
+
+
+@pytest.mark.parametrize("part", ["\0", "a\0", "\ud800", "x" * 2000, "%" * 100_000])
+def test_what_no_name_has_in_it_finds_nothing(catalogue: Catalogue, part: str) -> None:
+    add(catalogue, "000001", ["/a.jpg"])
+    assert catalogue.page(0, 10, part) == (0, []) == catalogue.page(0, 10, None, part)
+    assert catalogue.numbers(part).tolist() == []
 
 
 def test_a_commit_is_all_or_nothing(catalogue: Catalogue) -> None:

@@ -1,0 +1,57 @@
+"""Photographs, each seen from a few places and filling its views: no two have a background in common."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+
+SIZE = (400, 300)
+LINKED = {"astronaut": 3, "chelsea": 2, "coffee": 2, "rocket": 1}
+COPIES = {"astronaut_copy.png": "astronaut_0.png", "chelsea_small.jpg": "chelsea_0.png"}
+"""The one is the same file under another name, the other is smaller and compressed."""
+
+
+def write_views(folder: Path, views: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Write views of pictures of scikit-image as OBJECT_0.png, OBJECT_1.png, ….
+
+    Returns
+    -------
+    dict of str to ndarray
+        By file name: affine map (2, 3) from the picture's pixels to the view's.
+    """
+    maps = {}
+    for name, count in views.items():
+        picture = cv2.resize(getattr(data, name)(), (500, 400), interpolation=cv2.INTER_AREA)
+        for view in range(count):
+            angle, scale = np.radians(4 * view), 1 + 0.12 * view
+            turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            shift = np.array(SIZE) / 2 - turn @ (250 + 6 * view, 200)
+            matrix = np.column_stack([turn, shift])
+            photo = cv2.warpAffine(picture, matrix, SIZE, flags=cv2.INTER_AREA)
+            Image.fromarray(photo).save(folder / f"{name}_{view}.png")
+            maps[f"{name}_{view}.png"] = matrix
+    return maps
+
+
+@pytest.fixture(scope="session")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of views of `LINKED` and of `COPIES`, beside the folder `photos`; nobody may change it."""
+    from retrieval.collection import Collection
+    from retrieval.indexing import index_photos
+    from retrieval.options import CollectionOptions
+
+    folder = tmp_path_factory.mktemp("linked")
+    photos = folder / "photos"
+    photos.mkdir()
+    write_views(photos, LINKED)
+    shutil.copy(photos / "astronaut_0.png", photos / "astronaut_copy.png")
+    Image.open(photos / "chelsea_0.png").resize((280, 210)).save(photos / "chelsea_small.jpg", quality=75)
+    with Collection.create(folder / "linked.cairn", CollectionOptions()) as collection:
+        report = index_photos(collection, [photos])
+    assert (report.added, report.failed) == (10, [])
+    return folder / "linked.cairn"
