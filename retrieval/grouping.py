@@ -180,25 +180,25 @@ def form_groups(
     tuple of Group
         The group of most photos first, equal ones by their smallest number.
     """
-    same = _same_content(rows)
+    first = _first_of_content(rows)
+    same = {(number, copy) for copy, number in first.items() if number != copy}
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
-    for pair in {*links, *same}:
-        _join(neighbours, *pair)
+    for one, other in {*links, *same}:
+        neighbours[one].add(other)
+        neighbours[other].add(one)
+    # What is like one photo is like all of the same content.
     alike: defaultdict[int, set[int]] = defaultdict(set)
-    for pair, link in links.items():
+    for (one, other), link in links.items():
         if is_near_duplicate(link, rows[link.asked], rows[link.found], options):
-            _join(alike, *pair)
-    for first, copy in sorted(same):
-        # Like all that the other one is like, which verification may have found for that one alone.
-        for other in {first, *alike[first]} - {copy}:
-            _join(alike, copy, other)
+            alike[first[one]].add(first[other])
+            alike[first[other]].add(first[one])
     members = sorted(components(neighbours), key=lambda component: (-len(component), min(component)))
     return tuple(
         Group(
             number,
             tuple(sorted(component)),
             sum(len(neighbours[photo]) for photo in component) // 2,
-            _duplicates(component, alike, rows),
+            _duplicates(component, first, alike, rows),
         )
         for number, component in enumerate(members, start=1)
     )
@@ -233,39 +233,27 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
     return text.getvalue()
 
 
-def _join(neighbours: defaultdict[int, set[int]], one: int, other: int) -> None:
-    neighbours[one].add(other)
-    neighbours[other].add(one)
-
-
-def _same_content(rows: Mapping[int, ImageRow]) -> set[tuple[int, int]]:
-    """Pairs of photos of one content: of all that share it, the first with each of the others."""
+def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:
+    """For each photo the one of smallest number that has the same content: itself, where there is no other."""
     first: dict[str, int] = {}
-    pairs = set()
-    for number in sorted(rows):
-        sha256 = rows[number].sha256
-        if sha256 and first.setdefault(sha256, number) != number:
-            pairs.add((first[sha256], number))
-    return pairs
+    return {number: first.setdefault(rows[number].sha256 or f"none {number}", number) for number in sorted(rows)}
 
 
-def _duplicates(component: set[int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]) -> dict[int, int]:
+def _duplicates(
+    component: set[int], first: Mapping[int, int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]
+) -> dict[int, int]:
     """For each near duplicate the photo it repeats: the largest photos stand for those that are like them.
 
     A photo that is like a near duplicate, but not like what that repeats, is none itself: in a long row of photos, each
     like the one before, the last need have nothing in common with the first.
     """
     repeats: dict[int, int] = {}
-    originals: set[int] = set()
-    by_size = sorted(
-        (photo for photo in component if alike.get(photo)), key=lambda photo: (-_pixels(rows[photo]), photo)
-    )
-    for photo in by_size:
-        if photo in repeats:
-            continue
-        originals.add(photo)
-        repeats.update((other, photo) for other in sorted(alike[photo] - originals) if other not in repeats)
-    return dict(sorted(repeats.items()))
+    for photo in sorted({first[photo] for photo in component}, key=lambda photo: (-_pixels(rows[photo]), photo)):
+        if photo not in repeats:
+            repeats[photo] = photo
+            for other in alike.get(photo, ()):
+                repeats.setdefault(other, photo)
+    return {photo: repeats[first[photo]] for photo in sorted(component) if repeats[first[photo]] != photo}
 
 
 def _pixels(row: ImageRow) -> int:
