@@ -48,13 +48,15 @@ class Static(StaticFiles):
         return response
 
 
-def _page(name: str) -> FileResponse:
-    return FileResponse(STATIC / f"{name}.html", media_type="text/html", headers={"Cache-Control": "no-cache"})
+def _add(address: str, name: str) -> None:
+    """Answer an address with a page of the package; nothing that is asked has a part in which one."""
+
+    # Without parameters: the framework would fill them from the query string.
+    def show() -> FileResponse:
+        return FileResponse(STATIC / f"{name}.html", media_type="text/html", headers={"Cache-Control": "no-cache"})
+
+    router.add_api_route(address, show, methods=["GET", "HEAD"])
 
 
 for _address, _name in PAGES.items():
-
-    def _show(name: str = _name) -> FileResponse:
-        return _page(name)
-
-    router.add_api_route(_address, _show, methods=["GET", "HEAD"])
+    _add(_address, _name)

@@ -299,6 +299,17 @@ def test_an_odd_path_is_not_found(served: str, target: bytes) -> None:
     assert b"Traceback" not in answer
 
 
+@pytest.mark.parametrize("page", ["/", "/photo", "/search", "/match", "/groups", "/status"])
+def test_what_is_asked_has_no_part_in_which_page_is_shown(client: httpx.Client, tmp_path: Path, page: str) -> None:
+    (tmp_path / "secret.html").write_text("secret")
+    plain = client.get(page)
+    assert plain.status_code == 200
+    for name in ("name", "_name", "page", "path", "file", "folder"):
+        for value in (str(tmp_path / "secret"), "../app", "c"):
+            answer = client.get(page, params={name: value})
+            assert answer.status_code == 200 and answer.content == plain.content
+
+
 def test_a_filter_is_no_pattern_and_no_sql(client: httpx.Client) -> None:
     for text in (
         "%",
