@@ -173,7 +173,8 @@ def plot_similarities(groups: Mapping[str, tuple[np.ndarray, np.ndarray]], path:
             none = f", {100 * np.mean(scores == 0):.0f}% at 0" if len(scores) else ""
             axes.stairs(100 * shares[-1], bins, fill=True, alpha=0.5, color=colour, label=f"{label}{none}")
         axes.set_xscale("log")
-        overlap = 100 * np.minimum(*shares).sum()
+        at_zero = min(np.mean(matching == 0), np.mean(other == 0)) if len(matching) and len(other) else 0.0
+        overlap = 100 * (np.minimum(*shares).sum() + at_zero)
         axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
         axes.legend(fontsize=8)
     _save(figure, path)

@@ -8,7 +8,7 @@ five parts; each part is searched for with what was learnt from the other four.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from eval.metrics import average_precision
 from eval.oxford import Query
 from eval.staged import link_features, load_described, query_folder, stage_set
 from eval.tables import Cell, index_set
-from index.arrays import load_json, save_json
+from index.arrays import fingerprint, load_json, save_json
 from index.similarity import nearest_pairs
 from learning.label_files import read_labels
 from learning.labels import Labels, ObjectLabels, split
@@ -97,6 +97,8 @@ class SimilarityTable:
         name : str
             By which the result is kept.
         """
+        # By what is learnt too: figures of other settings are not taken for these.
+        name = f"{name}-{fingerprint({}, asdict(replace(options, seed=0)))[:8]}"
 
         def measure() -> Scores:
             total: Scores = defaultdict(dict)

@@ -268,7 +268,7 @@ class InvertedIndex:
         return np.sqrt(squares[self._by_number])
 
     def term_frequency(self, counts: np.ndarray) -> np.ndarray:
-        """tf of some counts n, float64: see `ScoringOptions`."""
+        """Term frequency of some counts n, float64: see `ScoringOptions`."""
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
 
     def _query_vector(self, words: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

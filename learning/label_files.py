@@ -257,6 +257,8 @@ def _read_lines(source: Path) -> list[tuple[str, str]]:
         raise CairnError(f"The labels {str(source)!r} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise CairnError(f"{source} is not text in UTF-8: save the table as CSV in UTF-8.") from None
+    if "\0" in text:
+        raise CairnError(f"{source} is not text, there are null characters in it: save the table as CSV in UTF-8.")
     delimiter = _delimiter(text[:_SAMPLE])
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
     lines = []
@@ -271,7 +273,11 @@ def _read_lines(source: Path) -> list[tuple[str, str]]:
                     f"between them, found {delimiter.join(fields)[:80]!r}."
                 )
             lines.append((cells[0], cells[1]))
-    except csv.Error:
+    except csv.Error as error:
+        if "limit" in str(error):
+            raise CairnError(
+                f"{source}, line {reader.line_num}: an entry is longer than any name; is this a table of labels?"
+            ) from None
         raise CairnError(
             f"{source}, line {reader.line_num}: the quotes do not pair; write a quote inside a quoted name twice."
         ) from None

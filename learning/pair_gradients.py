@@ -113,12 +113,14 @@ def pair_gradients(
     jobs = [(int(image), right[bounds[at] : bounds[at + 1]]) for at, image in enumerate(images)]
     blocks: list[csr_matrix] = []
     held: list[csr_matrix] = []
+    entries = 0
     for at in range(0, len(jobs), 4 * workers):
         for rows in _map(lambda job: gather.rows(*job), jobs[at : at + 4 * workers], workers):
-            if held and sum(block.nnz for block in held) + rows.nnz > _BLOCK:
+            if held and entries + rows.nnz > _BLOCK:
                 blocks.append(_stack(held))
-                held = []
+                held, entries = [], 0
             held.append(rows)
+            entries += rows.nnz
         if progress is not None:
             progress(min(at + 4 * workers, len(jobs)), len(jobs))
     if held:
@@ -142,7 +144,7 @@ def self_gradients(vectors: "csr_matrix", pairs: WordPairs, workers: int = 1) ->
     blocks, held = [], []
     for image in range(vectors.shape[0]):
         held.append(gather.own(image))
-        if sum(block.nnz for block in held[-1:]) and len(held) >= 512:
+        if len(held) >= 512:
             blocks.append(_stack(held))
             held = []
     if held:

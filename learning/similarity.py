@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 
+_SCORES = 1 << 22  # scores of held-out photos at a time
+
 
 @dataclass(frozen=True)
 class SimilarityOptions:
@@ -60,11 +62,11 @@ class LearntSimilarity:
     matrix: SimilarityMatrix
     history: list[Iteration]  # without the held-out photos
     chosen: int  # iteration that did best on them; 0: tf-idf, nothing being better
-    training: Relevance
+    learnt_from: Relevance  # what the matrix was learnt from in the end
     held_out: Relevance
-    triplets: int
+    triplets: int  # that the matrix was learnt from
     hard: int  # of the triplets: those that tf-idf gets wrong
-    image_pairs: int
+    image_pairs: int  # in the triplets
 
 
 def learn_similarity(
@@ -108,13 +110,15 @@ def learn_similarity(
     tell = progress or (lambda step, done, of: None)
     training, held_out = hold_out(relevance, np.random.default_rng(options.seed), each=options.hold_out)
     with one_thread():
-        first = _Fit(index, pairs, training, options, workers, tell)
-        judge = _Judge(index, first.vectors, held_out, pairs) if len(held_out.queries) else None
-        descent = _descend(first.problem, judge, options, tell)
-        values = descent.best
+        fit = _Fit(index, pairs, training, options, workers, tell)
+        judge = _Judge(index, fit.vectors, held_out, pairs) if len(held_out.queries) else None
+        descent = _descend(fit.problem, judge, options, tell)
+        values, learnt_from = descent.best, training
         if judge is not None and options.refit and descent.chosen:
-            again = _Fit(index, pairs, relevance, options, workers, tell)
-            values = _descend(again.problem, None, replace(options, iterations=descent.chosen), tell).best
+            del fit, judge  # gradients take much memory: never those of two problems at once
+            learnt_from = relevance
+            fit = _Fit(index, pairs, relevance, options, workers, tell)
+            values = _descend(fit.problem, None, replace(options, iterations=descent.chosen), tell).best
     matrix = SimilarityMatrix(
         vocabulary,
         values[: pairs.words].astype(np.float32),
@@ -124,25 +128,29 @@ def learn_similarity(
         {
             "neighbours": options.neighbours,
             "options": asdict(options),
-            "photos": len(relevance.database),
-            "queries": len(relevance.queries),
-            "objects": len(np.unique(relevance.objects)),
-            "held_out": len(held_out.queries),
-            "triplets": len(first.triplets),
-            "hard": first.triplets.hard,
+            "photos": len(learnt_from.database),
+            "queries": len(learnt_from.queries),
+            "objects": len(np.unique(learnt_from.objects)),
+            "triplets": len(fit.triplets),
+            "hard": fit.triplets.hard,
             "iteration": descent.chosen,
-            "mAP": {"tf-idf": descent.history[0].held_out, "learnt": descent.history[descent.chosen].held_out},
+            # Of the photos that chose the iteration, before they were learnt from too.
+            "held_out": {
+                "photos": len(held_out.queries),
+                "tf-idf": descent.history[0].held_out,
+                "learnt": descent.history[descent.chosen].held_out,
+            },
         },
     )
     return LearntSimilarity(
         matrix,
         descent.history,
         descent.chosen,
-        training,
+        learnt_from,
         held_out,
-        len(first.triplets),
-        first.triplets.hard,
-        first.problem.image_pairs,
+        len(fit.triplets),
+        fit.triplets.hard,
+        fit.problem.image_pairs,
     )
 
 
@@ -193,14 +201,20 @@ class _Judge:
         words, first, second = self.pairs.words, self.pairs.first, self.pairs.second
         apart = coo_matrix((values[words:], (first, second)), shape=(words, words)).tocsr()
         expanded = self.queries @ (diags(values[:words]) + apart + apart.T).tocsr()
-        scores = np.asarray((expanded @ self.vectors.T).todense())
-        # The query's own norm makes no difference to its ranking.
-        scores = np.divide(scores, norms, out=np.zeros(scores.shape), where=norms > 0)
-        order = np.lexsort((np.broadcast_to(np.arange(scores.shape[1]), scores.shape), -scores), axis=1)
-        found = [
-            average_precision(ranking, positives, ignored)
-            for ranking, positives, ignored in zip(order.tolist(), self.positives, self.ignored, strict=True)
-        ]
+        images = self.vectors.shape[0]
+        found = []
+        for start in range(0, expanded.shape[0], max(1, _SCORES // images)):
+            block = slice(start, start + max(1, _SCORES // images))
+            scores = np.asarray((expanded[block] @ self.vectors.T).todense())
+            # The query's own norm makes no difference to its ranking.
+            scores = np.divide(scores, norms, out=np.zeros(scores.shape), where=norms > 0)
+            order = np.lexsort((np.broadcast_to(np.arange(images), scores.shape), -scores), axis=1)
+            found += [
+                average_precision(ranking, positives, ignored)
+                for ranking, positives, ignored in zip(
+                    order.tolist(), self.positives[block], self.ignored[block], strict=True
+                )
+            ]
         return float(np.mean(found))
 
 
@@ -218,10 +232,16 @@ class _Descent:
         if held_out is None or held_out >= (self.history[self.chosen].held_out or 0):
             self.best, self.chosen = point.copy(), len(self.history) - 1
 
+    def settle(self, start: np.ndarray) -> None:
+        """Choose tf-idf, the start, where no iteration found more."""
+        before, chosen = self.history[0].held_out, self.history[self.chosen].held_out
+        if before is not None and chosen is not None and chosen <= before:
+            self.best, self.chosen = start, 0
+
 
 def _descend(problem: SimilarityProblem, judge: _Judge | None, options: SimilarityOptions, tell: Progress) -> _Descent:
     """Minimise under the bound R ≥ 0 by L-BFGS-B, a few iterations for each set of active triplets."""
-    from scipy.optimize import OptimizeResult, minimize
+    from scipy.optimize import Bounds, OptimizeResult, minimize
 
     point = problem.start
     descent = _Descent(point)
@@ -244,7 +264,7 @@ def _descend(problem: SimilarityProblem, judge: _Judge | None, options: Similari
             point,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0, None)] * len(point),
+            bounds=Bounds(0, np.inf),
             callback=after,
             options={
                 "maxiter": min(options.full_every, options.iterations + 1 - before),
@@ -258,5 +278,6 @@ def _descend(problem: SimilarityProblem, judge: _Judge | None, options: Similari
         patient = len(descent.history) - 1 - descent.chosen < options.patience
         if not patient or len(descent.history) == before or not problem.active:
             break
+    descent.settle(problem.start)
     tell("iterations", options.iterations, options.iterations)
     return descent

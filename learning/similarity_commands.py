@@ -20,7 +20,8 @@ def similarity(
         Path | None,
         typer.Option(
             help="Labels: a ground truth in the layout of Oxford5K, a folder with a folder of photos an object, or "
-            "a table (.csv) of photo and label. The photos that a ground truth asks with are left out of learning."
+            "a table (.csv) of photo and label. Photos that are not mentioned are taken to show none of the "
+            "objects. The photos that a ground truth asks with are left out of learning."
         ),
     ] = None,
     verified: Annotated[
@@ -32,7 +33,9 @@ def similarity(
     inliers: Annotated[int, typer.Option(help="Fewest inliers of two photos, with --verified.", min=4)] = 20,
     neighbours: Annotated[
         int,
-        typer.Option(help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.", min=0),
+        typer.Option(
+            help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.", min=0, max=20
+        ),
     ] = 2,
     iterations: Annotated[int, typer.Option(help="Iterations, at most.", min=1)] = 100,
     hold_out: Annotated[
@@ -97,7 +100,7 @@ def similarity(
     matrix.provenance["collection"] = collection.resolve().name
     matrix.save(out)
     first, chosen = learnt.history[0], learnt.history[learnt.chosen]
-    training, held = learnt.training, learnt.held_out
+    learnt_from, held = learnt.learnt_from, learnt.held_out
     seconds = round(perf_counter() - began, 3)
     if json:
         print_json(
@@ -107,9 +110,9 @@ def similarity(
                 "words": matrix.words,
                 "neighbours": neighbours,
                 "pairs": len(matrix.values),
-                "photos": len(training.database),
-                "objects": len(set(training.objects.tolist())),
-                "queries": len(training.queries),
+                "photos": len(learnt_from.database),
+                "objects": len(set(learnt_from.objects.tolist())),
+                "queries": len(learnt_from.queries),
                 "triplets": learnt.triplets,
                 "hard": learnt.hard,
                 "image_pairs": learnt.image_pairs,
@@ -122,9 +125,9 @@ def similarity(
         )
         return
     say(
-        f"{out}: {matrix.words} words and {len(matrix.values)} pairs of words, from {len(training.queries)} photos of "
-        f"{len(set(training.objects.tolist()))} objects among {len(training.database)}; {learnt.triplets} triplets, "
-        f"{learnt.hard} of them hard, in {seconds:.0f} s"
+        f"{out}: {matrix.words} words and {len(matrix.values)} pairs of words, from {len(learnt_from.queries)} photos "
+        f"of {len(set(learnt_from.objects.tolist()))} objects among {len(learnt_from.database)}; {learnt.triplets} "
+        f"triplets, {learnt.hard} of them hard, in {seconds:.0f} s"
     )
     say(_verdict(learnt, len(held.queries)))
 
@@ -134,12 +137,12 @@ def _verdict(learnt: "LearntSimilarity", held_out: int) -> str:
     first, chosen = learnt.history[0].held_out, learnt.history[learnt.chosen].held_out
     if first is None or chosen is None:
         return (
-            "No photo was held out, as objects have too few: nothing says whether this is better than tf-idf. Measure "
-            "it on queries of your own before you use it."
+            "No photo was held out, or objects have too few for that: nothing says whether this is better than tf-idf. "
+            "Measure it on queries of your own before you use it."
         )
     if not learnt.chosen:
         return f"Nothing was better than tf-idf on {held_out} photos held out (mAP {first:.3f}): the file is tf-idf."
     return (
         f"On {held_out} photos held out mAP goes from {first:.3f} to {chosen:.3f} (iteration {learnt.chosen}). "
-        "Use it with cairn query --similarity."
+        "They chose the iteration, so that is a little optimistic. Use it with cairn query --similarity."
     )

@@ -1,6 +1,6 @@
 """Triplets of images to learn a similarity from (Yan13 section IV.B)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ class TripletOptions:
     lower: int = 50  # true positives ranked below a false one that make a triplet with it, at most
     hard: int = 20_000  # hard triplets of a query, at most
     random: int = 400  # random triplets of a query
+    total: int = 10_000_000  # of all queries, half of them hard: with many queries each has fewer
     seed: int = 0  # of what is drawn
 
 
@@ -54,6 +55,8 @@ def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: Tripl
         l that is neither positive nor ignored.
     """
     rng = np.random.default_rng(options.seed)
+    share = max(1, options.total // (2 * max(1, len(relevance.queries))))
+    options = replace(options, hard=min(options.hard, share), random=min(options.random, share))
     parts: dict[bool, list[tuple[int, np.ndarray, np.ndarray, float]]] = {True: [], False: []}
     images = places(relevance, relevance.queries)
     of = zip(images.tolist(), relevance.positives, relevance.ignored, relevance.weights.tolist(), strict=True)

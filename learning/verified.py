@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from index.errors import CairnError
-from learning.labels import Relevance
+from learning.labels import ISSUED, Relevance
 from learning.stages import Progress
 from retrieval.collection import Collection
 from retrieval.linking import components, link_photos
@@ -54,7 +54,7 @@ def verified_relevance(
 
 
 def relate(
-    numbers: np.ndarray, inliers: Mapping[tuple[int, int], int], min_inliers: int
+    numbers: np.ndarray, inliers: Mapping[tuple[int, int], int], min_inliers: int, *, most: int = ISSUED, seed: int = 0
 ) -> tuple[Relevance, list[int]]:
     """Make queries of the photos that are verified with others.
 
@@ -66,13 +66,17 @@ def relate(
         Of pairs of its photos; pairs that have none need not be there.
     min_inliers : int
         See `verified_relevance`.
+    most : int
+        Photos of an object that are issued as queries, at most.
+    seed : int
+        Of which ones are.
 
     Returns
     -------
     relevance : Relevance
-        Objects are the connected components of at least two photos, and each photo of one is a query. It is to find the
-        photos that it is verified with. It ignores itself, the others of its component, which may well show the same
-        from too far away, and photos that fewer inliers speak for.
+        Objects are the connected components of at least two photos, whose photos are queries. Each is to
+        find the photos that it is verified with. It ignores itself, the others of its component, which may well show
+        the same from too far away, and photos that fewer inliers speak for.
     first : list of int
         The smallest image number of each object, which are ordered by it.
     """
@@ -84,17 +88,21 @@ def relate(
         side[other].add(one)
     objects = components(verified)
     # Queries and what belongs to them, object by object.
-    queries = [photo for members in objects for photo in sorted(members)]
-    shown = np.repeat(np.arange(len(objects), dtype=np.int32), [len(members) for members in objects])
-    around = [
-        (objects[number] | doubtful[photo]) - verified[photo]
-        for photo, number in zip(queries, shown.tolist(), strict=True)
-    ]
+    rng = np.random.default_rng(seed)
+    issued = []
+    for members in objects:
+        photos = np.array(sorted(members), np.int64)
+        issued.append(photos if len(photos) <= most else np.sort(rng.choice(photos, most, replace=False)))
+    queries = np.concatenate([np.zeros(0, np.int64), *issued]).tolist()
+    shown = np.repeat(np.arange(len(objects), dtype=np.int32), [len(photos) for photos in issued])
     relevance = Relevance(
         queries=np.array(queries, np.int64),
         database=np.unique(np.asarray(numbers, np.int64)),
         positives=tuple(np.array(sorted(verified[photo]), np.int64) for photo in queries),
-        ignored=tuple(np.array(sorted(photos), np.int64) for photos in around),
+        ignored=tuple(
+            np.array(sorted((objects[number] | doubtful[photo]) - verified[photo]), np.int64)
+            for photo, number in zip(queries, shown.tolist(), strict=True)
+        ),
         objects=shown,
         names=tuple(str(min(members)) for members in objects),
     )

@@ -34,6 +34,7 @@ from retrieval.collection import SEGMENTS, Collection
 BAR_MS = 200.0
 PAGE = 60  # thumbnails on a page
 CONNECTIONS = 6  # that a browser opens to one server
+STEPS = ("extract", "search", "verify")
 WARM = 3  # times that a page is loaded again
 
 
@@ -169,6 +170,7 @@ class Load:
         self.address, self.arguments = address, arguments
         self.errors: list[str] = []
         self.searches: list[float] = []  # ms
+        self.steps: list[list[float]] = []  # ms, of a search that no longer waits: each of `STEPS`
         self.cold: list[float] = []  # ms, pages whose thumbnails had to be made
         self.warm: list[float] = []  # ms, pages whose thumbnails had been made
         self._end = 0.0
@@ -201,9 +203,11 @@ class Load:
             try:
                 # A few photos of the page that is shown, as people do; every client its own.
                 body = client.get(f"/api/search?q={chance.choice(numbers)}&turns={self.arguments.turns}")
-                if not json.loads(body)["results"]:
+                answer = json.loads(body)
+                if not answer["results"]:
                     raise OSError("nothing was found")
                 self.searches.append(1000 * (time.perf_counter() - start))
+                self.steps.append([1000 * answer["seconds"][step] for step in STEPS])
             except OSError as error:
                 self.errors.append(f"search: {error}")
 
@@ -277,6 +281,9 @@ def main() -> None:
         "searches_a_second": round(len(load.searches) / seconds, 2),
         "search_p50_ms": percentile(load.searches, 50),
         "search_p95_ms": percentile(load.searches, 95),
+        "search_steps_p50_ms": {
+            step: percentile([row[column] for row in load.steps], 50) for column, step in enumerate(STEPS)
+        },
         "pages": len(load.cold) + len(load.warm),
         "page_warm_p50_ms": percentile(load.warm, 50),
         "page_warm_p95_ms": percentile(load.warm, 95),
@@ -292,6 +299,7 @@ def main() -> None:
     print(f"{arguments.photos} photos, {arguments.clients} clients, {arguments.workers} workers, {seconds:.0f} s:")
     print(f"{facts['errors']} errors, {facts['searches']} searches, {facts['searches_a_second']} a second")
     print(f"a search: p50 {facts['search_p50_ms']} ms, p95 {facts['search_p95_ms']} ms")
+    print("of which, p50: " + ", ".join(f"{step} {ms} ms" for step, ms in facts["search_steps_p50_ms"].items()))
     for kind in ("warm", "cold"):
         p50, p95 = (facts[f"page_{kind}_p{share}_ms"] for share in (50, 95))
         print(f"a page of {PAGE} thumbnails, {kind}: p50 {p50} ms, p95 {p95} ms")

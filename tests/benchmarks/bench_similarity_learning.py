@@ -126,8 +126,8 @@ def main() -> None:
     problem = SimilarityProblem(vectors, pairs, triplets, ObjectiveOptions(), workers)
     built = time.perf_counter() - began
     print(
-        f"gradients of {problem.image_pairs:,} image pairs, {problem.entries / max(problem.image_pairs, 1):.0f} entries "
-        f"each: {built:.0f} s"
+        f"gradients of {problem.image_pairs:,} image pairs, {problem.entries / problem.image_pairs:.0f} entries each: "
+        f"{built:.0f} s"
     )
     began = time.perf_counter()
     problem.evaluate(problem.start)

@@ -303,3 +303,14 @@ def test_the_published_ground_truth_of_paris_is_taken_as_it_is() -> None:
     assert sum(len(labelled.positives) for labelled in labels.objects) == 1791 - 55
     relevance = labels.relevance(np.arange(10, 10 + len(stems)), np.random.default_rng(0))
     assert np.bincount(relevance.objects).max() == 80 and len(relevance.names) == 11
+
+
+def test_null_characters_and_endless_entries_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    for text, says in (
+        ("a.jpg,x\np\x002.jpg,x\n", "null characters"),
+        ("a" * 200_000 + ",x\n", "longer than any name"),
+    ):
+        path.write_text(text)
+        with pytest.raises(CairnError, match=says):
+            read_labels(path, [])

@@ -210,7 +210,7 @@ class TestLearning:
         diagonal, values = learnt.matrix.diagonal, learnt.matrix.values
         assert diagonal[:96].mean() > 2 * diagonal[96:].mean()
         assert values[::2].mean() > 3 * values[1::2].mean()
-        assert learnt.matrix.provenance["held_out"] == len(learnt.held_out.queries) == 16
+        assert learnt.matrix.provenance["held_out"]["photos"] == len(learnt.held_out.queries) == 16
 
     def test_the_figure_on_held_out_photos_is_that_of_the_index(self, tmp_path: Path) -> None:
         learnt = learn(tmp_path / "s", iterations=15, refit=False)
@@ -271,3 +271,23 @@ class TestLearning:
             wanted = [rows[place] @ rows[other] for other in (1, 0)]
             assert scores.scores[[0, 2]] == pytest.approx(wanted, abs=1e-6)
         assert not rows[2].any()
+
+
+def test_many_queries_share_what_triplets_there_may_be() -> None:
+    rng = np.random.default_rng(0)
+    labels = Labels((ObjectLabels("a", frozenset(range(20))),))
+    relevance = labels.relevance(np.arange(60), rng)
+    found = collect_triplets(some_vectors(rng, 60, 30), relevance, TripletOptions(total=200))
+    assert len(found) <= 200 and np.bincount(found.query, minlength=20)[:20].min() >= 5
+
+
+def test_nothing_better_than_tf_idf_is_tf_idf(tmp_path: Path) -> None:
+    """Where tf-idf finds all held-out photos already, no iteration counts as better."""
+    images = [[2 * thing, 2 * thing, 2 * thing + 1] for thing in range(4) for _ in range(9)]
+    index = index_of(tmp_path / "s", [*images, [8, 9], [9, 10]], 11)
+    objects = tuple(ObjectLabels(str(thing), frozenset(range(9 * thing, 9 * thing + 9))) for thing in range(4))
+    relevance = Labels(objects).relevance(index.image_numbers, np.random.default_rng(0))
+    none = np.zeros(0, np.int32)
+    learnt = learn_similarity(index, "v", WordPairs(11, none, none), relevance, SimilarityOptions(iterations=5))
+    assert learnt.history[0].held_out == 1 and learnt.chosen == 0
+    assert (learnt.matrix.diagonal == 1).all()

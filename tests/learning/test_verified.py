@@ -102,3 +102,18 @@ def test_a_photo_that_was_removed_is_not_asked_with(pictures: Collection, tmp_pa
         relevance = verified_relevance(copy)
     assert gone.number not in relevance.database
     assert relevance.names == ("astronaut_0.png", "chelsea_0.png")
+
+
+def test_of_a_large_object_a_part_is_issued() -> None:
+    chain = {(photo, photo + 1): 30 for photo in range(299)}
+    relevance, first = relate(np.arange(320), chain, 20, most=80)
+    assert len(relevance.queries) == 80 and first == [0]
+    again, _ = relate(np.arange(320), chain, 20, most=80)
+    other, _ = relate(np.arange(320), chain, 20, most=80, seed=1)
+    np.testing.assert_array_equal(relevance.queries, again.queries)
+    assert not np.array_equal(relevance.queries, other.queries)
+    for photo, positives, ignored in zip(
+        relevance.queries.tolist(), relevance.positives, relevance.ignored, strict=True
+    ):
+        assert set(positives.tolist()) == {photo - 1, photo + 1} & set(range(300))
+        assert set(ignored.tolist()) == set(range(300)) - set(positives.tolist())
