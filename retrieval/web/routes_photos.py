@@ -1,18 +1,17 @@
 """Routes of the collection and its photos."""
 
 import contextlib
+from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator
-from starlette.concurrency import run_in_threadpool
 
 from retrieval.schema import ImageRow
 from retrieval.thumbnails import SIZES, thumbnail_file
-from retrieval.web.jobs import photo_row
 from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photo, service_of
+from retrieval.web.service import describe_photo, service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -52,8 +51,9 @@ def photos(
     folder: Annotated[str | None, Query(max_length=1024, description="Folder, with those below it.")] = None,
 ) -> PhotoPage:
     """List photos by name, a page at a time."""
-    catalogue = service_of(request).collection.catalogue
-    total, rows = catalogue.page(offset, limit, name or None, folder or None)
+    service = service_of(request)
+    total, rows = service.collection.catalogue.page(offset, limit, name or None, folder or None)
+    service.recent.remember(rows)
     return PhotoPage(total=total, offset=offset, photos=[describe_photo(row) for row in rows])
 
 
@@ -74,10 +74,14 @@ async def photo(request: Request, number: Number) -> Photo:
 async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256) -> Response:
     """Give a small picture of a photo."""
     service = service_of(request)
-    row, made = await run_in_threadpool(_kept, service, number, size)
+    # One that was just listed is looked up at once: a small file is read in less time than a thread takes to begin.
+    row = service.recent.recall(number)
+    if row is None:
+        row = await service.row(number)
     tag = f'"{row.sha256}-{size}"'
     if _known(request, tag):
         return Response(status_code=304, headers=_cached(tag))
+    made = _kept(row, size, service.cache)
     if made is None:
         wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size, "cache": str(service.cache)}
         _, made = await service.decode("thumbnail", wanted)
@@ -125,14 +129,13 @@ async def preview(request: Request) -> Response:
     return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 
 
-def _kept(service: Service, number: int, size: int) -> tuple[ImageRow, bytes | None]:
-    """Look a photo up, and its thumbnail in the cache: what is there whole needs no decoder, and so no worker."""
-    row = photo_row(service.collection, number)
+def _kept(row: ImageRow, size: int, cache: FilePath) -> bytes | None:
+    """Look for a thumbnail in the cache: what is there whole needs no decoder, and so no worker."""
     made = b""
     if row.sha256:
         with contextlib.suppress(OSError):
-            made = thumbnail_file(row.sha256, size, service.cache).read_bytes()
-    return row, made if made.startswith(b"\xff\xd8\xff") and made.endswith(b"\xff\xd9") else None
+            made = thumbnail_file(row.sha256, size, cache).read_bytes()
+    return made if made.startswith(b"\xff\xd8\xff") and made.endswith(b"\xff\xd9") else None
 
 
 def _known(request: Request, tag: str) -> bool:

@@ -16,6 +16,7 @@ from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.models import Photo
 from retrieval.web.problems import ProblemError
+from retrieval.web.recent import RecentRows
 from retrieval.web.uploads import Receiver, UploadOptions
 from retrieval.web.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
 
@@ -60,6 +61,7 @@ class Service:
         self.cache = options.cache or folder / "cache"
         self._place = Place(folder, options.catalogue, options.similarity)
         self._started = False
+        self.recent = RecentRows()
 
     def start(self) -> None:
         """Start the workers, and make the folder for uploads."""

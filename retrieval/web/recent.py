@@ -1,0 +1,43 @@
+"""Rows of the catalogue that were listed a moment ago: the thumbnails of a page are asked for right after it."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from retrieval.schema import ImageRow
+
+SECONDS = 10.0
+"""So long a row is remembered: a photo that is removed is shown for no longer."""
+
+MOST = 2_000
+
+
+class RecentRows:
+    """A few rows by their numbers, each for a few seconds. Several threads may use it at once.
+
+    Parameters
+    ----------
+    clock : callable
+        Gives seconds that only rise.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._rows: OrderedDict[int, tuple[float, ImageRow]] = OrderedDict()
+
+    def remember(self, rows: Iterable[ImageRow]) -> None:
+        """Remember rows as they are now; the oldest ones are forgotten where there are too many."""
+        until = self._clock() + SECONDS
+        for row in rows:
+            self._rows.pop(row.number, None)
+            self._rows[row.number] = until, row
+        while len(self._rows) > MOST:
+            try:
+                self._rows.popitem(last=False)
+            except KeyError:  # another thread has taken the last one
+                break
+
+    def recall(self, number: int) -> ImageRow | None:
+        """Give a row that is not too old."""
+        until, row = self._rows.get(number, (0.0, None))
+        return row if row is not None and self._clock() < until else None
