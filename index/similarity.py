@@ -113,7 +113,7 @@ class SimilarityMatrix:
         offsets, related, values = self._rows
         words = np.asarray(words, dtype=np.int64)
         lengths = offsets[words + 1] - offsets[words]
-        entries = _ranges(offsets[words], lengths)
+        entries = concatenated_ranges(offsets[words], lengths)
         products = values[entries] * np.repeat(np.asarray(weights, dtype=np.float64), lengths)
         distinct, which = np.unique(related[entries], return_inverse=True)
         return distinct, np.bincount(which, weights=products, minlength=len(distinct))
@@ -291,13 +291,13 @@ def shared_postings(
 def _listed(segment: Segment, offsets: np.ndarray, lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The postings of some lists, one list after the other, and ascending keys that tell list and image."""
     lengths = offsets[lists + 1] - offsets[lists]
-    rows = _ranges(offsets[lists], lengths)
+    rows = concatenated_ranges(offsets[lists], lengths)
     keys = np.repeat(np.arange(len(lists)) * segment.images, lengths)
     keys += segment.posting_images[rows]
     return rows, keys
 
 
-def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Concatenate the ranges starts[i] to starts[i] + lengths[i]."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)

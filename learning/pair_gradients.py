@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from index.similarity import concatenated_ranges
+
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix, csr_matrix
 
@@ -223,10 +225,7 @@ _NOTHING = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32)
 def _ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Concatenate the ranges [start, stop); and give their lengths."""
     many = (stops - starts).astype(np.int64)
-    ends = np.cumsum(many)
-    at = np.repeat(starts - (ends - many), many)
-    at += np.arange(len(at))
-    return at, many
+    return concatenated_ranges(starts, many), many
 
 
 def _stack(blocks: "list[csr_matrix]") -> "csr_matrix":

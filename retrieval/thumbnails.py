@@ -49,12 +49,10 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     if size not in SIZES:
         raise CairnError(f"A thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels, not {size}.")
     path = Path(path)
+    known = kept_thumbnail(sha256, size, cache)
+    if known is not None:
+        return known
     kept = thumbnail_file(sha256, size, cache) if sha256 else None
-    if kept is not None:
-        with contextlib.suppress(OSError):
-            made = kept.read_bytes()
-            if made.startswith(_START) and made.endswith(_END):
-                return made
     made = encode_jpeg(_read(path, size))
     if kept is not None and _content_of(path) == sha256:
         # A full disk or a cache that may not be written is no reason not to show the photo.
@@ -62,6 +60,16 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
             kept.parent.mkdir(parents=True, exist_ok=True)
             save_bytes(kept, made)
     return made
+
+
+def kept_thumbnail(sha256: str | None, size: int, cache: Path) -> bytes | None:
+    """Give the thumbnail that the cache has whole, which needs no decoder; None without one, or without a hash."""
+    if sha256:
+        with contextlib.suppress(OSError):
+            made = thumbnail_file(sha256, size, cache).read_bytes()
+            if made.startswith(_START) and made.endswith(_END):
+                return made
+    return None
 
 
 def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:

@@ -1,14 +1,12 @@
 """Routes of the collection and its photos."""
 
 import contextlib
-from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator
 
-from retrieval.schema import ImageRow
-from retrieval.thumbnails import SIZES, thumbnail_file
+from retrieval.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import describe_photo, service_of
@@ -81,7 +79,7 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
     tag = f'"{row.sha256}-{size}"'
     if _known(request, tag):
         return Response(status_code=304, headers=_cached(tag))
-    made = _kept(row, size, service.cache)
+    made = kept_thumbnail(row.sha256, size, service.cache)
     if made is None:
         wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size, "cache": str(service.cache)}
         _, made = await service.decode("thumbnail", wanted)
@@ -127,15 +125,6 @@ async def preview(request: Request) -> Response:
         facts, made = await service.decode("preview", wanted)
     headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
     return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
-
-
-def _kept(row: ImageRow, size: int, cache: FilePath) -> bytes | None:
-    """Look for a thumbnail in the cache: what is there whole needs no decoder, and so no worker."""
-    made = b""
-    if row.sha256:
-        with contextlib.suppress(OSError):
-            made = thumbnail_file(row.sha256, size, cache).read_bytes()
-    return made if made.startswith(b"\xff\xd8\xff") and made.endswith(b"\xff\xd9") else None
 
 
 def _known(request: Request, tag: str) -> bool:
