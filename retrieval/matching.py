@@ -2,6 +2,9 @@
 
 import numpy as np
 
+BLOCK = 256
+"""Features of the query that are compared at a time: their distances to a photo's stay in the processor's cache."""
+
 
 def match_descriptors(query: np.ndarray, image: np.ndarray, ratio: float = 0.9) -> np.ndarray:
     """Match descriptors that are each other's nearest, and clearly nearer than the second nearest.
@@ -24,16 +27,24 @@ def match_descriptors(query: np.ndarray, image: np.ndarray, ratio: float = 0.9) 
     if len(query) == 0 or len(image) < 2:
         return np.zeros((0, 2), np.int32)
     query, image = query.astype(np.float32), image.astype(np.float32)
-    closeness = query @ image.T
-    closeness *= 2
-    closeness -= np.einsum("nd,nd->n", query, query)[:, None]
-    closeness -= np.einsum("md,md->m", image, image)  # minus the squared distance
-    rows = np.arange(len(query))
-    nearest = closeness.argmax(axis=1)
-    mutual = closeness.argmax(axis=0)[nearest] == rows
-    first = np.maximum(-closeness[rows, nearest], 0)
-    closeness[rows, nearest] = -np.inf
-    second = np.maximum(-closeness.max(axis=1), 0)
+    # Minus the squared distance as one product: [2q, 1, -q·q] [d, -d·d, 1]ᵀ.
+    ones = np.ones((max(len(query), len(image)), 1), np.float32)
+    left = np.hstack([2 * query, ones[: len(query)], -np.einsum("nd,nd->n", query, query)[:, None]])
+    right = np.hstack([image, -np.einsum("md,md->m", image, image)[:, None], ones[: len(image)]]).T
+    nearest = np.empty(len(query), np.intp)
+    first, second = np.empty((2, len(query)), np.float32)
+    best = np.full(len(image), -np.inf, np.float32)  # of each feature of the photo, over the query's
+    for start in range(0, len(query), BLOCK):
+        rows = slice(start, start + BLOCK)
+        closeness = left[rows] @ right
+        there = np.arange(len(closeness)), closeness.argmax(axis=1)
+        nearest[rows], first[rows] = there[1], closeness[there]
+        np.maximum(best, closeness.max(axis=0), out=best)
+        closeness[there] = -np.inf
+        second[rows] = closeness.max(axis=1)
     # Strictly nearer: of two that are both the same as the query's, neither is its match.
-    chosen = np.nonzero(mutual & (first < ratio * ratio * second))[0]
+    clear = np.maximum(-first, 0) < ratio * ratio * np.maximum(-second, 0)
+    chosen = np.flatnonzero(clear & (first == best[nearest]))
+    # Two of the query that are as near to one of the photo: the first has it.
+    chosen = np.sort(chosen[np.unique(nearest[chosen], return_index=True)[1]])
     return np.stack([chosen, nearest[chosen]], axis=1).astype(np.int32)
