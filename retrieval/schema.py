@@ -6,14 +6,20 @@ import hashlib
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-FORMAT = 1
+FORMAT = 2
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
+FROM_FILE, IMPORTED = "file", "import"
 
 
 def path_hash_of(path: str) -> int:
     """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
     digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
+
+
+def value_hash_of(value: str) -> int:
+    """64 bits of a value of the metadata, the same in upper and lower case: what `MetadataRow.value_hash` holds."""
+    return path_hash_of(value.casefold())
 
 
 class Base(MappedAsDataclass, DeclarativeBase):
@@ -35,6 +41,7 @@ class SegmentRow(Base, kw_only=True):
     created: Mapped[str] = mapped_column(  # ISO 8601, UTC: text, as SQLite keeps no time zones
         sa.String(40), default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     )
+    sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)  # of the bytes of its meta.json
 
 
 class ImageRow(Base, kw_only=True):
@@ -48,7 +55,7 @@ class ImageRow(Base, kw_only=True):
     # Looked up by this: a path may be longer than what PostgreSQL can put into an index.
     path_hash: Mapped[int] = mapped_column(sa.BigInteger, index=True, init=False, repr=False)
     name: Mapped[str | None] = mapped_column(sa.String(1024), unique=True, default=None)  # of indexed photos only
-    sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)
+    sha256: Mapped[str | None] = mapped_column(sa.String(64), index=True, default=None)  # finds a photo that has moved
     size: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # bytes
     mtime_ns: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
     width: Mapped[int | None] = mapped_column(default=None)  # pixels of the upright original
@@ -58,9 +65,40 @@ class ImageRow(Base, kw_only=True):
     reason: Mapped[str | None] = mapped_column(sa.Text, default=None)  # why it failed
     segment_id: Mapped[int | None] = mapped_column(sa.ForeignKey(SegmentRow.id), index=True, default=None)
     position: Mapped[int | None] = mapped_column(default=None)  # in the segment
+    missing_since: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC: its file is gone
+    # Mean squared distance of its features to their words.
+    quantisation_error: Mapped[float | None] = mapped_column(sa.Float, default=None)
+    # What is known of the photo: what was imported, else what its file says. `MetadataRow` holds both.
+    taken: Mapped[str | None] = mapped_column(  # local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS
+        sa.String(19), index=True, default=None
+    )
+    latitude: Mapped[float | None] = mapped_column(sa.Float, default=None)  # degrees north, WGS 84
+    longitude: Mapped[float | None] = mapped_column(sa.Float, default=None)  # degrees east
+    camera: Mapped[str | None] = mapped_column(sa.String(256), default=None)
+    title: Mapped[str | None] = mapped_column(sa.Text, default=None)
 
     def __post_init__(self) -> None:
         self.path_hash = path_hash_of(self.path)
+
+
+class MetadataRow(Base, kw_only=True):
+    """One value of what a photo's file, or an imported table, says of the photo."""
+
+    __tablename__ = "metadata"
+    __table_args__ = (sa.Index("ix_metadata_key_value_hash", "key", "value_hash"),)
+
+    number: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    source: Mapped[str] = mapped_column(sa.String(16), primary_key=True)  # FROM_FILE or IMPORTED
+    key: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=0)  # among those of one key
+    value: Mapped[str] = mapped_column(sa.Text)
+    # Looked up by this: a value may be longer than what PostgreSQL can put into an index.
+    value_hash: Mapped[int] = mapped_column(sa.BigInteger, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.value_hash = value_hash_of(self.value)
 
 
 class Setting(Base, kw_only=True):

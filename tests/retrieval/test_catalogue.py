@@ -366,7 +366,7 @@ def test_there_is_no_catalogue(address: str, tmp_path: Path) -> None:
 
 def test_a_catalogue_of_a_later_version(address: str) -> None:
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.set_setting("cairn.format", "2")
+        catalogue.set_setting("cairn.format", "3")
     for create in (False, True):
         with pytest.raises(CairnError, match="later version"):
             Catalogue.open(address, create=create)
