@@ -29,6 +29,7 @@ PARTS = {
     "posting_images": "postings",
     "posting_counts": "postings",
 }
+NOTES = "notes"
 COLUMN_PREFIX = "column_"
 
 
@@ -55,6 +56,7 @@ def write_segment(
     columns: Mapping[str, Sequence[np.ndarray]],
     vocabulary_fingerprint: str,
     descriptor_fingerprint: str,
+    notes: bytes = b"",
 ) -> "Segment":
     """Write a segment, so that `folder` is there whole or not at all, and open it.
 
@@ -71,6 +73,8 @@ def write_segment(
         feature throughout. They are stored as given: the caller chooses the width.
     vocabulary_fingerprint, descriptor_fingerprint : str
         What the words were made with; `Segment.open` can insist on them.
+    notes : bytes
+        What else is to be known of the images; nothing is written where it is empty.
 
     Returns
     -------
@@ -106,6 +110,7 @@ def write_segment(
             _postings(sorted_words, lengths),
             # One column at a time: a column of descriptors is most of the segment.
             ((COLUMN_PREFIX + name, _column(name, rows, orders, offsets)) for name, rows in columns.items()),
+            [(NOTES, np.frombuffer(notes, np.uint8))] if notes else [],
         )
         files = {}
         for name, array in arrays:
@@ -175,7 +180,7 @@ class Segment:
         How many features of that image have the word.
     vocabulary_fingerprint, descriptor_fingerprint : str
     bytes : dict of str to int
-        Of the files, by part: images, words, postings, and each column by its name.
+        Of the files, by part: images, words, postings, notes, and each column by its name.
     """
 
     def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -192,6 +197,7 @@ class Segment:
         self.columns = {
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
+        self._notes = arrays.get(NOTES)
         self.bytes: dict[str, int] = {}
         for name in arrays:
             part = PARTS.get(name, name.removeprefix(COLUMN_PREFIX))
@@ -249,6 +255,11 @@ class Segment:
     def features(self) -> int:
         """Number of features."""
         return len(self.words)
+
+    @property
+    def notes(self) -> bytes:
+        """What was written as notes; empty where nothing was."""
+        return self._notes.tobytes() if self._notes is not None else b""
 
     @property
     def bytes_per_feature(self) -> float:
@@ -338,7 +349,7 @@ def _postings(words: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, np.
 
 def _column(name: str, rows: Sequence[np.ndarray], orders: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
     """One column of all images, each image's rows in its order."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in PARTS.values():
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS.values(), NOTES}:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if len(rows) != len(orders):
         raise ValueError(f"column {name!r} has {len(rows)} arrays for {len(orders)} images")

@@ -52,6 +52,28 @@ def test_hand_made_segment(tmp_path: Path) -> None:
         segment.image(3)
 
 
+def test_notes_are_kept_and_hashed_like_all_else(tmp_path: Path) -> None:
+    assert write(tmp_path / "000001", [[1]]).notes == b""
+    notes = bytes(range(256)) * 3
+    segment = write_segment(
+        tmp_path / "000002",
+        image_numbers=np.array([0], np.uint32),
+        words=[np.array([1])],
+        columns={},
+        vocabulary_fingerprint=VOCABULARY,
+        descriptor_fingerprint=DESCRIPTOR,
+        notes=notes,
+    )
+    assert segment.notes == Segment.open(segment.folder).notes == notes
+    assert segment.bytes["notes"] == (segment.folder / "notes.npy").stat().st_size
+    content = bytearray((segment.folder / "notes.npy").read_bytes())
+    content[-5] ^= 1
+    (segment.folder / "notes.npy").write_bytes(content)
+    assert verify_segment(segment.folder) == ["notes.npy"]
+    with pytest.raises(ValueError, match="notes"):
+        write(tmp_path / "000003", [[1]], notes=[np.ones(1)])
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 2**31 - 1), max_size=9), min_size=1, max_size=6),
