@@ -6,7 +6,6 @@ that `Catalogue.orphans` finds, and nothing else.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,18 +19,28 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from retrieval.browsing import folders_of, numbers_of, page_of
+from retrieval.database import Database
 from retrieval.names import check_storable, printable, unique_name
-from retrieval.schema import FAILED, FORMAT, INDEXED, REMOVED, Base, ImageRow, SegmentRow, Setting, path_hash_of
+from retrieval.schema import (
+    FAILED,
+    FORMAT,
+    FORMAT_KEY,
+    INDEXED,
+    NEXT_NUMBER_KEY,
+    REMOVED,
+    REVISION_KEY,
+    Base,
+    ImageRow,
+    SegmentRow,
+    Setting,
+    path_hash_of,
+)
 
 __all__ = ["Catalogue", "Failure", "ImageRow", "Known", "SegmentRow", "check_storable", "printable", "unique_name"]
 
 FILE = "catalogue.sqlite"
 # Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
 CHUNK = 5000
-# How long SQLite waits for another process that is writing, in milliseconds.
-BUSY_TIMEOUT_MS = 60_000
-
-FORMAT_KEY, NEXT_NUMBER_KEY = "cairn.format", "cairn.next_number"
 
 T = TypeVar("T")
 
@@ -74,17 +83,12 @@ class Catalogue:
     """
 
     def __init__(self, address: str | sa.URL) -> None:
-        try:
-            self.address = sa.make_url(address)
-            self._engine = sa.create_engine(self.address)
-        except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
-            raise CairnError(
-                f"{_printable_address(address)} is no catalogue address that works here ({error}): "
-                "check it, and install its driver (for PostgreSQL: pip install 'cairn-search[postgresql]')."
-            ) from error
-        if self.address.get_backend_name() == "sqlite":
-            sa.event.listen(self._engine, "connect", _set_up_sqlite)
-            sa.event.listen(self._engine, "begin", _begin_sqlite)
+        self._database = Database(address)
+
+    @property
+    def address(self) -> sa.URL:
+        """Where the catalogue is."""
+        return self._database.address
 
     @classmethod
     def open(cls, where: Path | str, create: bool = False) -> Self:
@@ -115,7 +119,7 @@ class Catalogue:
 
     def close(self) -> None:
         """Give the connections back."""
-        self._engine.dispose()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -339,12 +343,22 @@ class Catalogue:
     def segments(self) -> list[SegmentRow]:
         """All segments, in the order in which they were committed."""
         with self._transaction() as session:
-            return list(session.scalars(sa.select(SegmentRow).order_by(SegmentRow.id)))
+            return _segments(session)
 
     def removed(self) -> frozenset[int]:
         """Numbers of the tombstones: images that are in a segment but not in the collection."""
         with self._transaction() as session:
-            return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
+            return _removed(session)
+
+    def snapshot(self) -> tuple[list[SegmentRow], frozenset[int]]:
+        """What `segments` and `removed` give, both of one moment, whoever writes meanwhile."""
+        with self._database.transaction(snapshot=True) as session:
+            return _segments(session), _removed(session)
+
+    def revision(self) -> int:
+        """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
+        with self._transaction() as session:
+            return int(_setting(session, REVISION_KEY) or 0)
 
     def counts(self) -> dict[str, int]:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
@@ -376,9 +390,9 @@ class Catalogue:
         return [found[int(number)] for number in numbers]
 
     def _open(self, create: bool) -> None:
-        if self.address.get_backend_name() == "sqlite" and self.address.database not in (None, "", ":memory:"):
+        file = self._database.file
+        if file is not None:
             # SQLite would make an empty file where there is none.
-            file = Path(self.address.database)
             try:
                 if create:
                     file.parent.mkdir(parents=True, exist_ok=True)
@@ -388,7 +402,7 @@ class Catalogue:
                 raise CairnError(
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
                 ) from error
-        with self._transaction(write=create) as session:
+        with self._database.transaction(write=create) as session:
             tables = set(sa.inspect(session.connection()).get_table_names())
             ours = set(Base.metadata.tables)
             if not tables & ours:
@@ -397,6 +411,7 @@ class Catalogue:
                 Base.metadata.create_all(session.connection())
                 session.add(Setting(key=FORMAT_KEY, value=str(FORMAT)))
                 session.add(Setting(key=NEXT_NUMBER_KEY, value="0"))
+                session.add(Setting(key=REVISION_KEY, value="1"))
                 return
             found = _setting(session, FORMAT_KEY) if ours <= tables else None
         if found is None or not found.isdecimal():
@@ -406,19 +421,13 @@ class Catalogue:
 
     @contextmanager
     def _transaction(self, write: bool = False) -> Iterator[Session]:
-        # `cairn_write` reaches `_begin_sqlite`; other databases know nothing of it.
-        engine = self._engine.execution_options(cairn_write=write)
-        try:
-            with Session(engine, expire_on_commit=False) as session, session.begin():
-                yield session
-        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
-            cause = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise CairnError(
-                f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written."
-            ) from error
+        with self._database.transaction(write) as session:
+            if write:
+                _count_writing(session)
+            yield session
 
     def __str__(self) -> str:
-        return _printable_address(self.address)
+        return str(self._database)
 
 
 class _TakenNames:
@@ -470,6 +479,25 @@ def _counter(session: Session) -> Setting:
     return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
 
 
+def _segments(session: Session) -> list[SegmentRow]:
+    return list(session.scalars(sa.select(SegmentRow).order_by(SegmentRow.id)))
+
+
+def _removed(session: Session) -> frozenset[int]:
+    return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
+
+
+def _count_writing(session: Session) -> None:
+    """Increment the revision. It comes first in a transaction, and of two writers the second waits for it."""
+    number = sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text)
+    session.execute(
+        sa.update(Setting)
+        .where(Setting.key == REVISION_KEY)
+        .values(value=number)
+        .execution_options(synchronize_session=False)
+    )
+
+
 def _setting(session: Session, key: str) -> str | None:
     return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
 
@@ -512,31 +540,3 @@ def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
 def _folders(parent: Path) -> list[Path]:
     parent = Path(parent)
     return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
-
-
-def _printable_address(address: str | sa.URL) -> str:
-    """An address as it may be shown: the file of an SQLite one, else without its password."""
-    if isinstance(address, str):
-        return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", address)
-    if address.get_backend_name() == "sqlite" and address.database:
-        return address.database
-    return address.render_as_string(hide_password=True)
-
-
-def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
-    connection.isolation_level = None
-    connection.create_function("casefold", 1, _casefold, deterministic=True)
-    # The time-out first: to change the journal mode needs a lock as well.
-    for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
-        connection.execute(f"PRAGMA {pragma}").close()
-
-
-def _casefold(text: str | None) -> str | None:
-    return None if text is None else text.casefold()
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    # A writer takes its lock at once: to upgrade a reader's lock fails, without waiting, when another has written.
-    writing = connection.get_execution_options().get("cairn_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

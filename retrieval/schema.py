@@ -10,6 +10,9 @@ FORMAT = 2
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
+# Settings of the catalogue itself.
+FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number", "cairn.revision"
+
 
 def path_hash_of(path: str) -> int:
     """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
@@ -67,13 +70,13 @@ class ImageRow(Base, kw_only=True):
     position: Mapped[int | None] = mapped_column(default=None)  # in the segment
     missing_since: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC: its file is gone
     # Mean squared distance of its features to their words.
-    quantisation_error: Mapped[float | None] = mapped_column(sa.Float, default=None)
+    quantisation_error: Mapped[float | None] = mapped_column(sa.Double, default=None)
     # What is known of the photo: what was imported, else what its file says. `MetadataRow` holds both.
     taken: Mapped[str | None] = mapped_column(  # local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS
         sa.String(19), index=True, default=None
     )
-    latitude: Mapped[float | None] = mapped_column(sa.Float, default=None)  # degrees north, WGS 84
-    longitude: Mapped[float | None] = mapped_column(sa.Float, default=None)  # degrees east
+    latitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees north, WGS 84
+    longitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees east
     camera: Mapped[str | None] = mapped_column(sa.String(256), default=None)
     title: Mapped[str | None] = mapped_column(sa.Text, default=None)
 

@@ -1,0 +1,116 @@
+"""A database behind an SQLAlchemy address: its set-up, its transactions and how it is named to people."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+
+# How long SQLite waits for another process that is writing, in milliseconds.
+BUSY_TIMEOUT_MS = 60_000
+
+
+class Database:
+    """The connections to one database. It may be shared by threads, and by processes that each make their own.
+
+    Parameters
+    ----------
+    address : str or sqlalchemy.URL
+        Any SQLAlchemy address. It is not touched before the first transaction.
+
+    Raises
+    ------
+    CairnError
+        The address is not one, or its driver is not installed.
+    """
+
+    def __init__(self, address: str | sa.URL) -> None:
+        try:
+            self.address = sa.make_url(address)
+            self._engine = sa.create_engine(self.address)
+        except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
+            raise CairnError(
+                f"{printable_address(address)} is no catalogue address that works here ({error}): "
+                "check it, and install its driver (for PostgreSQL: pip install 'cairn-search[postgresql]')."
+            ) from error
+        self._is_sqlite = self.address.get_backend_name() == "sqlite"
+        if self._is_sqlite:
+            sa.event.listen(self._engine, "connect", _set_up_sqlite)
+            sa.event.listen(self._engine, "begin", _begin_sqlite)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite database, by its path; None of any other."""
+        name = self.address.database
+        if not self._is_sqlite or name in (None, "", ":memory:") or name.startswith("file:"):
+            return None
+        return Path(name)
+
+    @contextmanager
+    def transaction(self, write: bool = False, snapshot: bool = False) -> Iterator[Session]:
+        """A session whose work is committed at the end, or undone where an error leaves it.
+
+        Parameters
+        ----------
+        write : bool
+            Something will be written: SQLite's lock is taken at once.
+        snapshot : bool
+            All statements see the database as it was at the first one. In SQLite they always do.
+
+        Raises
+        ------
+        CairnError
+            The database fails.
+        """
+        # `cairn_write` reaches `_begin_sqlite`; other databases know nothing of it.
+        engine = self._engine.execution_options(cairn_write=write)
+        if snapshot and not self._is_sqlite:
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        try:
+            with Session(engine, expire_on_commit=False) as session, session.begin():
+                yield session
+        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+            cause = " ".join(str(getattr(error, "orig", None) or error).split())
+            raise CairnError(
+                f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written."
+            ) from error
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    def __str__(self) -> str:
+        return printable_address(self.address)
+
+
+def printable_address(address: str | sa.URL) -> str:
+    """An address as it may be shown: the file of an SQLite one, else without its password."""
+    if isinstance(address, str):
+        return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", address)
+    if address.get_backend_name() == "sqlite" and address.database:
+        return address.database
+    return address.render_as_string(hide_password=True)
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
+    connection.isolation_level = None
+    connection.create_function("casefold", 1, _casefold, deterministic=True)
+    # The time-out first: to change the journal mode needs a lock as well.
+    for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _casefold(text: str | None) -> str | None:
+    return None if text is None else text.casefold()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A writer takes its lock at once: to upgrade a reader's lock fails, without waiting, when another has written.
+    writing = connection.get_execution_options().get("cairn_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
