@@ -13,6 +13,7 @@ import numpy as np
 
 from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
+from retrieval.bases import LOADERS, BaseModel
 from retrieval.codes import Code, load_code
 from retrieval.descriptors import Sift, check_patches
 from retrieval.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
@@ -22,7 +23,7 @@ FORMAT = 1
 """Version of the file."""
 
 BASES = ("pooled", "rootsift", "sift")
-"""What a projection is learnt on: pooled gradient channels, or SIFT of either normalisation."""
+"""What a projection is learnt on: pooled gradient channels, or SIFT of either normalisation; `bases` has others."""
 
 _LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it
 _MOST_REGIONS = 4_096
@@ -51,23 +52,29 @@ class Pooling:
 class LearntModel:
     """All parameters of a learnt descriptor."""
 
-    base: str  # one of BASES
+    base: str  # one of BASES, or of bases.LOADERS
     pooling: Pooling | None = None  # with the base "pooled", and with no other
     projection: np.ndarray | None = None  # (m, n) float32: W; None: the base's own rows are the descriptor
     mean: np.ndarray | None = None  # (m,) float32: of the training patches' descriptors, before they are coded
     covariance: np.ndarray | None = None  # (m, m) float32: of the same
     code: Code | None = None  # how the rows are compressed
     provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how
+    base_model: BaseModel | None = None  # with a base of bases.LOADERS, and with no other
 
     @property
     def name(self) -> str:
         """How tables call it."""
-        name = self.base + ("-proj" if self.projection is not None else "")
+        if self.base_model is not None:
+            name = self.base_model.name
+        else:
+            name = self.base + ("-proj" if self.projection is not None else "")
         return name + (f"-{self.code.meta()['kind']}" if self.code is not None else "")
 
     @property
     def base_dim(self) -> int:
         """Entries of the base's rows, before the projection."""
+        if self.base_model is not None:
+            return self.base_model.dim
         return Sift.dim if self.pooling is None else self.pooling.dim
 
     def with_code(self, code: Code) -> "LearntModel":
@@ -81,7 +88,7 @@ class LearntModel:
 
 
 class LearntDescriptor:
-    """A learnt descriptor (Simonyan14 sections 3 and 8), under the contract of `descriptors.Descriptor`.
+    """A learnt descriptor (Simonyan14 sections 3 and 8, and `bases`), under the contract of `descriptors.Descriptor`.
 
     Parameters
     ----------
@@ -94,7 +101,9 @@ class LearntDescriptor:
         self.name = model.name
         self.fingerprint = model.fingerprint
         self._sift: Sift | None = None
-        if model.pooling is None:
+        if model.base_model is not None:
+            self.patch_size, dim = model.base_model.patch_size, model.base_model.dim
+        elif model.pooling is None:
             self._sift = Sift(root=model.base == "rootsift")
             self.patch_size, dim = self._sift.patch_size, self._sift.dim
         else:
@@ -105,7 +114,12 @@ class LearntDescriptor:
         if model.projection is not None:
             dim = len(model.projection)
         self.dim = model.code.dim if model.code is not None else dim
-        self.bytes = model.code.bytes if model.code is not None else 4 * dim
+        if model.code is not None:
+            self.bytes = model.code.bytes
+        elif model.base_model is not None and model.projection is None:
+            self.bytes = model.base_model.bytes
+        else:
+            self.bytes = 4 * dim
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
         """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor gives what its code stands for.
@@ -142,6 +156,8 @@ class LearntDescriptor:
     def base_rows(self, patches: np.ndarray) -> np.ndarray:
         """Describe patches by φ, before the projection: (N, n) float32."""
         patches = check_patches(patches, self.patch_size)
+        if self.model.base_model is not None:
+            return self.model.base_model.describe(patches)
         if self._sift is not None:
             return self._sift.describe(patches)
         assert self.model.pooling is not None
@@ -239,9 +255,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
     """Build a model from what a file holds; any exception where that does not fit together."""
     base = meta["base"]
-    if base not in BASES:
+    if base not in BASES and base not in LOADERS:
         raise ValueError(f"its base {base!r} is unknown")
-    pooling, dim = None, Sift.dim
+    pooling, base_model, dim = None, None, Sift.dim
+    if base in LOADERS:
+        base_model = LOADERS[base](meta["base_model"], arrays)
+        dim = base_model.dim
     if base == "pooled":
         options = ChannelOptions(**meta["channels"])
         for item in fields(ChannelOptions):
@@ -292,7 +311,7 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
     provenance = meta.get("provenance", {})
     if not isinstance(provenance, dict):
         raise ValueError("its provenance is no table")
-    return LearntModel(base, pooling, projection, mean, covariance, code, provenance)
+    return LearntModel(base, pooling, projection, mean, covariance, code, provenance, base_model)
 
 
 def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
@@ -300,6 +319,8 @@ def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     if model.pooling is not None:
         arrays |= {"regions": model.pooling.regions, "weights": model.pooling.weights, "rings": model.pooling.rings}
+    if model.base_model is not None:
+        arrays |= model.base_model.arrays()
     if model.projection is not None:
         arrays["projection"] = model.projection
     if model.code is not None:
@@ -309,9 +330,12 @@ def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
 
 def _shape(model: LearntModel) -> dict[str, Any]:
     """Options that shape the descriptor's rows."""
-    return {
+    shape = {
         "base": model.base,
         "version": VERSION if model.pooling is not None else 1,
         "channels": asdict(model.pooling.channels) if model.pooling is not None else None,
         "code": model.code.meta() if model.code is not None else None,
     }
+    if model.base_model is not None:  # no entry otherwise, which would change the fingerprints of all others
+        shape["base_model"] = model.base_model.meta()
+    return shape

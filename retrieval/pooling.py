@@ -119,14 +119,14 @@ def pool(channels: np.ndarray, kernels: np.ndarray, power: float = 1.0) -> np.nd
 
 def _smooth_and_pad(patches: np.ndarray, sigma: float) -> np.ndarray:
     """Smooth patches, and continue them by one sample on each side, which the gradient there needs."""
-    operator = _smoothing(patches.shape[1], sigma)
+    operator = smoothing_operator(patches.shape[1], sigma)
     side = len(operator)
     across = (patches.reshape(-1, patches.shape[2]) @ operator.T).reshape(len(patches), -1, side)
     return np.matmul(operator, across)
 
 
 @lru_cache(maxsize=8)
-def _smoothing(size: int, sigma: float) -> np.ndarray:
+def smoothing_operator(size: int, sigma: float) -> np.ndarray:
     """Matrix (S + 2, S) float32 that smooths a line of samples and continues it by its border samples."""
     reach = int(np.ceil(4 * sigma)) + 1
     offsets = np.arange(-reach, reach + 1)

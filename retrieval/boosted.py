@@ -1,0 +1,176 @@
+"""Boosted descriptors: thresholded responses of boxes, weighted or projected (Trzcinski12)."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from retrieval.boxes import FAMILIES, VERSION, ResponseOptions, integral_images, responses
+from retrieval.threads import one_thread
+
+KINDS = ("bgm", "ssc", "lbgm", "lbgm-diag", "bgm-pca")
+"""What they are called: boosted gradient maps; the same of grey values; and embeddings of the former."""
+
+_MOST_LEARNERS = 8_192
+_CHUNK = 32  # patches at a time: their integral images fit the third-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class WeakLearners:
+    """Weak learners h(x; R, e, T): 1 where the response φ of box R and orientation e is at most T, else -1 (eq. 9)."""
+
+    boxes: np.ndarray  # (P, 4) int32: x0, y0, x1, y1 of R, see `boxes`
+    channels: np.ndarray  # (P,) int32: e
+    thresholds: np.ndarray  # (P,) float32: T
+    weights: np.ndarray  # (P,) float32: α of AdaBoost, positive (equation 2)
+    options: ResponseOptions
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def first(self, number: int) -> "WeakLearners":
+        """Give those that were found first."""
+        part = slice(number)
+        return WeakLearners(
+            self.boxes[part], self.channels[part], self.thresholds[part], self.weights[part], self.options
+        )
+
+    def above(self, patches: np.ndarray) -> np.ndarray:
+        """Tell for patches (N, S, S) float32 where h is -1: (N, P) bool."""
+        found = np.empty((len(patches), len(self)), bool)
+        with one_thread():
+            for start in range(0, len(patches), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                sums = integral_images(patches[part], self.options)
+                found[part] = responses(sums, self.boxes, self.channels) > self.thresholds
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """A boosted descriptor, under the contract of `bases.BaseModel`.
+
+    Without an embedding its rows are √(α / Σα) h(x): their squared distances are 2 - 2 f / Σα, f being the boosted
+    similarity (equation 2). With one they are Bᵀ h(x) (equation 8).
+    """
+
+    kind: str  # one of KINDS
+    learners: WeakLearners
+    embedding: np.ndarray | None = None  # (d, P) float32: Bᵀ
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        return self.kind
+
+    @property
+    def dim(self) -> int:
+        """Entries of a row."""
+        return len(self.learners) if self.embedding is None else len(self.embedding)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a row: the weights being known, a weak learner takes a bit."""
+        return (self.dim + 7) // 8 if self.embedding is None else 4 * self.dim
+
+    @property
+    def patch_size(self) -> int:
+        """Samples along a patch's side."""
+        return self.learners.options.patch_size
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches (N, S, S) float32 as rows (N, dim) float32."""
+        above = self.learners.above(patches)
+        if self.embedding is None:
+            weights = self.learners.weights.astype(np.float64)
+            roots = np.sqrt(weights / weights.sum()).astype(np.float32)
+            return np.where(above, -roots, roots)
+        with one_thread():
+            # h = 1 - 2 above, of which the first part is the same for all patches.
+            return self.embedding.sum(axis=1) - 2 * (above.astype(np.float32) @ self.embedding.T)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays that shape the rows."""
+        learners = self.learners
+        arrays = {
+            "boxes": learners.boxes,
+            "channels": learners.channels,
+            "thresholds": learners.thresholds,
+            "alphas": learners.weights,
+        }
+        return arrays if self.embedding is None else {**arrays, "embedding": self.embedding}
+
+    def meta(self) -> dict[str, Any]:
+        """What else shapes the rows."""
+        return {"kind": self.kind, "version": VERSION, "responses": asdict(self.learners.options)}
+
+
+def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Boosted:
+    """Build a descriptor from what its `meta` gave, and from all arrays of a file, neither of which is trusted.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        Something is missing, of a wrong shape or type, out of range, or contradicts something else.
+    """
+    if meta["kind"] not in KINDS:
+        raise ValueError(f"its kind {meta['kind']!r} is unknown")
+    if meta["version"] != VERSION:
+        raise ValueError("its responses are those of another version")
+    options = _options(meta["responses"])
+    boxes, channels = arrays["boxes"], arrays["channels"]
+    thresholds, weights = arrays["thresholds"], arrays["alphas"]
+    number = len(boxes)
+    if boxes.shape != (number, 4) or any(array.shape != (number,) for array in (channels, thresholds, weights)):
+        raise ValueError("its weak learners do not fit together")
+    if not 0 < number <= _MOST_LEARNERS:
+        raise ValueError(f"it has {number} weak learners")
+    kinds = [array.dtype for array in (boxes, channels, thresholds, weights)]
+    if kinds != [np.int32, np.int32, np.float32, np.float32]:
+        raise ValueError("its weak learners are of the wrong type")
+    if (boxes[:, :2] < 0).any() or (boxes[:, 2:] > options.patch_size).any() or (boxes[:, 2:] <= boxes[:, :2]).any():
+        raise ValueError("a box is empty or lies outside the patch")
+    if (channels < 0).any() or (channels >= options.channels).any() or not (weights > 0).all():
+        raise ValueError("a weak learner has no such orientation, or no weight")
+    embedding = arrays.get("embedding")
+    if (embedding is None) != (meta["kind"] in ("bgm", "ssc")):
+        raise ValueError("its embedding does not go with its kind")
+    if embedding is not None and (
+        embedding.dtype != np.float32 or embedding.shape[1:] != (number,) or not 0 < len(embedding) <= number
+    ):
+        raise ValueError("its embedding does not fit its weak learners")
+    return Boosted(meta["kind"], WeakLearners(boxes, channels, thresholds, weights, options), embedding)
+
+
+def _options(told: Mapping[str, Any]) -> ResponseOptions:
+    """Build options from a file, whatever it says."""
+    options = ResponseOptions(**told)
+    if options.family not in FAMILIES:
+        raise ValueError(f"its family {options.family!r} is unknown")
+    for item in fields(ResponseOptions):
+        value = getattr(options, item.name)
+        kinds: tuple[type, ...] = {str: (str,), int: (int,)}.get(type(item.default), (int, float))
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise TypeError(f"{item.name} is {value!r}")
+    problem = out_of_range(options)
+    if problem:
+        raise ValueError(problem)
+    return options
+
+
+def out_of_range(options: ResponseOptions) -> str:
+    """Say which option of responses lies where it cannot; nothing where all is well."""
+    if not 3 <= options.patch_size <= 128:
+        return f"Patches have 3 to 128 samples along a side, and not {options.patch_size}."
+    if not 2 <= options.orientations <= 64 or options.orientations % 2:
+        return f"Orientations come in pairs, from 2 to 64, and not as {options.orientations}."
+    if not 0 <= options.smoothing <= options.patch_size:
+        return f"The smoothing lies between 0 and the patch's side, and is {options.smoothing}."
+    if options.channels * options.patch_size**2 > 1 << 16:
+        return "So many orientations of so many samples do not fit into memory: take fewer of either."
+    if not 0 <= options.power <= 1:
+        return f"The power lies between 0 and 1, and is {options.power}."
+    if not 1e-3 <= options.floor <= 100:
+        return f"The floor lies between 0.001 and 100, and is {options.floor}."
+    return ""

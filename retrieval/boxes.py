@@ -1,0 +1,140 @@
+"""Responses of boxes within patches: the gradient energy of an orientation over that of all (Trzcinski12 section 3.3).
+
+A box is a row ``x0, y0, x1, y1`` of samples: columns x0 to x1 - 1, rows y0 to y1 - 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from retrieval.pooling import smoothing_operator
+
+VERSION = 1
+"""Of what is computed here; to be raised with any change of the numbers it gives."""
+
+FAMILIES = ("gradient", "intensity")
+"""Boosted gradient maps (equations 9 and 10), and the grey values of boosted similarity sensitive coding."""
+
+_FAINTEST = 0.1  # grey values a sample: contrast is never taken to be less
+
+
+@dataclass(frozen=True)
+class ResponseOptions:
+    """What the responses of boxes are of."""
+
+    family: str = "gradient"  # one of FAMILIES
+    patch_size: int = 31  # samples along a side
+    smoothing: float = 1.0  # Gaussian smoothing before all else, standard deviation in samples; 0: none
+    orientations: int = 24  # q
+    # Ours: the energy of a sample is the dot product of orientation and gradient over the gradient's magnitude to the
+    # power of 1 - this; 1: the gradient's own energy, 0: its direction alone, faint gradients fading away.
+    power: float = 0.5
+    # Ours: what each sample adds to the energy of all orientations, as a share of the patch's mean energy. So where a
+    # box holds next to no gradient its responses are next to none, and not those of noise.
+    floor: float = 0.1
+
+    @property
+    def channels(self) -> int:
+        """Maps that a response can be of."""
+        return self.orientations if self.family == "gradient" else 1
+
+
+def integral_images(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
+    """Sum the maps of patches from the top left corner on, so that a box's sum takes four look-ups.
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), float32
+        Grey values; S is ``options.patch_size``.
+    options : ResponseOptions
+        What is summed.
+
+    Returns
+    -------
+    ndarray, shape (N, C + 1, S + 1, S + 1), float64
+        Of the channels, and last of what responses are divided by. Row and column 0 are 0.
+    """
+    maps = _energies(patches, options) if options.family == "gradient" else _intensities(patches, options)
+    number, channels, size, _ = maps.shape
+    # In double precision: a box's sum is a small difference of large ones.
+    sums = np.zeros((number, channels, size + 1, size + 1))
+    inner = sums[:, :, 1:, 1:]
+    np.cumsum(maps, axis=2, dtype=np.float64, out=inner)
+    np.cumsum(inner, axis=3, out=inner)
+    return sums
+
+
+def responses(sums: np.ndarray, boxes: np.ndarray, channels: np.ndarray) -> np.ndarray:
+    """Give the responses φ of boxes (equation 10).
+
+    Parameters
+    ----------
+    sums : ndarray, shape (N, C + 1, S + 1, S + 1), float64
+        Of `integral_images`.
+    boxes : ndarray, shape (P, 4), int
+        Rows x0, y0, x1, y1, each within the patch and not empty.
+    channels : ndarray, shape (P,), int
+        The channel of each: an orientation e.
+
+    Returns
+    -------
+    ndarray, shape (N, P), float32
+    """
+    number, maps, side, _ = sums.shape
+    corners = _corners(boxes, side)
+    flat = sums.reshape(number, -1)
+    above = _box_sums(flat, corners + channels.astype(np.intp) * side * side)
+    below = _box_sums(flat, corners + (maps - 1) * side * side)
+    above /= below
+    return above.astype(np.float32)
+
+
+def _corners(boxes: np.ndarray, side: int) -> np.ndarray:
+    """Places (4, P) in an integral image whose sums, with the signs + - - +, are those of boxes."""
+    x0, y0, x1, y1 = boxes.T.astype(np.intp)
+    return np.stack([y1 * side + x1, y0 * side + x1, y1 * side + x0, y0 * side + x0])
+
+
+def _box_sums(flat: np.ndarray, places: np.ndarray) -> np.ndarray:
+    total = flat[:, places[0]]
+    total -= flat[:, places[1]]
+    total -= flat[:, places[2]]
+    total += flat[:, places[3]]
+    return total
+
+
+def _energies(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
+    """Gradient energy ξ (N, q + 1, S, S) float32 along each orientation, and of all together (equation 10)."""
+    operator = smoothing_operator(options.patch_size, options.smoothing)
+    # A product a patch, so that what a patch gives does not depend on how many there are.
+    padded = np.matmul(np.matmul(operator, patches), operator.T)
+    across = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
+    down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+    squared = across**2 + down**2
+    contrast = squared.mean(axis=(1, 2), keepdims=True, dtype=np.float64) + _FAINTEST**2
+    if options.power < 1:
+        # A hundredth of the patch's own contrast: below it, gradients have no direction to speak of.
+        scale = (squared + np.float32(1e-2) * contrast.astype(np.float32)) ** np.float32((options.power - 1) / 2)
+        across *= scale
+        down *= scale
+    half = options.orientations // 2
+    maps = np.empty((len(patches), options.orientations + 1, *across.shape[1:]), np.float32)
+    for channel in range(half):
+        angle = 2 * np.pi * channel / options.orientations
+        along = np.float32(np.cos(angle)) * across + np.float32(np.sin(angle)) * down
+        # Opposite orientations share a dot product: what one has, the other lacks.
+        np.maximum(along, 0, out=maps[:, channel])
+        np.maximum(-along, 0, out=maps[:, channel + half])
+    every = maps[:, -1]
+    np.sum(maps[:, :-1], axis=1, out=every)
+    every += (options.floor * options.orientations / np.pi * contrast ** (options.power / 2)).astype(np.float32)
+    return maps
+
+
+def _intensities(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
+    """Grey values (N, 2, S, S) float64 of mean 0 and deviation 1 over the patch, and ones."""
+    operator = smoothing_operator(options.patch_size, options.smoothing)[1:-1]
+    smooth = np.matmul(np.matmul(operator, patches), operator.T).astype(np.float64)
+    smooth -= smooth.mean(axis=(1, 2), keepdims=True)
+    smooth /= np.sqrt(np.square(smooth).mean(axis=(1, 2), keepdims=True) + _FAINTEST**2)
+    return np.stack([smooth, np.ones_like(smooth)], axis=1)
