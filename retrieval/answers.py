@@ -189,11 +189,12 @@ def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int
     Returns
     -------
     list of (int, Hit)
-        Place of the answer that counts, and what it says: by inliers, then score, then image number. One answer keeps
-        its order.
+        Place of the answer that counts, and what it says: by inliers, then score, then place in the first answer. One
+        answer keeps its order.
     """
     if len(answers) == 1:
         return [(0, hit) for hit in answers[0]]
+    places = {hit.number: place for place, hit in enumerate(answers[0])}
     best: dict[int, tuple[int, Hit]] = {}
     for which, hits in enumerate(answers):
         for hit in hits:
@@ -201,7 +202,7 @@ def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int
             known = _strength(best[hit.number][1]) if hit.number in best else None
             if known is None or (strength < known if match_all else strength > known):
                 best[hit.number] = which, hit
-    return sorted(best.values(), key=lambda one: (*(-value for value in _strength(one[1])), one[1].number))
+    return sorted(best.values(), key=lambda one: (*(-value for value in _strength(one[1])), places[one[1].number]))
 
 
 def _strength(hit: Hit) -> tuple[int, float]:

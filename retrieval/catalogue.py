@@ -6,12 +6,12 @@ that `Catalogue.orphans` finds, and nothing else.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import sqlalchemy as sa
@@ -19,12 +19,14 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from retrieval.browsing import folders_of, numbers_of, page_of
-from retrieval.database import Database
+from retrieval.changes import Move, Rewritten, mark_missing, move_photos, quantisation_errors, replace_segments
+from retrieval.database import Database, chunks
+from retrieval.migrations import prepare
 from retrieval.names import check_storable, printable, unique_name
+from retrieval.naming import free_names
 from retrieval.schema import (
+    COUNT_WRITING,
     FAILED,
-    FORMAT,
-    FORMAT_KEY,
     INDEXED,
     NEXT_NUMBER_KEY,
     REMOVED,
@@ -36,13 +38,20 @@ from retrieval.schema import (
     path_hash_of,
 )
 
-__all__ = ["Catalogue", "Failure", "ImageRow", "Known", "SegmentRow", "check_storable", "printable", "unique_name"]
+__all__ = [
+    "Catalogue",
+    "Failure",
+    "ImageRow",
+    "Known",
+    "Move",
+    "Rewritten",
+    "SegmentRow",
+    "check_storable",
+    "printable",
+    "unique_name",
+]
 
 FILE = "catalogue.sqlite"
-# Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
-CHUNK = 5000
-
-T = TypeVar("T")
 
 
 class Known(NamedTuple):
@@ -53,6 +62,7 @@ class Known(NamedTuple):
     size: int | None
     mtime_ns: int | None
     sha256: str | None
+    missing: bool = False  # its file was gone when last looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +186,11 @@ class Catalogue:
             values = _values(segment)
             del values["id"]
             (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
-            for paths in _chunks([image.path for image in images]):
+            for paths in chunks([image.path for image in images]):
                 older = _rows_of_paths(session, paths)
                 _bury(session, [number for number, state in older if state == INDEXED])
                 _delete(session, [number for number, state in older if state == FAILED])
-            names = _names(session, images)
+            names = free_names(session, [(image.path, image.name) for image in images])
             rows = [
                 {**_values(image), "name": name, "segment_id": segment_id, "state": INDEXED, "reason": None}
                 for image, name in zip(images, names, strict=True)
@@ -198,7 +208,7 @@ class Catalogue:
             return
         newest = {printable(failure.path): failure for failure in failures}
         with self._transaction(write=True) as session:
-            for paths in _chunks(list(newest)):
+            for paths in chunks(list(newest)):
                 _delete(session, [number for number, state in _rows_of_paths(session, paths) if state == FAILED])
             first = _reserve(session, len(newest))
             rows = [
@@ -218,13 +228,50 @@ class Catalogue:
     def forget_failures(self, paths: Sequence[str]) -> None:
         """Forget the failures of these paths, for instance of photos that are no longer there."""
         with self._transaction(write=True) as session:
-            for chunk in _chunks([printable(path) for path in paths]):
+            for chunk in chunks([printable(path) for path in paths]):
                 _delete(session, [number for number, state in _rows_of_paths(session, chunk) if state == FAILED])
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Turn indexed images into tombstones; their names become free, their numbers do not."""
         with self._transaction(write=True) as session:
             _bury(session, numbers)
+
+    def move(self, moves: Sequence[Move]) -> list[str]:
+        """Write where indexed photos are now, none of which is missing then; give the names of those that wish for one.
+
+        Raises
+        ------
+        CairnError
+            A path or name cannot be stored (see `check_storable`).
+        """
+        for move in moves:
+            check_storable(move.path)
+            check_storable(move.name or "")
+        if not moves:
+            return []
+        with self._transaction(write=True) as session:
+            return move_photos(session, moves)
+
+    def mark_missing(self, numbers: Sequence[int], missing: bool = True) -> None:
+        """Write that the files of indexed photos have gone, from now on, or that they are back."""
+        if len(numbers):
+            with self._transaction(write=True) as session:
+                mark_missing(session, numbers, missing)
+
+    def replace_segments(
+        self, old: Sequence[int], new: Sequence[Rewritten], settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Put rewritten segments in the place of others (see `changes.replace_segments`), and keep settings with them.
+
+        Raises
+        ------
+        CairnError
+            The old segments have changed since they were read.
+        """
+        with self._transaction(write=True) as session:
+            replace_segments(session, old, new)
+            for key, value in (settings or {}).items():
+                session.merge(Setting(key=key, value=value))
 
     def set_setting(self, key: str, value: str) -> None:
         """Keep a text under a key."""
@@ -240,10 +287,11 @@ class Catalogue:
 
     def known(self) -> dict[str, Known]:
         """What is known of each path that is indexed or failed: the later of the two where it is both."""
-        columns = (ImageRow.path, ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
+        columns = (ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
+        query = sa.select(ImageRow.path, *columns, ImageRow.missing_since.is_not(None)).where(ImageRow.state != REMOVED)
         with self._transaction() as session:
-            rows = session.execute(sa.select(*columns).where(ImageRow.state != REMOVED).order_by(ImageRow.number))
-            return {row.path: Known(row.number, row.state, row.size, row.mtime_ns, row.sha256) for row in rows}
+            rows = session.execute(query.order_by(ImageRow.number))
+            return {row[0]: Known(*row[1:]) for row in rows}
 
     def failures(self) -> list[Failure]:
         """Photos that failed, in the order in which that was recorded."""
@@ -265,7 +313,7 @@ class Catalogue:
             if numbers is None:
                 return list(session.scalars(query.order_by(ImageRow.number)))
             found: dict[int, ImageRow] = {}
-            for chunk in _chunks([int(number) for number in numbers]):
+            for chunk in chunks([int(number) for number in numbers]):
                 found.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
         return [found[int(number)] for number in numbers]
 
@@ -319,6 +367,21 @@ class Catalogue:
     def names(self, numbers: Sequence[int]) -> list[str]:
         """The names of indexed images, in the order of the numbers; KeyError where one is not indexed."""
         return self._column(ImageRow.name, numbers)
+
+    def names_of(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The names of those of some images that are indexed."""
+        return self._values_of(ImageRow.name, numbers)
+
+    def missing(self) -> list[ImageRow]:
+        """Indexed images whose files were gone when last looked for, by ascending number."""
+        wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
+        with self._transaction() as session:
+            return list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+
+    def quantisation_errors(self, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
+        """How far features lie from their words, before an image number and from it on: see `changes`."""
+        with self._transaction() as session:
+            return quantisation_errors(session, since)
 
     def paths(self, numbers: Sequence[int]) -> list[str]:
         """The paths of indexed images, in the order of the numbers; KeyError where one is not indexed."""
@@ -380,14 +443,18 @@ class Catalogue:
         return f"{max(numbers, default=0) + 1:06d}"
 
     def _column(self, column: Any, numbers: Sequence[int]) -> list[str]:
+        found = self._values_of(column, numbers)
+        return [found[int(number)] for number in numbers]
+
+    def _values_of(self, column: Any, numbers: Sequence[int]) -> dict[int, str]:
         query = sa.select(ImageRow.number, column).where(ImageRow.state == INDEXED)
         found: dict[int, str] = {}
         with self._transaction() as session:
-            for chunk in _chunks([int(number) for number in numbers]):
+            for chunk in chunks([int(number) for number in numbers]):
                 found.update(
                     (number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk)))
                 )
-        return [found[int(number)] for number in numbers]
+        return found
 
     def _open(self, create: bool) -> None:
         file = self._database.file
@@ -402,66 +469,17 @@ class Catalogue:
                 raise CairnError(
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
                 ) from error
-        with self._database.transaction(write=create) as session:
-            tables = set(sa.inspect(session.connection()).get_table_names())
-            ours = set(Base.metadata.tables)
-            if not tables & ours:
-                if not create:
-                    raise CairnError(f"{self} holds no collection: make one with cairn index.")
-                Base.metadata.create_all(session.connection())
-                session.add(Setting(key=FORMAT_KEY, value=str(FORMAT)))
-                session.add(Setting(key=NEXT_NUMBER_KEY, value="0"))
-                session.add(Setting(key=REVISION_KEY, value="1"))
-                return
-            found = _setting(session, FORMAT_KEY) if ours <= tables else None
-        if found is None or not found.isdecimal():
-            raise CairnError(f"{self} holds the tables of another program: choose another place for the collection.")
-        if int(found) > FORMAT:
-            raise CairnError(f"{self} was written by a later version of Cairn (format {found}): update Cairn.")
+        prepare(self._database, create)
 
     @contextmanager
     def _transaction(self, write: bool = False) -> Iterator[Session]:
         with self._database.transaction(write) as session:
             if write:
-                _count_writing(session)
+                session.execute(COUNT_WRITING)
             yield session
 
     def __str__(self) -> str:
         return str(self._database)
-
-
-class _TakenNames:
-    """Names that images have; those given at first are looked up at once, others when they are asked for."""
-
-    def __init__(self, session: Session, names: Sequence[str]) -> None:
-        self._session = session
-        self._looked_up: set[str] = set()
-        self._taken: set[str] = set()
-        for chunk in _chunks(list(dict.fromkeys(names))):
-            self._look_up(chunk)
-
-    def add(self, name: str) -> None:
-        self._taken.add(name)
-
-    def __contains__(self, name: object) -> bool:
-        if isinstance(name, str) and name not in self._taken and name not in self._looked_up:
-            self._look_up([name])
-        return name in self._taken
-
-    def _look_up(self, names: list[str]) -> None:
-        self._looked_up.update(names)
-        self._taken.update(self._session.scalars(sa.select(ImageRow.name).where(ImageRow.name.in_(names))))
-
-
-def _names(session: Session, images: Sequence[ImageRow]) -> list[str]:
-    names: list[str] = []
-    wishes = [image.name or Path(image.path).name for image in images]
-    taken = _TakenNames(session, wishes)
-    for image, wish in zip(images, wishes, strict=True):
-        name = unique_name(image.path, taken) if wish in taken else wish
-        taken.add(name)
-        names.append(name)
-    return names
 
 
 def _reserve(session: Session, count: int) -> int:
@@ -487,17 +505,6 @@ def _removed(session: Session) -> frozenset[int]:
     return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
 
 
-def _count_writing(session: Session) -> None:
-    """Increment the revision. It comes first in a transaction, and of two writers the second waits for it."""
-    number = sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text)
-    session.execute(
-        sa.update(Setting)
-        .where(Setting.key == REVISION_KEY)
-        .values(value=number)
-        .execution_options(synchronize_session=False)
-    )
-
-
 def _setting(session: Session, key: str) -> str | None:
     return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
 
@@ -513,7 +520,7 @@ def _rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, st
 
 
 def _bury(session: Session, numbers: Iterable[int]) -> None:
-    for chunk in _chunks([int(number) for number in numbers]):
+    for chunk in chunks([int(number) for number in numbers]):
         session.execute(
             sa.update(ImageRow)
             .where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
@@ -523,7 +530,7 @@ def _bury(session: Session, numbers: Iterable[int]) -> None:
 
 
 def _delete(session: Session, numbers: Sequence[int]) -> None:
-    for chunk in _chunks(numbers):
+    for chunk in chunks(numbers):
         session.execute(
             sa.delete(ImageRow).where(ImageRow.number.in_(chunk)).execution_options(synchronize_session=False)
         )
@@ -531,10 +538,6 @@ def _delete(session: Session, numbers: Sequence[int]) -> None:
 
 def _values(row: Base) -> dict[str, Any]:
     return {column.key: getattr(row, column.key) for column in row.__table__.columns}
-
-
-def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
-    return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
 
 
 def _folders(parent: Path) -> list[Path]:

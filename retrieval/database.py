@@ -2,9 +2,10 @@
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -13,6 +14,18 @@ from index.errors import CairnError
 
 # How long SQLite waits for another process that is writing, in milliseconds.
 BUSY_TIMEOUT_MS = 60_000
+# Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
+CHUNK = 5000
+
+T = TypeVar("T")
+
+
+class DatabaseError(CairnError):
+    """The database itself fails; `cause` is what it says of it."""
+
+    def __init__(self, message: str, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 class Database:
@@ -64,7 +77,7 @@ class Database:
 
         Raises
         ------
-        CairnError
+        DatabaseError
             The database fails.
         """
         # `cairn_write` reaches `_begin_sqlite`; other databases know nothing of it.
@@ -76,8 +89,9 @@ class Database:
                 yield session
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
             cause = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise CairnError(
-                f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written."
+            raise DatabaseError(
+                f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written.",
+                cause,
             ) from error
 
     def close(self) -> None:
@@ -86,6 +100,11 @@ class Database:
 
     def __str__(self) -> str:
         return printable_address(self.address)
+
+
+def chunks(values: Sequence[T]) -> Iterator[list[T]]:
+    """Cut values into lists that one statement takes."""
+    return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
 
 
 def printable_address(address: str | sa.URL) -> str:

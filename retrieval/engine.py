@@ -145,11 +145,34 @@ class Engine:
         weighted = _weigh(table, self.options.turned)
         views = weighted.argmax(axis=0)
         view_of = dict(zip(numbers.tolist(), views.tolist(), strict=True))
-        ranked = rank(Scores(numbers, weighted[views, np.arange(len(numbers))]))
+        ranked = self._ranked(Scores(numbers, weighted[views, np.arange(len(numbers))]))
         return [
             Hit(number, score, view_of[number])
             for number, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True)
         ]
+
+    def _ranked(self, scores: Scores, top: int | None = None) -> Scores:
+        """Order by descending score, and photos of equal scores by name: numbers tell in which order they were added.
+
+        Photos that have nothing in common with the query, of score 0, stay in the order of their numbers.
+        """
+        ranked = rank(scores)
+        values = ranked.scores
+        tied = np.zeros(len(values), bool)
+        tied[1:] = (values[1:] == values[:-1]) & (values[1:] > 0)
+        if top is not None and top < len(values):
+            tied[top:] &= values[top:] == values[max(top - 1, 0)]  # those beyond that may come to be within
+        tied[:-1] |= tied[1:]
+        places = np.flatnonzero(tied)
+        if len(places):
+            names = self.collection.catalogue.names_of(ranked.image_numbers[places].tolist())
+            keys = [
+                (-values[i], names.get(int(ranked.image_numbers[i]), ""), int(ranked.image_numbers[i])) for i in places
+            ]
+            order = np.arange(len(values))
+            order[places] = places[sorted(range(len(places)), key=keys.__getitem__)]
+            ranked = Scores(ranked.image_numbers[order], values)
+        return Scores(ranked.image_numbers[:top], ranked.scores[:top])
 
     def _verify(self, query: Query, table: np.ndarray, numbers: np.ndarray, known: dict[int, Hit]) -> dict[int, Hit]:
         """Verify the photos of the best scores; give those that pass, and those known to pass, by their numbers.
@@ -161,7 +184,7 @@ class Engine:
         columns = np.arange(len(numbers))
         best, second = weighted[order[0], columns], weighted[order[min(1, len(order) - 1)], columns]
         depth = self.options.verification.depth
-        chosen = np.searchsorted(numbers, rank(Scores(numbers, best), depth).image_numbers)
+        chosen = np.searchsorted(numbers, self._ranked(Scores(numbers, best), depth).image_numbers)
         found = dict(known)
         for column in chosen.tolist():
             number = int(numbers[column])

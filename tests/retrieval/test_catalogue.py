@@ -220,7 +220,7 @@ def test_failures_are_kept_until_the_photo_succeeds(catalogue: Catalogue) -> Non
     catalogue.record_failures([Failure("/x.jpg", "It is empty.", size=0, mtime_ns=5), Failure("/y.jpg", "It is text.")])
     catalogue.record_failures([Failure("/x.jpg", "It is truncated.", size=9, mtime_ns=6)])
     assert catalogue.failures() == [Failure("/y.jpg", "It is text."), Failure("/x.jpg", "It is truncated.", 9, 6)]
-    assert catalogue.known()["/x.jpg"][1:] == ("failed", 9, 6, None)
+    assert catalogue.known()["/x.jpg"][1:] == ("failed", 9, 6, None, False)
     add(catalogue, "000001", ["/x.jpg"])
     assert [failure.path for failure in catalogue.failures()] == ["/y.jpg"]
     assert catalogue.known()["/x.jpg"].state == "indexed"

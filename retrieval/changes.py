@@ -1,0 +1,145 @@
+"""Changes to photos that a catalogue holds: they move, go missing, come back, and their segments are rewritten."""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.database import chunks
+from retrieval.naming import free_names
+from retrieval.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow
+
+_BULK: Mapping[str, Any] = {"synchronize_session": False}
+
+
+class Move(NamedTuple):
+    """A photo that was found as it is, at a path of its own or at another one."""
+
+    number: int
+    path: str
+    name: str | None  # a wish; None: the name it has
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A published segment that takes the place of others, and what it holds."""
+
+    row: SegmentRow  # without `id`
+    numbers: np.ndarray  # (n,) of its images, by position
+    errors: np.ndarray | None = None  # (n,) their new quantisation errors; None: as they were
+
+
+def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
+    """Write where photos are now, none of which is missing any more; give their names.
+
+    Two photos may take each other's place: all names are free before the first is given.
+    """
+    renamed = [move for move in moves if move.name is not None]
+    for chunk in chunks([move.number for move in renamed]):
+        session.execute(
+            sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None), execution_options=_BULK
+        )
+    names = dict(
+        zip(
+            [move.number for move in renamed],
+            free_names(session, [(move.path, move.name) for move in renamed]),
+            strict=True,
+        )
+    )
+    for move in moves:
+        row = session.get(ImageRow, move.number)
+        if row is None or row.state != INDEXED:
+            continue  # removed since the run began
+        row.path, row.size, row.mtime_ns, row.missing_since = move.path, move.size, move.mtime_ns, None
+        row.__post_init__()  # its path's hash
+        row.name = names.get(move.number, row.name)
+    session.flush()
+    return [names[move.number] for move in renamed]
+
+
+def mark_missing(session: Session, numbers: Sequence[int], missing: bool) -> None:
+    """Write that the files of photos have gone, from now on, or that they are back."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    for chunk in chunks(list(numbers)):
+        session.execute(
+            sa.update(ImageRow)
+            .where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+            .values(missing_since=now if missing else None),
+            execution_options=_BULK,
+        )
+
+
+def replace_segments(session: Session, old: Sequence[int], new: Iterable[Rewritten]) -> list[int]:
+    """Put rewritten segments in the place of others, and forget the tombstones that no new one holds.
+
+    An image that was removed while its segment was rewritten stays a tombstone, in the new one.
+
+    Parameters
+    ----------
+    session : Session
+    old : sequence of int
+        Segments' ids.
+    new : iterable of Rewritten
+        Together they hold every indexed image of the old ones, and no other.
+
+    Returns
+    -------
+    list of int
+        Numbers of the tombstones that are gone.
+
+    Raises
+    ------
+    CairnError
+        An old segment is not there any more, or holds an indexed image that no new one does.
+    """
+    there = set(session.scalars(sa.select(SegmentRow.id).where(SegmentRow.id.in_(old))))
+    if there != set(old):
+        raise CairnError("The collection's segments were changed by another process meanwhile: run the command again.")
+    images = Base.metadata.tables[ImageRow.__tablename__]
+    for one in new:
+        values = {column.key: getattr(one.row, column.key) for column in SegmentRow.__table__.columns}
+        del values["id"]
+        (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
+        changes: dict[str, Any] = {"segment_id": segment_id, "position": sa.bindparam("at")}
+        rows: list[dict[str, Any]] = [{"of": int(number), "at": at} for at, number in enumerate(one.numbers)]
+        if one.errors is not None:
+            changes["quantisation_error"] = sa.bindparam("error")
+            rows = [{**row, "error": float(error)} for row, error in zip(rows, one.errors, strict=True)]
+        if rows:
+            session.execute(sa.update(images).where(images.c.number == sa.bindparam("of")).values(changes), rows)
+    left = sa.select(ImageRow.number, ImageRow.state).where(ImageRow.segment_id.in_(old))
+    dropped = dict(session.execute(left).tuples().all())
+    if any(state != REMOVED for state in dropped.values()):
+        raise CairnError("Some photos of the old segments are in none of the new ones: run cairn check.")
+    session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=_BULK)
+    session.execute(sa.delete(SegmentRow).where(SegmentRow.id.in_(old)), execution_options=_BULK)
+    return sorted(dropped)
+
+
+def quantisation_errors(session: Session, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
+    """How far features lie from their words: of images before a number, and of those from it on.
+
+    Returns
+    -------
+    tuple of (images, mean squared distance of their features), twice
+        Only images count that have features and whose error is known; the distance is 0.0 where there are none.
+    """
+    late = ImageRow.number >= since
+    query = (
+        sa.select(late, sa.func.count(), sa.func.sum(ImageRow.features * ImageRow.quantisation_error))
+        .add_columns(sa.func.sum(ImageRow.features))
+        .where(ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
+        .group_by(late)
+    )
+    found = {
+        bool(which): (int(count), float(total) / int(features))
+        for which, count, total, features in session.execute(query)
+    }
+    return found.get(False, (0, 0.0)), found.get(True, (0, 0.0))

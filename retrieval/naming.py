@@ -1,0 +1,58 @@
+"""Names that photos get in a catalogue: those that they wish for where they are free, else others like them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from retrieval.database import chunks
+from retrieval.names import unique_name
+from retrieval.schema import ImageRow
+
+
+def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Choose a name for each photo that no other has, in the catalogue or among them.
+
+    Parameters
+    ----------
+    session : Session
+    photos : sequence of (str, str or None)
+        Path, and the name that is wished for: that of the file where it is None or empty.
+
+    Returns
+    -------
+    list of str
+        The wish, or what `unique_name` makes of the path.
+    """
+    names: list[str] = []
+    wishes = [wish or Path(path).name for path, wish in photos]
+    taken = _TakenNames(session, wishes)
+    for (path, _), wish in zip(photos, wishes, strict=True):
+        name = unique_name(path, taken) if wish in taken else wish
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+class _TakenNames:
+    """Names that images have; those given at first are looked up at once, others when they are asked for."""
+
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self._session = session
+        self._looked_up: set[str] = set()
+        self._taken: set[str] = set()
+        for chunk in chunks(list(dict.fromkeys(names))):
+            self._look_up(chunk)
+
+    def add(self, name: str) -> None:
+        self._taken.add(name)
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and name not in self._taken and name not in self._looked_up:
+            self._look_up([name])
+        return name in self._taken
+
+    def _look_up(self, names: list[str]) -> None:
+        self._looked_up.update(names)
+        self._taken.update(self._session.scalars(sa.select(ImageRow.name).where(ImageRow.name.in_(names))))
