@@ -1,0 +1,104 @@
+"""IPTC-IIM metadata: the records that archives and agencies write into photos (IIM specification 4.2, 2014)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from retrieval.dates import read_date, write_time
+
+_RESOURCE = 0x0404  # of Photoshop's image resources: the IPTC-NAA record
+_UTF8_MARKER = b"\x1b%G"  # 1:90, ISO 2022: what follows is UTF-8
+_MOST_DATASETS = 5000
+
+
+@dataclass(frozen=True)
+class Iptc:
+    """What is used of IPTC-IIM; empty where it is not there."""
+
+    title: str = ""  # 2:05, object name
+    caption: str = ""  # 2:120
+    keywords: tuple[str, ...] = ()  # 2:25
+    taken: str | None = None  # 2:55 and 2:60, as `retrieval.dates` writes dates
+
+
+def read_iptc(data: bytes) -> Iptc:
+    """Read a block of IPTC-IIM datasets; it ends where it is damaged.
+
+    Parameters
+    ----------
+    data : bytes
+        The datasets one after another, each 0x1C, record, number, length, value.
+
+    Returns
+    -------
+    Iptc
+    """
+    found: dict[tuple[int, int], list[bytes]] = {}
+    for key, value in _datasets(data):
+        found.setdefault(key, []).append(value)
+    utf8 = found.get((1, 90), [b""])[0].startswith(_UTF8_MARKER)
+
+    def texts(number: int) -> list[str]:
+        return [_decode(value, utf8) for value in found.get((2, number), [])]
+
+    date, time = (next(iter(texts(number)), "") for number in (55, 60))
+    return Iptc(
+        title=next(iter(texts(5)), ""),
+        caption=next(iter(texts(120)), ""),
+        keywords=tuple(texts(25)),
+        taken=_taken(date, time),
+    )
+
+
+def iptc_of_resources(data: bytes) -> bytes:
+    """Find the IPTC block among Photoshop's image resources (APP13 of a JPEG file, tag 34377 of TIFF); b"" if none."""
+    place = 0
+    while data[place : place + 4] == b"8BIM" and place + 12 <= len(data):
+        number = int.from_bytes(data[place + 4 : place + 6], "big")
+        name = 1 + data[place + 6]
+        place += 6 + name + name % 2
+        length = int.from_bytes(data[place : place + 4], "big")
+        place += 4
+        if number == _RESOURCE:
+            return data[place : place + length]
+        place += length + length % 2
+    return b""
+
+
+def _datasets(data: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
+    place = 0
+    for _ in range(_MOST_DATASETS):
+        if data[place : place + 1] != b"\x1c" or place + 5 > len(data):
+            return
+        record, number = data[place + 1], data[place + 2]
+        length = int.from_bytes(data[place + 3 : place + 5], "big")
+        place += 5
+        if length & 0x8000:  # the length of the length: only values of more than 32,767 bytes need that
+            size = length & 0x7FFF
+            if size > 4:
+                return
+            length = int.from_bytes(data[place : place + size], "big")
+            place += size
+        if place + length > len(data):
+            return
+        yield (record, number), data[place : place + length]
+        place += length
+
+
+def _decode(value: bytes, utf8: bool) -> str:
+    if utf8:
+        return value.decode("utf-8", "replace")
+    # Without the marker many programs write UTF-8 all the same: texts of another code are hardly ever valid UTF-8.
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _taken(date: str, time: str) -> str | None:
+    if len(date) != 8 or not date.isascii() or not date.isdigit():
+        return None
+    day = read_date(f"{date[:4]}-{date[4:6]}-{date[6:]}")
+    clock = time[:6]
+    if day is None or len(day) < 10 or len(clock) < 6 or not clock.isascii() or not clock.isdigit():
+        return day
+    return day + write_time(int(clock[:2]), int(clock[2:4]), int(clock[4:]))

@@ -1,0 +1,343 @@
+"""Metadata of photos' files, written by Pillow, or by hand as the specifications say."""
+
+import io
+import os
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retrieval.dates import after, beginnings, read_date
+from retrieval.iptc import read_iptc
+from retrieval.metadata import Metadata, clean, clean_position, clean_tags, read_metadata
+from retrieval.xmp import Xmp, read_xmp
+from tests.hostile import hostile_files
+from tests.retrieval.metadata_files import (
+    DATE_TIME,
+    DESCRIPTION,
+    DIGITISED,
+    MAKE,
+    MODEL,
+    ORIGINAL,
+    exif,
+    iptc,
+    jpeg,
+    listed,
+    picture,
+    png,
+    resources,
+    tiff,
+    xmp,
+)
+
+PARIS = {1: "N", 2: (48.0, 51.0, 30.24), 3: "E", 4: (2.0, 17.0, 40.2)}
+WHOLE = exif(
+    {MAKE: "NIKON CORPORATION", MODEL: "NIKON D70", DATE_TIME: "2011:11:11 11:11:11"},
+    {ORIGINAL: "2009:05:17 14:30:05", DIGITISED: "2010:01:01 00:00:00"},
+    PARIS,
+)
+READ = Metadata("2009-05-17T14:30:05", "NIKON D70", 48.8584, 2.2945)
+ARCHIVE = iptc((1, 90, b"\x1b%G"), (2, 5, "Straße".encode()), (2, 25, b"roof"), (2, 25, "Kölner Dom".encode()))
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    """Reads metadata from the bytes of a file."""
+
+    def of(data: bytes) -> Metadata:
+        (tmp_path / "photo").write_bytes(data)
+        return read_metadata(tmp_path / "photo")
+
+    return of
+
+
+def _saved(format: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    picture(64).save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def _block(one: Any) -> bytes:
+    return one.tobytes()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        jpeg(exif=WHOLE),
+        _saved("MPO", exif=WHOLE),
+        tiff(WHOLE),
+        tiff(WHOLE, big=True),
+        _saved("PNG", exif=WHOLE),
+        png(_block(WHOLE)),
+        png(_block(WHOLE).removeprefix(b"Exif\0\0"), late=True),
+        _saved("WEBP", exif=WHOLE),
+        _saved("AVIF", exif=WHOLE),
+    ],
+    ids=["jpeg", "mpo", "tiff", "bigtiff", "png", "png with a head", "png, late", "webp", "avif"],
+)
+def test_exif_is_read_from_every_format(read: Any, data: bytes) -> None:
+    found = read(data)
+    assert found == READ
+
+
+def test_heic_needs_no_decoder(read: Any) -> None:
+    heif = pytest.importorskip("pillow_heif")
+    written = heif.from_pillow(picture(64))
+    buffer = io.BytesIO()
+    written.save(buffer, exif=_block(WHOLE), xmp=xmp(f"<dc:subject>{listed('Bag', 'dom')}</dc:subject>"))
+    assert read(buffer.getvalue()) == Metadata(READ.taken, READ.camera, READ.latitude, READ.longitude, None, ("dom",))
+
+
+XMP = xmp(
+    f"<dc:title>{listed('Alt', 'Brücke', 'Bridge &amp; river', 'Pont')}</dc:title>"
+    f"<dc:subject>{listed('Bag', 'bridge', 'Rhine', 'BRIDGE')}</dc:subject>",
+    'photoshop:DateCreated="1923-05" xmp:CreateDate="2015-02-03T10:00:00.123+01:00" '
+    'tiff:Make="Epson" tiff:Model="V850" exif:GPSLatitude="48,51.504N" exif:GPSLongitude="2,17,40.2W"',
+)
+BRIDGE = Metadata("1923-05", "Epson V850", 48.8584, -2.2945, "Bridge & river", ("bridge", "Rhine"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        jpeg(xmp=XMP),
+        png(xmp_block=XMP),
+        png(xmp_block=XMP, compressed=True, late=True),
+        tiff(exif(), xmp_block=XMP),
+        _saved("WEBP", xmp=XMP),
+        _saved("AVIF", xmp=XMP),
+    ],
+    ids=["jpeg", "png", "png, compressed", "tiff", "webp", "avif"],
+)
+def test_xmp_is_read_from_every_format(read: Any, data: bytes) -> None:
+    assert read(data) == BRIDGE
+
+
+def test_xmp_may_be_in_elements_and_in_other_encodings() -> None:
+    elements = xmp(
+        "<dc:title>plain</dc:title><dc:description><rdf:Alt><rdf:li>said</rdf:li></rdf:Alt></dc:description>"
+        "<photoshop:DateCreated>1923</photoshop:DateCreated>"
+        "<exif:DateTimeOriginal>2001-02-03T04:05</exif:DateTimeOriginal>"
+        "<tiff:Make>A</tiff:Make><dc:subject><rdf:Seq><rdf:li> one </rdf:li><rdf:li/></rdf:Seq></dc:subject>"
+    )
+    wanted = Xmp("plain", "said", ("one",), "2001-02-03T04:05:00", "1923", make="A")
+    assert read_xmp(elements) == wanted
+    assert read_xmp(elements.decode().encode("utf-16")) == wanted
+    assert read_xmp(elements + bytes(2000)) == wanted  # padding
+    # What other packets within the packet say is not about this photo.
+    assert read_xmp(xmp(f"<dc:creator>{elements.decode().partition('?>')[2]}</dc:creator>")) == Xmp()
+
+
+def test_entities_of_xmp_are_never_expanded(read: Any) -> None:
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>' + XMP.replace(b"Bridge", b"&b;")
+    outside = b'<!DOCTYPE x [<!ENTITY b SYSTEM "file:///etc/passwd">]>' + XMP.replace(b"Bridge", b"&b;")
+    assert read(jpeg(xmp=bomb)) == read(jpeg(xmp=outside)) == Metadata()
+    assert read(jpeg(xmp=b"<?xml version='1.0' encoding='klingon'?>" + XMP[XMP.index(b"<x:") :])) == Metadata()
+
+
+def test_xmp_that_is_too_deep_or_too_large_is_left(read: Any) -> None:
+    deep = xmp("<dc:creator>" + "<dc:creator>" * 100_000 + "</dc:creator>" * 100_000 + "</dc:creator>")
+    assert read_xmp(deep) == Xmp()
+    assert read_xmp(XMP + bytes(5 << 20)) == Xmp()
+    assert read(png(xmp_block=xmp("<dc:title>" + "x" * (5 << 20) + "</dc:title>"), compressed=True)) == Metadata()
+    long = read(jpeg(xmp=xmp(f"<dc:title>{'x' * 20_000}</dc:title>")))
+    assert long.title == "x" * 1000
+
+
+def test_iptc_is_read_from_jpeg_and_tiff(read: Any) -> None:
+    dated = ARCHIVE + iptc((2, 55, b"19230000"), (2, 60, b"120000+0100"))
+    wanted = Metadata("1923", None, None, None, "Straße", ("roof", "Kölner Dom"))
+    assert read(jpeg(iptc=dated)) == wanted
+    assert read(tiff(exif(), iptc_block=dated)) == wanted
+    resourced = exif()
+    resourced[34377] = resources(dated)
+    assert read(tiff(resourced)) == wanted
+
+
+def test_iptc_has_its_time_its_caption_and_its_codes() -> None:
+    block = iptc(
+        (2, 5, "Stra\xdfe".encode("latin-1")), (2, 120, b"said"), (2, 55, b"20090517"), (2, 60, b"143005+0200")
+    )
+    found = read_iptc(block)
+    assert (found.title, found.caption, found.taken) == ("Straße", "said", "2009-05-17T14:30:05")
+    long = b"\x1c\x02\x78\x80\x04" + (40_000).to_bytes(4, "big") + b"y" * 40_000
+    assert read_iptc(long).caption == "y" * 40_000
+    for length in range(len(block)):
+        read_iptc(block[:length])  # cut off anywhere
+    assert read_iptc(block[:-1]).taken == "2009-05-17"
+    assert read_iptc(iptc((2, 55, b"20091317"))).taken is None
+
+
+def test_a_date_that_people_gave_comes_before_that_of_the_scanner(read: Any) -> None:
+    scanned = exif({DATE_TIME: "2011:11:11 11:11:11"}, {DIGITISED: "2010:01:01 00:00:00"})
+    assert read(jpeg(exif=scanned)).taken == "2010-01-01T00:00:00"
+    assert read(jpeg(exif=scanned, xmp=XMP)).taken == "1923-05"
+    assert read(jpeg(exif=scanned, xmp=XMP, iptc=iptc((2, 55, b"19220000")))).taken == "1922"
+    assert read(jpeg(exif=WHOLE, xmp=XMP)).taken == READ.taken
+    assert read(jpeg(exif=exif({DATE_TIME: "2011:11:11 11:11:11"}))).taken == "2011-11-11T11:11:11"
+
+
+def test_titles_and_tags_of_several_sources_are_put_together(read: Any) -> None:
+    found = read(jpeg(xmp=XMP, iptc=ARCHIVE))
+    assert (found.title, found.tags) == ("Bridge & river", ("bridge", "Rhine", "roof", "Kölner Dom"))
+    assert read(jpeg(iptc=iptc((2, 120, b"said")), exif=exif({DESCRIPTION: "described"}))).title == "said"
+    assert read(jpeg(exif=exif({DESCRIPTION: "described"}))).title == "described"
+    assert read(jpeg(exif=exif({DESCRIPTION: "OLYMPUS DIGITAL CAMERA         "}))).title is None
+    subject = "a keyword that is longer than the sixty-four bytes that IPTC keeps of it"
+    cut = iptc((2, 25, subject[:64].encode()), (2, 25, b"a keyword"))
+    tagged = xmp(f"<dc:subject>{listed('Bag', subject)}</dc:subject>")
+    assert read(jpeg(xmp=tagged, iptc=cut)).tags == (subject, "a keyword")
+
+
+@pytest.mark.parametrize(
+    ("gps", "position"),
+    [
+        ({1: "S", 2: (33.0, 51.0, 24.0), 3: "E", 4: (151.0, 12.0, 54.0)}, (-33.8566667, 151.215)),
+        ({1: "N", 2: (48.8584, 0.0, 0.0), 3: "W", 4: (2.5, 0.0, 0.0)}, (48.8584, -2.5)),
+        ({1: "N", 2: (91.0, 0.0, 0.0), 3: "W", 4: (2.5, 0.0, 0.0)}, (None, None)),
+        ({1: "N", 2: (48.0, 0.0, 0.0), 3: "E", 4: (180.0, 0.0, 1.0)}, (None, None)),
+        ({1: "X", 2: (48.0, 0.0, 0.0), 3: "E", 4: (18.0, 0.0, 1.0)}, (None, None)),
+        ({1: "N", 2: (48.0, 0.0, 0.0)}, (None, None)),
+        ({1: "N", 2: (0.0, 0.0, 0.0), 3: "E", 4: (0.0, 0.0, 0.0)}, (None, None)),  # no fix
+        ({2: (48.0, 0.0, 0.0), 4: (18.0, 0.0, 1.0)}, (None, None)),
+    ],
+)
+def test_positions_that_are_none_are_left_out(read: Any, gps: dict[int, Any], position: Any) -> None:
+    found = read(jpeg(exif=exif(gps=gps)))
+    assert (found.latitude, found.longitude) == (pytest.approx(position[0], abs=1e-6), pytest.approx(position[1]))
+
+
+def test_a_zero_denominator_is_no_position(read: Any) -> None:
+    good = _block(exif(gps=PARIS))
+    place = (
+        good.index((48).to_bytes(4, "big") + (1).to_bytes(4, "big"))
+        if b"MM" in good[:10]
+        else good.index((48).to_bytes(4, "little") + (1).to_bytes(4, "little"))
+    )
+    bad = good[: place + 4] + bytes(4) + good[place + 8 :]
+    assert read(jpeg(exif=good)).latitude == READ.latitude
+    assert read(jpeg(exif=bad)).latitude is None
+    assert clean_position(float("nan"), 1) == clean_position(1, float("inf")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ("1923", "1923"),
+        ("1923-05", "1923-05"),
+        ("1923-5-7", "1923-05-07"),
+        ("1923/05/17", "1923-05-17"),
+        ("17.05.1923", "1923-05-17"),
+        ("7.5.1923 9:30", "1923-05-07T09:30:00"),
+        ("7.5.1923 09:30", "1923-05-07T09:30:00"),
+        ("05.1923", "1923-05"),
+        ("19230517", "1923-05-17"),
+        ("1923:05:17 14:30:00", "1923-05-17T14:30:00"),
+        ("1923-05-17T14:30:00.25Z", "1923-05-17T14:30:00"),
+        ("1923-05-17T14:30+01:00", "1923-05-17T14:30:00"),
+        ("2009:05:17 25:61:00", "2009-05-17"),
+        ("1923:00:00 00:00:00", "1923"),
+        ("1923:05:   ", "1923-05"),
+        ("0000:00:00 00:00:00", None),
+        ("    :  :     :  :  ", None),
+        ("0001-01-01T00:00:00", None),
+        ("1923-13", None),
+        ("1923-02-29", None),
+        ("1924-02-29", "1924-02-29"),
+        ("1923-00-17", None),
+        ("٣٤٥٦", None),
+        ("circa 1923", None),
+        ("1" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_dates_are_read_as_they_are_written(written: str, read_as: str | None) -> None:
+    assert read_date(written) == read_as
+    if read_as is not None:
+        assert read_date(read_as) == read_as
+        assert all(read_as.startswith(one) for one in beginnings(read_as))
+        assert read_as < after(read_as)
+
+
+def test_texts_are_clean() -> None:
+    assert clean("a\0b\x1b[31m\r\nc\u202ed\ud800", 100) == "a b [31m c d\\ud800"
+    assert clean("Cafe\u0301", 100) == "Café"
+    assert clean("x" * 10**6, 10) == "x" * 10
+    assert clean_tags(["Dom", " dom ", "", "\0", "Straße", "STRASSE"]) == ("Dom", "Straße")
+    assert len(clean_tags(str(i) for i in range(10_000))) == 200
+
+
+def test_what_is_no_photo_has_no_metadata(tmp_path: Path, read: Any) -> None:
+    assert read_metadata(tmp_path / "none.jpg") == read_metadata(tmp_path) == Metadata()
+    assert read_metadata(Path("a\0b.jpg")) == read_metadata(Path("\udcff.jpg")) == Metadata()
+    os.mkfifo(tmp_path / "pipe.jpg")
+    assert read_metadata(tmp_path / "pipe.jpg") == Metadata()
+    for name, data in hostile_files().items():
+        assert read(data) == Metadata(), name
+
+
+GOOD = [
+    jpeg(exif=WHOLE, xmp=XMP, iptc=ARCHIVE),
+    png(_block(WHOLE), XMP, compressed=True),
+    tiff(WHOLE, ARCHIVE, XMP),
+    _saved("WEBP", exif=WHOLE, xmp=XMP),
+    _saved("AVIF", exif=WHOLE, xmp=XMP),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    which=st.integers(0, len(GOOD) - 1),
+    edits=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=6)), max_size=8),
+    length=st.floats(0.05, 1),
+)
+def test_no_damage_raises_and_all_that_is_read_is_clean(
+    tmp_path_factory: pytest.TempPathFactory, which: int, edits: list[tuple[float, bytes]], length: float
+) -> None:
+    data = bytearray(GOOD[which][: int(length * len(GOOD[which])) + 1])
+    for share, replacement in edits:
+        place = int(share * (len(data) - 1))
+        data[place : place + len(replacement)] = replacement
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(data)
+    found = read_metadata(path)
+    assert found.taken is None or read_date(found.taken) == found.taken
+    for text in (found.title, found.camera, *found.tags):
+        assert text is None or (text and clean(text, 1000) == text)
+    assert (found.latitude is None) == (found.longitude is None)
+    assert found.latitude is None or (abs(found.latitude) <= 90 and abs(found.longitude or 0) <= 180)
+
+
+def _ifd(entries: list[bytes]) -> bytes:
+    return b"II*\0\x08\0\0\0" + len(entries).to_bytes(2, "little") + b"".join(entries) + bytes(4)
+
+
+def _entry(tag: int, kind: int, count: int, place: int) -> bytes:
+    return (
+        tag.to_bytes(2, "little")
+        + kind.to_bytes(2, "little")
+        + count.to_bytes(4, "little")
+        + place.to_bytes(4, "little")
+    )
+
+
+def test_hostile_directories_take_little_time_and_memory(read: Any) -> None:
+    # Pointers to itself, thousands of tags on the same bytes, counts beyond the file.
+    loop = _ifd([_entry(0x8769, 4, 1, 8), _entry(0x8825, 4, 1, 8)])
+    many = _ifd([_entry(0x9999, 2, 900_000, 8), *[_entry(0x010F, 7, 900_000, 8)] * 4000]) + b"\0" * 1_000_000
+    beyond = _ifd([_entry(0x010F, 2, 0xFFFFFFFF, 0xFFFFFFF0), _entry(0x0132, 2, 20, 0xFFFFFFFF)])
+    parts = b"\0\0\0\x14ftypavif\0\0\0\0avif" + b"\0\0\0\x20meta\0\0\0\0\0\0\0\x14iloc\0\0\0\0\0\0\xff\xff\0\0\0\0"
+    bombs = b"".join(png(xmp_block=b" " * 4_000_000, compressed=True)[33:-12] for _ in range(50))
+    files = [loop, many, beyond, parts, png()[:33] + bombs, b"\xff\xd8\xff" + b"\xff" * 300_000]
+    tracemalloc.start()
+    began = time.process_time()
+    for data in files:
+        assert read(data) == Metadata()
+    assert time.process_time() - began < 2
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
