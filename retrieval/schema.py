@@ -111,3 +111,12 @@ class Setting(Base, kw_only=True):
 
     key: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
     value: Mapped[str] = mapped_column(sa.Text)
+
+
+# What every transaction that writes begins with. Of two writers the second waits for it, so none meets the other half.
+COUNT_WRITING = (
+    sa.update(Setting)
+    .where(Setting.key == REVISION_KEY)
+    .values(value=sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text))
+    .execution_options(synchronize_session=False)
+)

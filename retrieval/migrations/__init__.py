@@ -1,0 +1,149 @@
+"""Makes catalogues, and brings those of earlier versions to the present format.
+
+Every change of the tables is a revision of Alembic in `versions/`: revision 0002 leads to format 2, and so on. A
+catalogue is migrated when it is opened, in one transaction: a process that is killed leaves the old one or the new one.
+"""
+
+import re
+import threading
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.database import Database, DatabaseError
+from retrieval.schema import (
+    COUNT_WRITING,
+    FORMAT,
+    FORMAT_KEY,
+    NEXT_NUMBER_KEY,
+    REVISION_KEY,
+    Base,
+    ImageRow,
+    SegmentRow,
+    Setting,
+)
+
+# What every catalogue has had from the first format on.
+FIRST_TABLES = {row.__tablename__ for row in (ImageRow, SegmentRow, Setting)}
+# Alembic's own table; catalogues of format 1 have none. Written here as well, so that new catalogues need no Alembic.
+REVISIONS = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+# PostgreSQL's advisory lock while a catalogue is made or migrated: any number that no other program takes.
+LOCK = int.from_bytes(b"cairn", "big")
+
+# Alembic keeps the migration that is at work in global variables.
+_one_at_a_time = threading.Lock()
+
+
+def prepare(database: Database, create: bool) -> None:
+    """Make a database hold a catalogue of the present format: look whether it does, else migrate it, or make one.
+
+    Parameters
+    ----------
+    database : Database
+    create : bool
+        Make a catalogue where there is none.
+
+    Raises
+    ------
+    CairnError
+        There is no catalogue, it is damaged or may not be migrated, is another program's, or of a later version.
+    """
+    with database.transaction() as session:
+        found = format_of(database, session)
+    if found == FORMAT:
+        return
+    if found is None and not create:
+        raise CairnError(f"{database} holds no collection: make one with cairn index.")
+    try:
+        with database.transaction(write=True) as session:
+            if session.get_bind().dialect.name == "postgresql":
+                session.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+            found = format_of(database, session)  # another process may have come first
+            if found is None:
+                _make(session)
+            elif found < FORMAT:
+                _migrate(session, found)
+    except DatabaseError as error:
+        if found is None:
+            raise
+        raise CairnError(
+            f"{database} was written by an earlier version of Cairn (format {found}) and cannot be brought to format "
+            f"{FORMAT} ({error.cause}): open it once where it may be written."
+        ) from error
+
+
+def format_of(database: Database, session: Session) -> int | None:
+    """The format of the catalogue that a database holds, or None where it holds nothing of the kind.
+
+    Raises
+    ------
+    CairnError
+        The tables are another program's, or of a later version.
+    """
+    tables = set(sa.inspect(session.connection()).get_table_names())
+    if not tables & {*Base.metadata.tables, REVISIONS.name}:
+        return None
+    text = None
+    if tables >= FIRST_TABLES:
+        text = session.scalars(sa.select(Setting.value).where(Setting.key == FORMAT_KEY)).one_or_none()
+    if text is None or not re.fullmatch("[1-9][0-9]{0,8}", text):
+        raise CairnError(f"{database} holds the tables of another program: choose another place for the collection.")
+    found = int(text)
+    if found > FORMAT:
+        raise CairnError(f"{database} was written by a later version of Cairn (format {found}): update Cairn.")
+    revisions = list(session.scalars(sa.select(REVISIONS.c.version_num))) if REVISIONS.name in tables else []
+    if revisions != [revision_of(found)] and (revisions or found > 1):
+        names = ", ".join(repr(name[:40]) for name in revisions[:5]) or "none"
+        raise CairnError(f"{database} has format {found} but a revision that is not of it ({names}): update Cairn.")
+    return found
+
+
+def revision_of(number: int) -> str:
+    """The revision that leads to a format."""
+    return f"{number:04d}"
+
+
+def upgrade(connection: sa.Connection, found: int | None) -> None:
+    """Run the revisions that lead to the present format, in the transaction that is open.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.Connection
+    found : int or None
+        The format at present; None for an empty database.
+    """
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    with _one_at_a_time:
+        if found == 1:
+            command.stamp(config, revision_of(1))  # format 1 is older than the use of Alembic
+        command.upgrade(config, revision_of(FORMAT))
+
+
+def _make(session: Session) -> None:
+    connection = session.connection()
+    Base.metadata.create_all(connection)
+    REVISIONS.create(connection)
+    connection.execute(sa.insert(REVISIONS).values(version_num=revision_of(FORMAT)))
+    for key, value in ((FORMAT_KEY, str(FORMAT)), (NEXT_NUMBER_KEY, "0"), (REVISION_KEY, "0")):
+        session.add(Setting(key=key, value=value))
+    session.flush()
+    session.execute(COUNT_WRITING)
+
+
+def _migrate(session: Session, found: int) -> None:
+    # Whoever writes in the format that was holds this row from beginning to end.
+    session.execute(sa.select(Setting.value).where(Setting.key == NEXT_NUMBER_KEY).with_for_update())
+    upgrade(session.connection(), found)
+    session.execute(COUNT_WRITING)

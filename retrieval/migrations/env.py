@@ -1,0 +1,8 @@
+"""What Alembic runs before the revisions: they use the connection, and the transaction, that `upgrade` was given."""
+
+from alembic import context
+
+from retrieval.schema import Base
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)
+context.run_migrations()
