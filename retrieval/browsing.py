@@ -1,4 +1,4 @@
-"""Pages of a catalogue: its photos by name, filtered by a part of the name and by folder, all decided in SQL.
+"""Pages of a catalogue: its photos by name, filtered (see `retrieval.filters`), all decided in SQL.
 
 A photo's name is its path below what was indexed, with slashes; its folder is what comes before the last slash.
 """
@@ -10,18 +10,20 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from retrieval.dates import after, beginnings
+from retrieval.filters import PhotoFilter
+from retrieval.metadata_store import TAG, has_value
 from retrieval.names import printable
+from retrieval.places import EARTH_RADIUS, Near
 from retrieval.schema import ImageRow
 
 LONGEST_FILTER = 1024
 """Characters; no name has more."""
 
 
-def page_of(
-    session: Session, offset: int, limit: int, name: str | None, folder: str | None
-) -> tuple[int, Sequence[ImageRow]]:
+def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter) -> tuple[int, Sequence[ImageRow]]:
     """How many photos pass, and those of one page by name: see `Catalogue.page`."""
-    passing = _passing(session, name, folder)
+    passing = _passing(session, wanted)
     total = session.scalar(sa.select(sa.func.count(ImageRow.name)).where(*passing))
     # Numbers first: to skip the pages before, an index on the names is read, and no row.
     there = sa.select(ImageRow.number).where(*passing).order_by(_name(session)).offset(offset).limit(limit).subquery()
@@ -29,9 +31,9 @@ def page_of(
     return total or 0, session.scalars(rows).all()
 
 
-def numbers_of(session: Session, name: str | None, folder: str | None) -> np.ndarray:
+def numbers_of(session: Session, wanted: PhotoFilter) -> np.ndarray:
     """Numbers of the photos that pass, ascending int64: see `Catalogue.numbers`."""
-    query = sa.select(ImageRow.number).where(*_passing(session, name, folder))
+    query = sa.select(ImageRow.number).where(*_passing(session, wanted))
     # Sorted here: a database would rather read the rows in the order of the numbers than sort what it has found.
     return np.sort(np.array(session.scalars(query).all(), np.int64))
 
@@ -44,28 +46,76 @@ def folders_of(session: Session) -> list[tuple[str, int]]:
     return sorted((with_slash.removesuffix("/"), int(count)) for with_slash, count in session.execute(query))
 
 
-def _passing(session: Session, name: str | None, folder: str | None) -> list[sa.ColumnElement[bool]]:
+def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[bool]]:
     """What a photo's row has to fulfil."""
-    name, folder = name or "", (folder or "").strip("/")
+    name, folder = wanted.name, wanted.folder.strip("/")
     if any(len(text) > LONGEST_FILTER or printable(text) != text for text in (name, folder)):
         return [sa.false()]  # no such name is ever stored, and no database takes it
     # Indexed photos alone have names.
-    wanted: list[sa.ColumnElement[bool]] = [ImageRow.name.is_not(None)]
-    if name:
-        wanted.append(_contains(session, name))
+    passing: list[sa.ColumnElement[bool]] = [ImageRow.name.is_not(None)]
     if folder:
         # From "folder/" to the character after the slash: a range of the index, and nothing in it is a wildcard.
-        wanted += [_name(session) >= f"{folder}/", _name(session) < f"{folder}0"]
-    return wanted
+        passing += [_name(session) >= f"{folder}/", _name(session) < f"{folder}0"]
+    for column, part in ((ImageRow.name, name), (ImageRow.camera, wanted.camera), (ImageRow.title, wanted.title)):
+        if part:
+            passing.append(_contains(session, column, part))
+    passing += _taken(session, wanted.taken_from, wanted.taken_to)
+    passing += [has_value(TAG, tag) for tag in wanted.tags]
+    passing += [~has_value(TAG, tag) for tag in wanted.without_tags]
+    passing += [has_value(key, value) for key, value in wanted.where]
+    if wanted.near is not None:
+        passing += _near(session, wanted.near)
+    return passing
 
 
-def _contains(session: Session, part: str) -> sa.ColumnElement[bool]:
-    if session.get_bind().dialect.name == "sqlite" and not part.isascii():
-        # SQLite's own functions know the case of ASCII letters alone: `casefold` is Python's (see the catalogue).
-        return sa.func.casefold(ImageRow.name).contains(part.casefold(), autoescape=True)
-    return ImageRow.name.icontains(part, autoescape=True)
+def _contains(session: Session, column: sa.SQLColumnExpression[Any], part: str) -> sa.ColumnElement[bool]:
+    if _is_sqlite(session) and not part.isascii():
+        # SQLite's own functions know the case of ASCII letters alone: `casefold` is Python's (see `database`).
+        return sa.func.casefold(column).contains(part.casefold(), autoescape=True)
+    return column.icontains(part, autoescape=True)
+
+
+def _taken(session: Session, first: str, last: str) -> list[sa.ColumnElement[bool]]:
+    """That a photo may have been taken in a time: its date, or the time that its date leaves open, is in it."""
+    passing: list[sa.ColumnElement[bool]] = []
+    taken = _bytewise(session, ImageRow.taken)
+    if first:
+        passing.append(sa.or_(taken >= first, ImageRow.taken.in_(beginnings(first))))
+    if last:
+        passing.append(taken < after(last))
+    return passing
+
+
+def _near(session: Session, near: Near) -> list[sa.ColumnElement[bool]]:
+    """That a photo was taken near a place: in a box, which an index may help with, and then within the distance."""
+    ranges = [ImageRow.longitude.between(*one) for one in near.longitudes]
+    return [
+        ImageRow.latitude.between(*near.latitudes),
+        sa.or_(*ranges),
+        _distance(session, near) <= near.kilometres,
+    ]
+
+
+def _distance(session: Session, near: Near) -> sa.ColumnElement[float]:
+    """Kilometres from a place to a photo's."""
+    if _is_sqlite(session):
+        # Python's, for SQLite may be built without sines (see `database`).
+        return sa.func.great_circle_km(near.latitude, near.longitude, ImageRow.latitude, ImageRow.longitude)
+    here, there = sa.func.radians(near.latitude), sa.func.radians(ImageRow.latitude)
+    across = sa.func.sin(sa.func.radians(ImageRow.longitude - near.longitude) / 2)
+    along = sa.func.sin((there - here) / 2)
+    haversine = along * along + sa.func.cos(here) * sa.func.cos(there) * across * across
+    return 2 * EARTH_RADIUS * sa.func.asin(sa.func.sqrt(sa.func.least(1.0, haversine)))
 
 
 def _name(session: Session) -> sa.SQLColumnExpression[Any]:
-    """The name, compared byte by byte: as SQLite does by itself, and PostgreSQL when it is told."""
-    return ImageRow.name.collate("C") if session.get_bind().dialect.name == "postgresql" else ImageRow.name
+    return _bytewise(session, ImageRow.name)
+
+
+def _bytewise(session: Session, column: Any) -> sa.SQLColumnExpression[Any]:
+    """A column, compared byte by byte: as SQLite does by itself, and PostgreSQL when it is told."""
+    return column.collate("C") if session.get_bind().dialect.name == "postgresql" else column
+
+
+def _is_sqlite(session: Session) -> bool:
+    return session.get_bind().dialect.name == "sqlite"

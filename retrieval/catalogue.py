@@ -21,6 +21,16 @@ from index.errors import CairnError
 from retrieval.browsing import folders_of, numbers_of, page_of
 from retrieval.changes import Move, Rewritten, mark_missing, move_photos, quantisation_errors, replace_segments
 from retrieval.database import Database, chunks
+from retrieval.filters import PhotoFilter
+from retrieval.metadata import Metadata
+from retrieval.metadata_store import (
+    PhotoMetadata,
+    import_values,
+    key_counts,
+    metadata_of,
+    store_metadata,
+    tag_counts,
+)
 from retrieval.migrations import prepare
 from retrieval.names import check_storable, printable, unique_name
 from retrieval.naming import free_names
@@ -180,7 +190,7 @@ class Catalogue:
             check_storable(image.path)
             check_storable(image.name or "")
         with self._transaction(write=True) as session:
-            next_number = int(_counter(session).value)
+            next_number = _number(_counter(session))
             if any(not 0 <= image.number < next_number for image in images):
                 raise ValueError(f"an image number was never reserved: the next free one is {next_number}")
             values = _values(segment)
@@ -273,6 +283,19 @@ class Catalogue:
             for key, value in (settings or {}).items():
                 session.merge(Setting(key=key, value=value))
 
+    def store_metadata(self, found: Sequence[tuple[int, Metadata]]) -> None:
+        """Keep what the files of indexed images say, in place of what they said before."""
+        with self._transaction(write=True) as session:
+            store_metadata(session, found)
+
+    def import_values(self, values: Mapping[int, Mapping[str, Sequence[str]]], replace: bool = False) -> None:
+        """Keep imported metadata of indexed images, by number and key: all of it or nothing.
+
+        With `replace`, what was imported earlier is forgotten first, of all images.
+        """
+        with self._transaction(write=True) as session:
+            import_values(session, values, replace=replace)
+
     def set_setting(self, key: str, value: str) -> None:
         """Keep a text under a key."""
         with self._transaction(write=True) as session:
@@ -318,7 +341,13 @@ class Catalogue:
         return [found[int(number)] for number in numbers]
 
     def page(
-        self, offset: int, limit: int, name: str | None = None, folder: str | None = None
+        self,
+        offset: int,
+        limit: int,
+        name: str | None = None,
+        folder: str | None = None,
+        *,
+        wanted: PhotoFilter | None = None,
     ) -> tuple[int, list[ImageRow]]:
         """Indexed images by name, byte by byte: those of one page.
 
@@ -333,6 +362,8 @@ class Catalogue:
             knows the case of the letters that its own locale knows.)
         folder : str, optional
             Only images whose name lies in this folder, or in one below it; all for "".
+        wanted : PhotoFilter, optional
+            What else an image has to fulfil; its own name and folder count where those above are not given.
 
         Returns
         -------
@@ -348,13 +379,30 @@ class Catalogue:
         if offset < 0 or limit < 0:
             raise ValueError(f"no page has {limit} images from {offset} on")
         with self._transaction() as session:
-            total, rows = page_of(session, offset, limit, name, folder)
+            total, rows = page_of(session, offset, limit, (wanted or PhotoFilter()).narrowed(name, folder))
             return total, list(rows)
 
-    def numbers(self, name: str | None = None, folder: str | None = None) -> np.ndarray:
+    def numbers(
+        self, name: str | None = None, folder: str | None = None, *, wanted: PhotoFilter | None = None
+    ) -> np.ndarray:
         """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
         with self._transaction() as session:
-            return numbers_of(session, name, folder)
+            return numbers_of(session, (wanted or PhotoFilter()).narrowed(name, folder))
+
+    def metadata(self, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
+        """What is known of each of some images: what was imported, else what its file says; tags of both."""
+        with self._transaction() as session:
+            return metadata_of(session, numbers)
+
+    def metadata_keys(self) -> list[tuple[str, int]]:
+        """Keys of the metadata of indexed images, in order, and how many images have a value of each."""
+        with self._transaction() as session:
+            return key_counts(session)
+
+    def tags(self, limit: int = 1000) -> list[tuple[str, int]]:
+        """Tags of indexed images, those of the most images first, and how many images have each."""
+        with self._transaction() as session:
+            return tag_counts(session, limit)
 
     def folders(self) -> list[tuple[str, int]]:
         """Folders of the names of indexed images ("" for a name without one), in order, and how many each holds.
@@ -421,7 +469,7 @@ class Catalogue:
     def revision(self) -> int:
         """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
         with self._transaction() as session:
-            return int(_setting(session, REVISION_KEY) or 0)
+            return _number(session.get_one(Setting, REVISION_KEY))
 
     def counts(self) -> dict[str, int]:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
@@ -486,7 +534,7 @@ def _reserve(session: Session, count: int) -> int:
     if count < 0:
         raise ValueError(f"{count} numbers cannot be reserved")
     counter = _counter(session)
-    first = int(counter.value)
+    first = _number(counter)
     counter.value = str(first + count)
     session.flush()
     return first
@@ -495,6 +543,12 @@ def _reserve(session: Session, count: int) -> int:
 def _counter(session: Session) -> Setting:
     """The next free number. Its row is locked, so that of two writers one waits, and names are not given twice."""
     return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
+
+
+def _number(setting: Setting) -> int:
+    if not re.fullmatch("[0-9]{1,18}", setting.value):
+        raise CairnError(f"The catalogue's {setting.key} is {setting.value[:40]!r}, no number: restore it from a copy.")
+    return int(setting.value)
 
 
 def _segments(session: Session) -> list[SegmentRow]:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from retrieval.places import great_circle_km
 
 # How long SQLite waits for another process that is writing, in milliseconds.
 BUSY_TIMEOUT_MS = 60_000
@@ -120,6 +121,7 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
     connection.isolation_level = None
     connection.create_function("casefold", 1, _casefold, deterministic=True)
+    connection.create_function("great_circle_km", 4, great_circle_km, deterministic=True)
     # The time-out first: to change the journal mode needs a lock as well.
     for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}").close()

@@ -1,0 +1,87 @@
+"""Which photos of a collection are meant: by name, folder, date, camera, tags, title, place, and any imported value."""
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from index.errors import CairnError
+from retrieval.dates import read_date
+from retrieval.metadata import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
+from retrieval.metadata_store import LONGEST_VALUE, column_key
+from retrieval.places import Near
+
+
+@dataclass(frozen=True)
+class PhotoFilter:
+    """What a photo has to fulfil: all of it. What is left as it is lets all photos pass.
+
+    Parts are found in upper and lower case. Dates may end early: a photo passes that may have been taken in the time
+    from the beginning of `taken_from` to the end of `taken_to`, so one of 1923 passes from 1923-05 on.
+
+    Raises
+    ------
+    CairnError
+        A date is not understood, or the first is behind the last; a condition has no key.
+    """
+
+    name: str = ""  # part of the name
+    folder: str = ""  # folder of the name, or one above it
+    taken_from: str = ""  # see `retrieval.dates`
+    taken_to: str = ""
+    camera: str = ""  # part of make and model
+    title: str = ""  # part of the title
+    tags: tuple[str, ...] = ()  # whole tags, all of them
+    without_tags: tuple[str, ...] = ()  # none of them
+    near: Near | None = None  # where it was taken
+    where: tuple[tuple[str, str], ...] = ()  # keys and their whole values
+
+    def __post_init__(self) -> None:
+        first, last = (_date(text) for text in (self.taken_from, self.taken_to))
+        if first and last and first > last and not first.startswith(last):
+            raise CairnError(f"No time is from {first} to {last}: give the earlier date first.")
+        conditions = tuple((column_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
+        if any(not key or not value for key, value in conditions):
+            raise CairnError("A condition is a key and a value, such as archive=Berlin.")
+        cleaned: dict[str, Any] = {
+            "taken_from": first,
+            "taken_to": last,
+            "camera": clean(self.camera, LONGEST_CAMERA),
+            "title": clean(self.title, LONGEST_TITLE),
+            "where": conditions,
+        }
+        for name in ("tags", "without_tags"):
+            # An empty tag is none: forms send what was left empty.
+            cleaned[name] = tuple(tag for tag in (clean(one, LONGEST_TAG) for one in getattr(self, name)) if tag)
+        for name, value in cleaned.items():
+            object.__setattr__(self, name, value)
+
+    def __bool__(self) -> bool:
+        """Whether any photo might not pass."""
+        return any(getattr(self, one.name) for one in fields(self))
+
+    def narrowed(self, name: str | None, folder: str | None) -> "PhotoFilter":
+        """The same with another name or folder, where they are given."""
+        return replace(self, name=name or self.name, folder=folder or self.folder)
+
+    def describe(self) -> dict[str, Any]:
+        """What `--json` reports: only what was asked for."""
+        said = {key: value for key, value in asdict(self).items() if value}
+        if self.where:
+            said["where"] = [list(pair) for pair in self.where]
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+
+
+def parse_condition(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE; CairnError where it is something else."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise CairnError(f"{text!r} is no condition: write KEY=VALUE, such as archive=Berlin.")
+    return key, value
+
+
+def _date(text: str) -> str:
+    if not text.strip():
+        return ""
+    date = read_date(text)
+    if date is None:
+        raise CairnError(f"{text[:64]!r} is no date: write it as 1923, 1923-05 or 1923-05-17.")
+    return date

@@ -1,0 +1,227 @@
+"""Metadata in the catalogue: what files say and what was imported, and of both what counts.
+
+Both are kept as rows, each value under its key. What was imported wins over what the file says, key by key; tags of
+both count together. What counts of date, place, camera and title is in the photo's own row too, for filters and pages.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from retrieval.database import chunks
+from retrieval.metadata import Metadata, clean
+from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow, MetadataRow, value_hash_of
+
+LONGEST_KEY, LONGEST_VALUE = 64, 10_000
+TAG = "tag"
+SINGLE = ("taken", "camera", "latitude", "longitude", "title")
+"""Keys that the photo's own row holds too."""
+
+_ALIASES = {
+    TAG: ("tags", "keyword", "keywords", "subject", "subjects"),
+    "taken": ("date", "date taken", "datetime", "datetimeoriginal"),
+    "latitude": ("lat", "gpslatitude"),
+    "longitude": ("lon", "lng", "long", "gpslongitude"),
+}
+_KEYS = {alias: key for key, aliases in _ALIASES.items() for alias in aliases}
+_IMAGES: Any = ImageRow.__table__
+_ROWS: Any = MetadataRow.__table__
+_BULK: Mapping[str, Any] = {"synchronize_session": False}
+
+
+@dataclass(frozen=True)
+class PhotoMetadata(Metadata):
+    """What counts of a photo."""
+
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by key: what else was imported
+    imported: frozenset[str] = frozenset()  # keys of which something was imported
+
+
+def column_key(name: str) -> str:
+    """The key of a column of a table, or of a condition: in lower case, and one for what has several names.
+
+    >>> column_key(" Keywords "), column_key("Archive No."), column_key("lat")
+    ('tag', 'archive no.', 'latitude')
+    """
+    key = clean(clean(name, LONGEST_KEY).casefold(), LONGEST_KEY)
+    return _KEYS.get(key, key)
+
+
+def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
+    """Keep what the files of photos say, in place of what they said before; photos that are not indexed are left out.
+
+    Parameters
+    ----------
+    session : Session
+        A transaction that writes, in which the photos are there.
+    found : sequence of (int, Metadata)
+        Image numbers, each once, and what was read.
+    """
+    for chunk in chunks(found):
+        there = _indexed(session, [number for number, _ in chunk])
+        earlier = (MetadataRow.number.in_(there), MetadataRow.source == FROM_FILE)
+        session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=_BULK)
+        read = dict(chunk)
+        rows = [row for number in there for row in _rows(number, FROM_FILE, _values(read[number]).items())]
+        if rows:
+            session.execute(sa.insert(_ROWS), rows)
+        _write_columns(session, there)
+
+
+def import_values(
+    session: Session, values: Mapping[int, Mapping[str, Sequence[str]]], *, replace: bool = False
+) -> None:
+    """Keep imported values of photos; photos that are not indexed are left out.
+
+    Parameters
+    ----------
+    session : Session
+        A transaction that writes.
+    values : mapping of int to mapping of str to sequence of str
+        By image number, then by key: what takes the place of what was imported for that key. Clean, as
+        `retrieval.csv_import` gives them; the value of a number is written so that `float` reads it.
+    replace : bool
+        Forget first what was imported earlier, of all photos.
+    """
+    if replace:
+        imported = sa.select(MetadataRow.number).where(MetadataRow.source == IMPORTED).distinct()
+        touched = list(session.scalars(imported))
+        session.execute(sa.delete(MetadataRow).where(MetadataRow.source == IMPORTED), execution_options=_BULK)
+        for chunk in chunks(touched):
+            _write_columns(session, chunk)
+    for chunk in chunks(list(values)):
+        there = _indexed(session, chunk)
+        if not replace:
+            of_key: dict[str, list[int]] = {}
+            for number in there:
+                for key in values[number]:
+                    of_key.setdefault(key, []).append(number)
+            for key, numbers in of_key.items():
+                earlier = (MetadataRow.number.in_(numbers), MetadataRow.source == IMPORTED, MetadataRow.key == key)
+                session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=_BULK)
+        rows = [row for number in there for row in _rows(number, IMPORTED, values[number].items())]
+        if rows:
+            session.execute(sa.insert(_ROWS), rows)
+        _write_columns(session, there)
+
+
+def copy_imported(session: Session, old_number: int, new_number: int) -> None:
+    """Give an image what was imported for another: a photo that has changed keeps it.
+
+    Call it when the new image's row, and what its file says, are written.
+    """
+    columns = [column.key for column in _ROWS.columns]
+    taken = [sa.literal(new_number).label(key) if key == "number" else _ROWS.c[key] for key in columns]
+    earlier = sa.select(*taken).where(_ROWS.c.number == old_number, _ROWS.c.source == IMPORTED)
+    session.execute(sa.insert(_ROWS).from_select(columns, earlier))
+    _write_columns(session, [new_number])
+
+
+def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
+    """What counts of each of some photos; nothing of one that has no metadata, or is not there."""
+    return {number: _counting(values) for number, values in _by_number(session, numbers, None).items()}
+
+
+def key_counts(session: Session) -> list[tuple[str, int]]:
+    """Keys of the metadata of indexed photos, in order, and how many photos have a value of each."""
+    counted = sa.func.count(MetadataRow.number.distinct())
+    query = sa.select(MetadataRow.key, counted).join(ImageRow).where(ImageRow.state == INDEXED)
+    return sorted((key, int(count)) for key, count in session.execute(query.group_by(MetadataRow.key)))
+
+
+def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
+    """Tags of indexed photos and how many photos have each: those of the most photos, and those that come first."""
+    counted = sa.func.count(MetadataRow.number.distinct())
+    tag = sa.func.max(MetadataRow.value)  # of several spellings, one in lower case
+    query = sa.select(tag, counted).join(ImageRow).where(MetadataRow.key == TAG, ImageRow.state == INDEXED)
+    rows = session.execute(query.group_by(MetadataRow.value_hash).order_by(counted.desc(), tag).limit(limit))
+    return [(text, int(count)) for text, count in rows]
+
+
+def has_value(key: str, value: str) -> sa.ColumnElement[bool]:
+    """Whether a value of a photo's metadata counts, as a condition on `ImageRow`; the same in upper and lower case."""
+    one = sa.orm.aliased(MetadataRow)
+    # Of two values with the same 64 bits one might be taken for the other, which no collection lives to see.
+    same = (one.number == ImageRow.number, one.key == key, one.value_hash == value_hash_of(value))
+    if key == TAG:
+        return sa.select(one.number).where(*same).exists()
+    other = sa.orm.aliased(MetadataRow)
+    imported = sa.select(other.number).where(
+        other.number == ImageRow.number, other.key == key, other.source == IMPORTED
+    )
+    return sa.select(one.number).where(*same, sa.or_(one.source == IMPORTED, ~imported.exists())).exists()
+
+
+def _values(metadata: Metadata) -> dict[str, Sequence[str]]:
+    """A file's metadata as it is stored: texts, by key; no key without a value."""
+    values: dict[str, Sequence[str]] = {
+        key: (str(value),) for key in SINGLE if (value := getattr(metadata, key)) is not None
+    }
+    return {**values, TAG: metadata.tags} if metadata.tags else values
+
+
+def _rows(number: int, source: str, values: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": number,
+            "source": source,
+            "key": key,
+            "position": position,
+            "value": value,
+            "value_hash": value_hash_of(value),
+        }
+        for key, several in values
+        for position, value in enumerate(several)
+    ]
+
+
+def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:
+    """Those of some photos that are indexed."""
+    query = sa.select(ImageRow.number).where(ImageRow.number.in_(numbers), ImageRow.state == INDEXED)
+    return list(session.scalars(query))
+
+
+def _by_number(
+    session: Session, numbers: Sequence[int], keys: Sequence[str] | None
+) -> dict[int, dict[tuple[str, str], list[str]]]:
+    """Values by number, then by source and key."""
+    found: dict[int, dict[tuple[str, str], list[str]]] = {int(number): {} for number in numbers}
+    query = sa.select(MetadataRow.number, MetadataRow.source, MetadataRow.key, MetadataRow.value)
+    if keys is not None:
+        query = query.where(MetadataRow.key.in_(keys))
+    for chunk in chunks(list(found)):
+        order = (MetadataRow.number, MetadataRow.source, MetadataRow.key, MetadataRow.position)
+        for number, source, key, value in session.execute(query.where(MetadataRow.number.in_(chunk)).order_by(*order)):
+            found[number].setdefault((source, key), []).append(value)
+    return found
+
+
+def _counting(values: Mapping[tuple[str, str], Sequence[str]]) -> PhotoMetadata:
+    """What counts of the values of one photo."""
+    by_source = {source: {k: v for (s, k), v in values.items() if s == source} for source in (FROM_FILE, IMPORTED)}
+    counts = by_source[FROM_FILE] | by_source[IMPORTED]
+    tags = {tag.casefold(): tag for tag in (*by_source[IMPORTED].get(TAG, ()), *by_source[FROM_FILE].get(TAG, ()))}
+    single: dict[str, Any] = {key: counts[key][0] for key in SINGLE if key in counts}
+    for key in ("latitude", "longitude"):
+        if key in single:
+            single[key] = float(single[key])
+    return PhotoMetadata(
+        **single,
+        tags=tuple(tags.values()),
+        others={key: tuple(several) for key, several in sorted(counts.items()) if key not in (*SINGLE, TAG)},
+        imported=frozenset(by_source[IMPORTED]),
+    )
+
+
+def _write_columns(session: Session, numbers: Sequence[int]) -> None:
+    """Write what counts into the photos' own rows."""
+    rows = []
+    for number, values in _by_number(session, numbers, SINGLE).items():
+        counting = _counting(values)
+        rows.append({"of": number, **{f"new_{key}": getattr(counting, key) for key in SINGLE}})
+    if rows:
+        new: dict[Any, Any] = {key: sa.bindparam(f"new_{key}") for key in SINGLE}
+        session.execute(sa.update(_IMAGES).where(_IMAGES.c.number == sa.bindparam("of")).values(new), rows)
