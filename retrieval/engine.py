@@ -32,7 +32,8 @@ class SearchOptions:
     turns: int = 8  # turns at which the query is tried
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
-    second_view: float = 0.9  # upright and a turn are both verified where their weighted scores are so near
+    second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
+    sure_turn: int = 30  # inliers from which on the turn of the surest photo is tried with all that are verified
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 
@@ -177,7 +178,8 @@ class Engine:
     def _verify(self, query: Query, table: np.ndarray, numbers: np.ndarray, known: dict[int, Hit]) -> dict[int, Hit]:
         """Verify the photos of the best scores; give those that pass, and those known to pass, by their numbers.
 
-        Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good.
+        Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good,
+        and the view that one photo is found with beyond doubt is tried with all.
         """
         weighted = _weigh(table, self.options.turned_candidate)
         order = np.argsort(-weighted, axis=0, kind="stable")
@@ -186,6 +188,14 @@ class Engine:
         depth = self.options.verification.depth
         chosen = np.searchsorted(numbers, self._ranked(Scores(numbers, best), depth).image_numbers)
         found = dict(known)
+        tried: dict[int, list[int]] = {}
+
+        def try_view(number: int, view: int) -> None:
+            tried.setdefault(number, []).append(view)
+            verification = self._verify_view(query.views[view], number)
+            if verification.inliers > (found[number].verification.inliers if number in found else 0):
+                found[number] = Hit(number, 0.0, view, verification)
+
         for column in chosen.tolist():
             number = int(numbers[column])
             if number in known:
@@ -194,9 +204,12 @@ class Engine:
             near = len(order) > 1 and second[column] >= self.options.second_view * best[column]
             near = near and 0 in order[:2, column]
             for view in order[: 2 if near else 1, column].tolist():
-                verification = self._verify_view(query.views[view], number)
-                if verification.inliers > (found[number].verification.inliers if number in found else 0):
-                    found[number] = Hit(number, 0.0, view, verification)
+                try_view(number, view)
+        # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
+        surest = max(found.values(), key=lambda hit: hit.verification.inliers, default=None)
+        if surest is not None and surest.verification.inliers >= self.options.sure_turn:
+            for number in [number for number, views in tried.items() if surest.view not in views]:
+                try_view(number, surest.view)
         return found
 
     def _verify_view(self, view: View, number: int) -> Verification:

@@ -222,7 +222,8 @@ def test_a_turned_query_is_found_with_its_geometry(
     hits = Engine(collection, SearchOptions(turns=8)).search(query).hits
     (row,) = collection.catalogue.images([hits[0].number])
     verified = [hit for hit in hits if hit.verification.inliers > 100]
-    assert names(collection, verified) == ["coffee_001", "coffee_003"]
+    assert names(collection, verified)[:2] == ["coffee_001", "coffee_003"]
+    assert {name.partition("_")[0] for name in names(collection, verified)} == {"coffee"}
     # From the turned photo back to the one it was made of; Pillow turns about the middle.
     cosine, sine = np.cos(np.radians(angle)), np.sin(np.radians(angle))
     points = corners((200, 150, 400, 300)).astype(float)
