@@ -36,14 +36,15 @@ class WeakLearners:
             self.boxes[part], self.channels[part], self.thresholds[part], self.weights[part], self.options
         )
 
-    def above(self, patches: np.ndarray) -> np.ndarray:
-        """Tell for patches (N, S, S) float32 where h is -1: (N, P) bool."""
-        found = np.empty((len(patches), len(self)), bool)
+    def answers(self, patches: np.ndarray) -> np.ndarray:
+        """Give h of patches (N, S, S) float32: (N, P) int8 of 1 and -1."""
+        found = np.empty((len(patches), len(self)), np.int8)
         with one_thread():
             for start in range(0, len(patches), _CHUNK):
                 part = slice(start, start + _CHUNK)
                 sums = integral_images(patches[part], self.options)
-                found[part] = responses(sums, self.boxes, self.channels) > self.thresholds
+                above = responses(sums, self.boxes, self.channels) > self.thresholds
+                found[part] = 1 - 2 * above.astype(np.int8)
         return found
 
 
@@ -81,14 +82,21 @@ class Boosted:
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
         """Describe patches (N, S, S) float32 as rows (N, dim) float32."""
-        above = self.learners.above(patches)
+        answers = self.learners.answers(patches)
         if self.embedding is None:
-            weights = self.learners.weights.astype(np.float64)
-            roots = np.sqrt(weights / weights.sum()).astype(np.float32)
-            return np.where(above, -roots, roots)
+            return answers * self._roots
         with one_thread():
-            # h = 1 - 2 above, of which the first part is the same for all patches.
-            return self.embedding.sum(axis=1) - 2 * (above.astype(np.float32) @ self.embedding.T)
+            return answers.astype(np.float32) @ self.embedding.T
+
+    def linear_map(self) -> np.ndarray:
+        """Give the matrix (dim, P) float32 whose product with h(x) is a row."""
+        return np.diag(self._roots) if self.embedding is None else self.embedding
+
+    @property
+    def _roots(self) -> np.ndarray:
+        """Roots (P,) float32 of α / Σα."""
+        weights = self.learners.weights.astype(np.float64)
+        return np.sqrt(weights / weights.sum()).astype(np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Arrays that shape the rows."""

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
+from retrieval.boosted import Boosted, WeakLearners
+from retrieval.boxes import ResponseOptions, integral_images, responses
 from retrieval.codes import BinaryCode, ProductCode
 from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.pooling import ChannelOptions
 
-BITS, PARTS, DIM = 256, 8, 40
+BITS, PARTS, DIM, WEAK = 256, 8, 40, 192
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def pooling(seed: int = 0, regions: np.ndarray | None = None, **channels: Any) -
 def orthogonal_rows(rows: int, columns: int, seed: int = 0) -> np.ndarray:
     """A projection (m, n) float32 that makes nothing longer."""
     drawn = np.random.default_rng(seed).normal(size=(columns, rows))
-    return np.linalg.qr(drawn)[0].T.astype(np.float32)
+    return np.ascontiguousarray(np.linalg.qr(drawn)[0].T, np.float32)  # as it is read from a file, to the last bit
 
 
 def projected(base: str = "pooled", seed: int = 0, dim: int = DIM) -> LearntModel:
@@ -80,6 +82,29 @@ def product(seed: int = 0, *, rotated: bool = True) -> LearntModel:
     return model.with_code(ProductCode(words, np.full(PARTS, DIM // PARTS, np.int32), rotation if rotated else None))
 
 
+def weak_learners(seed: int = 0, number: int = WEAK, options: ResponseOptions | None = None) -> WeakLearners:
+    """Weak learners that answer 1 as often as -1."""
+    options = options or ResponseOptions()
+    rng = np.random.default_rng(seed)
+    sides = rng.integers(4, options.patch_size // 2, (number, 2))
+    corner = rng.integers(0, options.patch_size + 1 - sides)
+    boxes = np.concatenate([corner, corner + sides], axis=1).astype(np.int32)
+    channels = rng.integers(0, options.channels, number).astype(np.int32)
+    found = responses(integral_images(textures(200, options.patch_size, seed + 300), options), boxes, channels)
+    weights = rng.uniform(0.5, 1, number).astype(np.float32)
+    return WeakLearners(boxes, channels, np.median(found, axis=0), weights, options)
+
+
+def boosted(kind: str = "bgm", seed: int = 0) -> LearntModel:
+    """A boosted descriptor of a kind."""
+    learners = weak_learners(seed, options=ResponseOptions("intensity" if kind == "ssc" else "gradient"))
+    embedding = None
+    if kind not in ("bgm", "ssc"):
+        # No row of answers is longer than the root of their number.
+        embedding = (orthogonal_rows(40, WEAK, seed) / np.sqrt(WEAK)).astype(np.float32)
+    return LearntModel("boosted", provenance={"seed": seed}, base_model=Boosted(kind, learners, embedding))
+
+
 def cases() -> dict[str, Case]:
     """Every kind, by the name that it gives itself."""
     found = [
@@ -89,5 +114,6 @@ def cases() -> dict[str, Case]:
         Case(projected("sift")),
         Case(binary(), longest=BITS**0.5, coded=True),
         Case(product(), longest=PARTS**0.5, coded=True),
+        *(Case(boosted(kind), coded=True) for kind in ("bgm", "ssc", "lbgm")),
     ]
     return {case.model.name: case for case in found}

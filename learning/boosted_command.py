@@ -1,0 +1,181 @@
+"""Command: learn boosted."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from retrieval.commands import Seed, Workers, cores
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+
+def boosted(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published."),
+    ],
+    out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="bgm: weak learners of gradients, weighted; ssc: the same of grey values; lbgm: bgm projected to "
+            "--dim by a learnt similarity; lbgm-diag: by one that only weights; bgm-pca: by principal axes."
+        ),
+    ] = "lbgm",
+    learners: Annotated[
+        int | None, typer.Option(help="Weak learners (default: 512, or those of --from).", min=1)
+    ] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Dimensions of lbgm, lbgm-diag or bgm-pca, at most (default: 64).", min=1)
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option("--from", help="Go on from the weak learners of this descriptor file, rather than look for them."),
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
+    ] = 0,
+    candidates: Annotated[
+        int, typer.Option(help="Boxes and orientations that weak learners are chosen from, drawn at a time.", min=1)
+    ] = 8_192,
+    draws: Annotated[
+        int, typer.Option(help="How often candidates are drawn anew, learners being shared out evenly.", min=1)
+    ] = 4,
+    orientations: Annotated[
+        int | None, typer.Option(help="Orientations of the gradient, an even number (default: 24).", min=2, max=64)
+    ] = None,
+    smoothing: Annotated[
+        float | None,
+        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 1).", min=0, max=31),
+    ] = None,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            help="Power of a gradient's magnitude in its energy (default: 0.5); 1: in proportion, 0: direction alone.",
+            min=0,
+            max=1,
+        ),
+    ] = None,
+    offset: Annotated[
+        bool,
+        typer.Option(
+            "--offset/--no-offset", help="Boost with a constant beside the similarity, or without, as in the paper."
+        ),
+    ] = True,
+    positive: Annotated[
+        bool,
+        typer.Option(
+            "--positive/--any-sign",
+            help="Keep the similarity positive semi-definite as it is learnt, or drop what is negative in the end.",
+        ),
+    ] = True,
+    epochs: Annotated[int, typer.Option(help="Epochs of learning the similarity, at most.", min=0)] = 60,
+    workers: Workers = 0,
+    seed: Seed = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Learn a descriptor by boosting (Trzcinski, Christoudias, Lepetit, Fua, 2012).
+
+    A weak learner asks whether, within a box of the patch, an orientation has at most some share of the gradient.
+    AdaBoost looks for those whose answers agree on matching patches and differ on others. Their answers are the
+    descriptor (bgm), or are projected to few dimensions (lbgm) by a similarity learnt from the same pairs. What one
+    run has found another goes on from: --from FILE.
+    """
+    from dataclasses import asdict
+    from time import perf_counter
+
+    from index.errors import CairnError
+    from learning.boosted_metric import MetricOptions
+    from learning.boosted_search import SearchOptions
+    from learning.boosting import PLAIN, BoostingOptions, learn_boosted
+    from learning.sources import open_sources
+    from learning.weak_learners import CandidateOptions
+    from retrieval.boosted import Boosted
+    from retrieval.boxes import ResponseOptions
+    from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
+
+    began = perf_counter()
+    check_model_path(out)
+    asked: dict[str, Any] = {"orientations": orientations, "smoothing": smoothing, "power": power}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if kind == "ssc" and (asked.keys() & {"orientations", "power"}):
+        raise CairnError("--orientations and --power are of gradients: the kind ssc takes none.")
+    if dim is not None and kind in PLAIN:
+        raise CairnError(f"The kind {kind} has a dimension for each weak learner: ask for --learners, not for --dim.")
+    given, parent = None, None
+    if start is not None:
+        if asked:
+            raise CairnError("--orientations, --smoothing and --power are those of the --from file: take them away.")
+        parent = load_model(start)
+        base = parent.base_model
+        if not isinstance(base, Boosted):
+            raise CairnError(f"{start} has no weak learners: name a descriptor file of cairn learn boosted.")
+        given = base.learners
+    family = "intensity" if kind == "ssc" else "gradient"
+    number = learners or (len(given) if given is not None else 512)
+    options = BoostingOptions(
+        kind=kind,
+        learners=number,
+        dim=dim or min(64, number),
+        draws=draws,
+        responses=given.options if given is not None else ResponseOptions(family, **asked),
+        candidates=CandidateOptions(candidates),
+        search=SearchOptions(offset=offset),
+        metric=MetricOptions(epochs=epochs, diagonal=kind == "lbgm-diag", positive=positive),
+        seed=seed,
+    )
+    opened = open_sources(sources, pairs=pairs, seed=seed)
+    titles = {"candidates": "Candidates", "boost": "Weak learners", "answers": "Describing", "metric": "Similarity"}
+    with progress_bars(quiet or json, titles) as tell:
+        learnt = learn_boosted(opened, options, learners=given, workers=workers or cores(), progress=tell)
+    model = learnt.model
+    described = LearntDescriptor(model)
+    loss = learnt.rounds[-1].loss if learnt.rounds else None
+    metric = learnt.metric
+    model.provenance.update(
+        {
+            "sources": [
+                {
+                    "name": source.patches.folder.resolve().name,
+                    "fingerprint": source.patches.fingerprint,
+                    "train": len(source.train),
+                    "validation": len(source.validation),
+                }
+                for source in opened
+            ],
+            "options": asdict(options),
+            "from": parent and parent.fingerprint,
+            "loss": loss,
+            "validation": {"fpr95": learnt.error, "similarity_fpr95": metric and metric.errors[metric.chosen]},
+        }
+    )
+    save_model(out, model)
+    seconds = perf_counter() - began
+    told = {
+        "descriptor": str(out),
+        "name": described.name,
+        "fingerprint": described.fingerprint,
+        "learners": learnt.learners,
+        "dim": described.dim,
+        "bytes": described.bytes,
+        "pairs": sum(len(source.train) for source in opened),
+        "validation": model.provenance["validation"],
+        "objective": loss,
+        "epochs": metric and len(metric.errors) - 1,
+        "seconds": round(seconds, 3),
+    }
+    if json:
+        print_json(told)
+        return
+    if learnt.rounds:
+        say(f"boosting     {len(learnt.rounds)} weak learners, exponential loss {loss:.4f}")
+    if metric is not None:
+        say(
+            f"similarity   {len(metric.errors) - 1} epochs, {100 * metric.errors[0]:.2f}% false positives at 95% "
+            f"recall on validation pairs before, {100 * metric.errors[metric.chosen]:.2f}% after"
+        )
+    say(
+        f"{out}: {described.name}, {described.dim} dimensions, {100 * learnt.error:.2f}% false positives at 95% recall "
+        f"on validation pairs; {seconds:.0f} s"
+    )

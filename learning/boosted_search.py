@@ -1,0 +1,151 @@
+"""AdaBoost over pairs of patches: which weak learners tell matches from others (Trzcinski12 sections 3 and 3.1).
+
+The similarity f(x, y) = Σ α h(x) h(y) (equation 2) is made one weak learner at a time, each that with the largest
+weighted correlation r = Σ w l h(x) h(y) with the labels, α = ½ ln((1 + r) / (1 - r)), which lowers the exponential loss
+(equation 1) by the factor √(1 - r²), the round's normaliser (Freund and Schapire, 1995). All candidates and all their
+thresholds are looked at on a sample of pairs, drawn by their weights; those that do best there on all pairs. So a round
+takes time that hardly grows with the number of pairs, and the loss falls by what was measured on all of them.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from learning.weak_learners import LEVELS, PairLevels
+
+_BLOCK = 64  # candidates at a time
+_CLEAREST = 1 - 1e-6  # r is never taken to be larger: α stays finite
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How each weak learner is looked for."""
+
+    sample: int = 8_192  # pairs on which all candidates are looked at
+    finalists: int = 48  # that are looked at on all pairs
+    # Ours: each round begins by a constant of f that brings matches and others to the same weight. Distances and
+    # rankings do not hang on it, but h(x) h(y), which is rather 1 than -1 for any two patches, need not make up for it.
+    offset: bool = True
+
+
+@dataclass(frozen=True)
+class Round:
+    """One weak learner that was found."""
+
+    candidate: int
+    level: int  # t: its threshold, see `weak_learners.Candidates.threshold`
+    correlation: float  # r, on all pairs
+    weight: float  # α
+    loss: float  # of equation 1, the mean over the pairs, from then on
+
+
+class Boosting:
+    """AdaBoost's state: the similarity of each pair so far.
+
+    Parameters
+    ----------
+    match : ndarray, shape (N,), bool
+        Labels; both kinds must be there.
+    options : SearchOptions
+        How to look.
+    rng : Generator
+        Draws samples.
+    workers : int
+        Threads; the result does not depend on it.
+    """
+
+    def __init__(self, match: np.ndarray, options: SearchOptions, rng: np.random.Generator, workers: int = 1) -> None:
+        if match.all() or not match.any():
+            raise ValueError("boosting needs matches and others")
+        self.options = options
+        self.labels = np.where(match, 1.0, -1.0)  # l
+        self.similarity = np.zeros(len(match))  # f, its constant included
+        self.offset = 0.0
+        self._rng = rng
+        self._workers = workers
+
+    @property
+    def loss(self) -> float:
+        """Mean of exp(-l f) (equation 1)."""
+        return float(np.exp(-self.labels * self.similarity).mean())
+
+    def weights(self) -> np.ndarray:
+        """Weights (N,) of the pairs, of sum 1."""
+        exponents = -self.labels * self.similarity
+        weights = np.exp(exponents - exponents.max())
+        return np.asarray(weights / weights.sum())
+
+    def add(self, levels: PairLevels) -> Round | None:
+        """Find one more weak learner; None where none is better than chance."""
+        if self.options.offset:
+            self._balance()
+        weights = self.weights()
+        signed = weights * self.labels
+        best = (0.0, -1, 0)
+        for candidate in self._finalists(weights, levels):
+            # Not the last level, which all responses reach.
+            correlations = _correlations(levels.lower[candidate], levels.upper[candidate], signed)[:-1]
+            level = int(correlations.argmax())
+            best = max(best, (float(correlations[level]), int(candidate), level))
+        correlation, candidate, level = best
+        if candidate < 0:
+            return None
+        correlation = min(correlation, _CLEAREST)
+        weight = 0.5 * np.log((1 + correlation) / (1 - correlation))
+        differ = (levels.lower[candidate] <= level) & (level < levels.upper[candidate])
+        self.similarity += np.where(differ, -weight, weight)
+        return Round(candidate, level, correlation, float(weight), self.loss)
+
+    def _balance(self) -> None:
+        """Step along the constant: the exponential loss is least in it where both kinds weigh the same."""
+        weights = self.weights()
+        matches = weights[self.labels > 0].sum()
+        step = 0.5 * np.log(matches / (1 - matches))
+        self.similarity += step
+        self.offset += float(step)
+
+    def _finalists(self, weights: np.ndarray, levels: PairLevels) -> np.ndarray:
+        """Candidates (K,) that do best on a sample of pairs, drawn by their weights."""
+        sample = _draw(weights, self.options.sample, self._rng)
+        of_matches, of_others = sample[self.labels[sample] > 0], sample[self.labels[sample] < 0]
+
+        def best_of(start: int) -> np.ndarray:
+            block = slice(start, start + _BLOCK)
+            differing = [
+                _differing(levels.lower[block].take(part, axis=1), levels.upper[block].take(part, axis=1))
+                for part in (of_matches, of_others)
+            ]
+            # Pairs that differ lower the correlation if they match, and raise it if not.
+            return np.asarray((differing[1] - differing[0]).max(axis=1))
+
+        with ThreadPoolExecutor(self._workers) as pool:
+            found = np.concatenate(list(pool.map(best_of, range(0, len(levels.lower), _BLOCK))))
+        return np.argsort(-found, kind="stable")[: self.options.finalists]
+
+
+def _draw(weights: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw pairs by their weights, evenly spread (systematic sampling): ascending numbers, some more than once."""
+    ends = np.cumsum(weights)
+    places = (np.arange(number) + rng.uniform()) * (ends[-1] / number)
+    return np.minimum(np.searchsorted(ends, places, side="right"), len(weights) - 1)
+
+
+def _correlations(lower: np.ndarray, upper: np.ndarray, signed: np.ndarray) -> np.ndarray:
+    """Sums of w l h(x) h(y) over pairs, for every threshold of a candidate: (LEVELS,) float64.
+
+    h(x) h(y) is -1 for the levels from the lower of the two to the one before the upper: a pair enters where the former
+    is reached, and leaves at the latter.
+    """
+    steps = np.bincount(lower, signed, LEVELS) - np.bincount(upper, signed, LEVELS)
+    return np.asarray(signed.sum() - 2 * np.cumsum(steps))
+
+
+def _differing(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Count the pairs with h(x) h(y) = -1 for every threshold of candidates: (C, n) uint8 twice to (C, LEVELS) int."""
+    rows = len(lower)
+    first = (np.arange(rows) * LEVELS)[:, None]
+    entering, leaving = (
+        np.bincount((first + part).ravel(), minlength=rows * LEVELS).reshape(rows, LEVELS) for part in (lower, upper)
+    )
+    return np.asarray(np.cumsum(entering - leaving, axis=1))

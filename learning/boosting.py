@@ -1,0 +1,207 @@
+"""Learning boosted descriptors from labelled patches (Trzcinski12): weak learners, then what is made of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.boosted_metric import (
+    BoostedMetric,
+    MetricOptions,
+    PairResponses,
+    embedding_of,
+    learn_metric,
+    principal_axes,
+)
+from learning.boosted_search import Boosting, Round, SearchOptions
+from learning.sources import Source
+from learning.stages import Progress, with_moments
+from learning.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
+from retrieval.boosted import KINDS, Boosted, WeakLearners, out_of_range
+from retrieval.boxes import ResponseOptions
+from retrieval.learnt import LearntModel
+from retrieval.patches import resample_patches
+
+PLAIN = ("bgm", "ssc")
+"""Kinds whose rows are the weak learners' own answers."""
+
+_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
+_BATCH = 1_024  # patches whose answers are found at a time
+
+
+@dataclass(frozen=True)
+class BoostingOptions:
+    """What is learnt, and how."""
+
+    kind: str = "lbgm"  # one of retrieval.boosted.KINDS
+    learners: int = 512  # weak learners, P
+    dim: int = 64  # d of an embedding; no matter for the kinds without
+    draws: int = 4  # how often candidates are drawn anew, learners being shared out evenly
+    responses: ResponseOptions = field(default_factory=ResponseOptions)
+    candidates: CandidateOptions = field(default_factory=CandidateOptions)
+    search: SearchOptions = field(default_factory=SearchOptions)
+    metric: MetricOptions = field(default_factory=MetricOptions)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise CairnError(
+                f"There is no kind {self.kind!r} of boosted descriptors; choose one of {', '.join(KINDS)}."
+            )
+        if not 1 <= self.learners <= 4_096:
+            raise CairnError(f"There can be 1 to 4096 weak learners, and not {self.learners}.")
+        if self.kind not in PLAIN and not 1 <= self.dim <= self.learners:
+            raise CairnError(f"{self.learners} weak learners can be embedded into 1 to {self.learners} dimensions.")
+        if (self.kind == "ssc") != (self.responses.family == "intensity"):
+            raise CairnError("The kind ssc is of grey values, and all others of gradients.")
+        problem = out_of_range(self.responses)
+        if problem:
+            raise CairnError(problem)
+        if min(self.draws, self.candidates.number, self.search.sample, self.search.finalists) < 1:
+            raise CairnError("Draws, candidates, sampled pairs and finalists must be 1 at least.")
+        if self.metric.step <= 0 or min(self.metric.batch, self.metric.patience) < 1 or self.metric.epochs < 0:
+            raise CairnError("The step, batch and patience of the descent must be positive.")
+
+
+@dataclass(frozen=True)
+class LearntBoosted:
+    """A boosted descriptor, and how it came about."""
+
+    model: LearntModel
+    learners: int  # weak learners that it has
+    rounds: list[Round]  # of AdaBoost; none where the weak learners were given
+    metric: BoostedMetric | None  # of the kinds that learn one
+    error: float  # FPR95 of the validation pairs
+
+
+def learn_boosted(
+    sources: Sequence[Source],
+    options: BoostingOptions,
+    *,
+    learners: WeakLearners | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> LearntBoosted:
+    """Learn a boosted descriptor.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Labelled patches.
+    options : BoostingOptions
+        What to learn.
+    learners : WeakLearners, optional
+        To go on from, rather than to look for: the first ``options.learners`` of them are taken.
+    workers : int
+        Threads; the result does not depend on it.
+    progress : callable, optional
+        Told a step, how much of it is done, and how much there is.
+
+    Raises
+    ------
+    CairnError
+        A source is damaged; no weak learner is better than chance; the given ones are too few; memory does not do.
+    """
+    tell = progress or (lambda step, done, of: None)
+    rng = np.random.default_rng(options.seed)
+    rounds: list[Round] = []
+    if learners is None:
+        learners, rounds = find_learners(sources, options, rng, workers=workers, tell=tell)
+    elif len(learners) < options.learners:
+        raise CairnError(f"There are {len(learners)} weak learners to go on from: ask for no more (--learners).")
+    learners = learners.first(options.learners)
+    tell("answers", 0, 2)
+    train = _answers(sources, "train", learners)
+    tell("answers", 1, 2)
+    validation = _answers(sources, "validation", learners)
+    tell("answers", 2, 2)
+    metric: BoostedMetric | None = None
+    embedding: np.ndarray | None = None
+    if options.kind == "bgm-pca":
+        embedding = principal_axes(train.answers, options.dim)
+    elif options.kind not in PLAIN:
+        metric = learn_metric(train, validation, learners.weights, options.metric, rng, partial(tell, "metric"))
+        embedding = embedding_of(metric.matrix, options.dim)
+    boosted = Boosted(options.kind, learners, embedding)
+    error = validation.error(boosted.linear_map())
+    some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])
+    rows = train.answers[some].astype(np.float32) @ boosted.linear_map().T
+    model = with_moments(LearntModel("boosted", base_model=boosted), rows)
+    return LearntBoosted(model, len(learners), rounds, metric, error)
+
+
+def find_learners(
+    sources: Sequence[Source],
+    options: BoostingOptions,
+    rng: np.random.Generator,
+    *,
+    workers: int = 1,
+    tell: Progress = lambda step, done, of: None,
+) -> tuple[WeakLearners, list[Round]]:
+    """Find weak learners by AdaBoost; fewer than were asked for where no other is better than chance.
+
+    Raises
+    ------
+    CairnError
+        See `learn_boosted`.
+    """
+    pairs = pair_list(sources, "train")
+    boosting = Boosting(pairs.match, options.search, rng, workers)
+    rounds: list[Round] = []
+    boxes, channels, thresholds = [], [], []
+    each = -(-options.learners // options.draws)
+    draws = -(-options.learners // each)
+    for draw in range(draws):
+        candidates = draw_candidates(pairs, options.responses, options.candidates, rng)
+        before, of = draw * len(pairs), draws * len(pairs)
+        told = partial(_tell_further, tell, "candidates", before, of)
+        levels = pair_levels(pairs, candidates, options.responses, workers=workers, progress=told)
+        for _ in range(min(each, options.learners - len(rounds))):
+            found = boosting.add(levels)
+            if found is None:
+                break
+            rounds.append(found)
+            boxes.append(candidates.boxes[found.candidate])
+            channels.append(candidates.channels[found.candidate])
+            thresholds.append(candidates.threshold(found.candidate, found.level))
+            tell("boost", len(rounds), options.learners)
+    if not rounds:
+        raise CairnError("No weak learner tells the matches from the others better than chance: are the labels right?")
+    weights = np.array([one.weight for one in rounds], np.float32)
+    found_all = WeakLearners(
+        np.stack(boxes), np.array(channels, np.int32), np.array(thresholds, np.float32), weights, options.responses
+    )
+    return found_all, rounds
+
+
+def pair_list(sources: Sequence[Source], split: str) -> PairList:
+    """Put the pairs of a split, "train" or "validation", of all sources together."""
+    pairs = [getattr(source, split) for source in sources]
+    return PairList(
+        [source.patches for source in sources],
+        np.repeat(np.arange(len(pairs), dtype=np.int32), [len(part) for part in pairs]),
+        *(np.concatenate([getattr(part, name) for part in pairs]) for name in ("first", "second", "match")),
+    )
+
+
+def _answers(sources: Sequence[Source], split: str, learners: WeakLearners) -> PairResponses:
+    """Answers of weak learners on all patches that the pairs of a split name."""
+    answers, first, second, match = [], [], [], []
+    before = 0
+    for source in sources:
+        pairs = getattr(source, split)
+        numbers = np.unique(np.concatenate([pairs.first, pairs.second]))
+        for start in range(0, len(numbers), _BATCH):
+            part = source.patches.read(numbers[start : start + _BATCH])
+            answers.append(learners.answers(resample_patches(part, learners.options.patch_size)))
+        first.append(before + np.searchsorted(numbers, pairs.first))
+        second.append(before + np.searchsorted(numbers, pairs.second))
+        match.append(pairs.match)
+        before += len(numbers)
+    return PairResponses(*(np.concatenate(part) for part in (answers, first, second, match)))
+
+
+def _tell_further(tell: Progress, step: str, before: int, of: int, done: int, _: int) -> None:
+    tell(step, before + done, of)

@@ -1,0 +1,190 @@
+"""Weak learners to choose from: boxes and orientations drawn at random, and their responses on pairs of patches."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.errors import CairnError
+from learning.sources import Patches
+from retrieval.boxes import ResponseOptions, integral_images, responses
+from retrieval.patches import resample_patches
+from retrieval.threads import one_thread
+
+LEVELS = 256
+"""Levels that a response is rounded to: a threshold lies between two of them."""
+
+MOST_BYTES = 6 << 30
+"""Memory that the responses of all candidates on all pairs may take."""
+
+_PAIRS = 512  # whose patches are read at a time
+_PATCHES = 32  # whose integral images are made at a time
+_SAMPLE = 2_048  # patches that say how far responses range
+_TAILS = 0.005  # share of them at either end that gets no levels of its own
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class CandidateOptions:
+    """How candidates are drawn."""
+
+    number: int = 8_192  # at a time; memory is twice this times the pairs, in bytes
+    smallest: int = 3  # shortest side of a box, samples
+    largest: int = 0  # longest side of a box, samples; 0: the patch's
+
+
+@dataclass(frozen=True)
+class PairList:
+    """Pairs of patches of several sets."""
+
+    sets: Sequence[Patches]
+    owner: np.ndarray  # (N,) int32: number of the set
+    first: np.ndarray  # (N,) int64: number of a patch in it
+    second: np.ndarray  # (N,) int64: of the other
+    match: np.ndarray  # (N,) bool
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+    def patches(self, rows: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Read the patches of pairs (K,), in ascending order, as twice (K, size, size) float32."""
+        pair = np.empty((2, len(rows), size, size), np.float32)
+        for number in np.unique(self.owner[rows]):
+            members = np.flatnonzero(self.owner[rows] == number)
+            for side, numbers in enumerate((self.first, self.second)):
+                pair[side, members] = resample_patches(self.sets[number].read(numbers[rows[members]]), size)
+        return pair[0], pair[1]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Boxes and orientations, and the levels of their responses."""
+
+    boxes: np.ndarray  # (C, 4) int32, see `retrieval.boxes`
+    channels: np.ndarray  # (C,) int32
+    start: np.ndarray  # (C,) float32: response at which level 1 begins
+    step: np.ndarray  # (C,) float32: from one level to the next, positive
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def levels(self, found: np.ndarray) -> np.ndarray:
+        """Round responses (N, C) float32 up to levels (N, C) uint8: level t or less is `threshold(t)` or less."""
+        found = np.ceil((found - self.start) / self.step)
+        return np.clip(found, 0, LEVELS - 1, out=found).astype(np.uint8)
+
+    def threshold(self, candidate: int, level: int) -> np.float32:
+        """Give the threshold T that lies above a level, all of which is 1, and below the next, all of which is -1."""
+        return np.float32(self.start[candidate] + np.float32(level) * self.step[candidate])
+
+
+@dataclass(frozen=True)
+class PairLevels:
+    """Levels of all candidates' responses on all pairs: h(x) h(y) is -1 where lower <= t < upper, and 1 elsewhere."""
+
+    lower: np.ndarray  # (C, N) uint8: the smaller of the two patches' levels
+    upper: np.ndarray  # (C, N) uint8: the larger
+
+
+def draw_boxes(
+    responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw boxes (C, 4) int32 and their channels (C,) int32.
+
+    Sides are drawn first, each length as likely as any other, then where the box lies. Those of grey values hold one
+    sample: thresholded intensities, as boosted similarity sensitive coding has them.
+
+    Raises
+    ------
+    CairnError
+        No box has such sides.
+    """
+    size = responses_of.patch_size
+    smallest, largest = options.smallest, options.largest or size
+    if responses_of.family == "intensity":
+        smallest = largest = 1
+    if not 1 <= smallest <= largest <= size:
+        raise CairnError(f"Boxes of {smallest} to {largest} samples along a side do not fit into patches of {size}.")
+    sides = rng.integers(smallest, largest + 1, (options.number, 2))
+    corner = rng.integers(0, size + 1 - sides)
+    channels = rng.integers(0, responses_of.channels, options.number)
+    return np.concatenate([corner, corner + sides], axis=1).astype(np.int32), channels.astype(np.int32)
+
+
+def draw_candidates(
+    pairs: PairList, responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
+) -> Candidates:
+    """Draw candidates, and lay their levels over the range that responses have on some of the patches.
+
+    Raises
+    ------
+    CairnError
+        See `draw_boxes`.
+    """
+    boxes, channels = draw_boxes(responses_of, options, rng)
+    rows = np.sort(rng.permutation(len(pairs))[:_SAMPLE])
+    patches = pairs.patches(rows, responses_of.patch_size)[0]
+    found = np.concatenate([_responses(part, boxes, channels, responses_of) for part in _parts(patches)])
+    low, high = np.quantile(found, [_TAILS, 1 - _TAILS], axis=0).astype(np.float32)
+    # A response that never varies gets a level of any width.
+    step = np.where(high > low, (high - low) / np.float32(LEVELS - 2), np.float32(1))
+    return Candidates(boxes, channels, low, step.astype(np.float32))
+
+
+def pair_levels(
+    pairs: PairList,
+    candidates: Candidates,
+    responses_of: ResponseOptions,
+    *,
+    workers: int = 1,
+    progress: Progress = lambda done, of: None,
+) -> PairLevels:
+    """Evaluate candidates on pairs, some pairs at a time.
+
+    Raises
+    ------
+    CairnError
+        That would take more than `MOST_BYTES`; or a patch cannot be read.
+    """
+    number = len(pairs)
+    if 2 * len(candidates) * number > MOST_BYTES:
+        fewer = MOST_BYTES // (2 * number)
+        raise CairnError(
+            f"{len(candidates)} candidates on {number} pairs take too much memory: draw {fewer} or fewer "
+            "(--candidates), or take fewer pairs (--pairs)."
+        )
+    lower = np.empty((len(candidates), number), np.uint8)
+    upper = np.empty_like(lower)
+
+    def evaluate(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+        for start in range(0, len(rows), _PATCHES):
+            part = slice(start, start + _PATCHES)
+            one, two = (
+                candidates.levels(_responses(side[part], candidates.boxes, candidates.channels, responses_of))
+                for side in (first, second)
+            )
+            columns = slice(int(rows[start]), int(rows[start]) + len(one))
+            lower[:, columns] = np.minimum(one, two).T
+            upper[:, columns] = np.maximum(one, two).T
+
+    # Threads: the work is in NumPy, which lets others run meanwhile, and all write into the same arrays.
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
+        for start in range(0, number, _PAIRS * workers):
+            rows = np.arange(start, min(start + _PAIRS * workers, number))
+            first, second = pairs.patches(rows, responses_of.patch_size)
+            parts = [slice(at, at + _PAIRS) for at in range(0, len(rows), _PAIRS)]
+            list(pool.map(evaluate, *zip(*((rows[part], first[part], second[part]) for part in parts), strict=True)))
+            progress(int(rows[-1]) + 1, number)
+    return PairLevels(lower, upper)
+
+
+def _responses(
+    patches: np.ndarray, boxes: np.ndarray, channels: np.ndarray, responses_of: ResponseOptions
+) -> np.ndarray:
+    return responses(integral_images(patches, responses_of), boxes, channels)
+
+
+def _parts(patches: np.ndarray) -> list[np.ndarray]:
+    return [patches[start : start + _PATCHES] for start in range(0, len(patches), _PATCHES)]
