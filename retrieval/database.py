@@ -124,7 +124,12 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.create_function("great_circle_km", 4, great_circle_km, deterministic=True)
     # The time-out first: to change the journal mode needs a lock as well.
     for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
-        connection.execute(f"PRAGMA {pragma}").close()
+        try:
+            connection.execute(f"PRAGMA {pragma}").close()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY:
+                raise
+            # A file that may only be read keeps the journal mode that it has.
 
 
 def _casefold(text: str | None) -> str | None:

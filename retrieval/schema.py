@@ -34,7 +34,7 @@ class SegmentRow(Base, kw_only=True):
 
     __tablename__ = "segments"
 
-    id: Mapped[int | None] = mapped_column(primary_key=True, default=None)  # given by the database
+    id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
     folder: Mapped[str] = mapped_column(sa.String(255), unique=True)  # its name inside segments/
     images: Mapped[int]
     features: Mapped[int] = mapped_column(sa.BigInteger)

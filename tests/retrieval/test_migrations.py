@@ -1,0 +1,391 @@
+"""Catalogues of earlier formats, over SQLite and over PostgreSQL: they are migrated, or left as they are."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from index.errors import CairnError
+from retrieval import catalogue as catalogue_module
+from retrieval.catalogue import Catalogue, Failure, ImageRow, SegmentRow
+from retrieval.database import Database
+from retrieval.migrations import upgrade
+from retrieval.schema import FORMAT, Base, MetadataRow
+from tests.postgresql import postgresql  # noqa: F401
+from tests.retrieval.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
+
+ROOT = Path(__file__).parents[2]
+ROWS = rows_of_format_1()
+FEW_ROWS = rows_of_format_1(40)
+
+NewAddress = Callable[[], str]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> NewAddress:
+    """Gives the address of another empty database at each call."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgresql")
+    made: list[Path] = []
+
+    def make() -> str:
+        made.append(tmp_path / f"{len(made)} %41 é.cairn")  # an escape and a letter that Alembic's settings must keep
+        made[-1].mkdir()
+        return sa.URL.create("sqlite", database=str(made[-1] / "catalogue.sqlite")).render_as_string()
+
+    return make
+
+
+@pytest.fixture
+def old(new_address: NewAddress) -> str:
+    """The address of a small catalogue of format 1."""
+    address = new_address()
+    make_format_1(address, FEW_ROWS)
+    return address
+
+
+def tables_of(address: str) -> dict[str, Any]:
+    """All that a database tells of its tables, the order of columns included."""
+    engine = sa.create_engine(address)
+    inspector = sa.inspect(engine)
+    told: dict[str, Any] = {
+        name: {
+            "columns": [{**column, "type": str(column["type"])} for column in inspector.get_columns(name)],
+            "key": inspector.get_pk_constraint(name),
+            "foreign keys": inspector.get_foreign_keys(name),
+            "indexes": sorted(inspector.get_indexes(name), key=lambda index: str(index["name"])),
+            "unique": inspector.get_unique_constraints(name),
+            "checks": inspector.get_check_constraints(name),
+        }
+        for name in inspector.get_table_names()
+    }
+    engine.dispose()
+    if address.startswith("sqlite") and "segments" in told:
+        # The number of a row, which is never null; the first format did not say so.
+        told["segments"]["columns"][0]["nullable"] = False
+    return told
+
+
+def everything_in(address: str) -> dict[str, Any]:
+    """All tables and all rows of a database."""
+    engine = sa.create_engine(address)
+    tables = sa.MetaData()
+    tables.reflect(engine)
+    with engine.connect() as connection:
+        rows = {name: sorted(map(repr, connection.execute(sa.select(table)))) for name, table in tables.tables.items()}
+    engine.dispose()
+    return {"tables": tables_of(address), "rows": rows}
+
+
+def differences(address: str) -> list[Any]:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    engine = sa.create_engine(address)
+    with engine.connect() as connection:
+        found = compare_metadata(MigrationContext.configure(connection), Base.metadata)
+    engine.dispose()
+    if address.startswith("sqlite"):
+        found = [one for one in found if one[0][:4] != ("modify_nullable", None, "segments", "id")]  # see tables_of
+    return found
+
+
+def migrated(rows: Rows) -> Rows:
+    """Rows of format 1 after the migration, as far as their columns go."""
+    settings = {str(row["key"]): row["value"] for row in rows["settings"]}
+    settings |= {"cairn.format": "2", "cairn.revision": "1"}
+    return {**rows, "settings": [{"key": key, "value": settings[key]} for key in sorted(settings)]}
+
+
+def test_revisions_and_tables_agree(new_address: NewAddress) -> None:
+    made, from_nothing, from_format_1 = new_address(), new_address(), new_address()
+    Catalogue.open(made, create=True).close()
+    database = Database(from_nothing)
+    with database.transaction(write=True) as session:
+        upgrade(session.connection(), None)
+    database.close()
+    make_format_1(from_format_1, FEW_ROWS)
+    Catalogue.open(from_format_1).close()
+
+    assert set(tables_of(made)) == {"alembic_version", "images", "metadata", "segments", "settings"}
+    for address in (made, from_nothing, from_format_1):
+        assert differences(address) == []
+        assert tables_of(address) == tables_of(made)
+        assert everything_in(address)["rows"]["alembic_version"] == [f"('{FORMAT:04d}',)"]
+    with Catalogue.open(made) as one, Catalogue.open(from_nothing) as other:
+        for key in ("cairn.format", "cairn.next_number"):
+            assert one.setting(key) == other.setting(key)
+        assert one.revision() == 1
+
+
+def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> None:
+    address = new_address()
+    make_format_1(address, ROWS)
+    with Catalogue.open(address) as catalogue:
+        assert rows_in(address, ROWS) == migrated(ROWS)
+        assert catalogue.revision() == 1
+        assert catalogue.counts() | {"features": 0} == {"indexed": 2000, "failed": 1000, "removed": 1000, "features": 0}
+        images = catalogue.images()
+        columns = ("missing_since", "quantisation_error", "taken", "latitude", "longitude", "camera", "title")
+        assert {getattr(image, column) for image in images for column in columns} == {None}
+        assert {segment.sha256 for segment in catalogue.segments()} == {None}
+        assert catalogue.image_by_path(KNOWN_PATH) == images[0]
+
+        # It is one to work with: numbers and ids go on, and what belongs together is held together.
+        first = catalogue.reserve_numbers(1)
+        assert first == 9000
+        new = SegmentRow(
+            folder="000006", images=1, features=1, bytes=1, vocabulary_fingerprint="a", descriptor_fingerprint="b"
+        )
+        catalogue.commit_segment(new, [ImageRow(number=first, path=KNOWN_PATH, position=0, latitude=-12.345678901234)])
+        assert catalogue.segments()[-1].id == 6
+        assert catalogue.images([first])[0].latitude == -12.345678901234
+        assert 0 in catalogue.removed()
+        assert catalogue.revision() == 3
+        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue._transaction(write=True) as session:
+            session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
+
+
+def test_metadata_go_with_their_image(old: str) -> None:
+    with Catalogue.open(old) as catalogue:
+        (failed, *_) = (image for image in FEW_ROWS["images"] if image["state"] == "failed")
+        number, path, kept = failed["number"], str(failed["path"]), 0
+        with catalogue._transaction(write=True) as session:
+            for of in (number, kept):
+                session.add_all(
+                    MetadataRow(number=of, source="file", key="tag", position=i, value=f"Ä{i}") for i in range(3)
+                )
+        catalogue.forget_failures([path])
+        with catalogue._transaction() as session:
+            left = session.scalars(sa.select(MetadataRow).order_by(MetadataRow.position)).all()
+            assert [(row.number, row.value) for row in left] == [(kept, "Ä0"), (kept, "Ä1"), (kept, "Ä2")]
+            assert left[0].value_hash == MetadataRow(number=1, source="import", key="tag", value="ä0").value_hash
+        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue._transaction(write=True) as session:
+            session.add(MetadataRow(number=number, source="file", key="tag", value="of none"))
+
+
+KILLED = """
+import os, signal, sys
+import sqlalchemy as sa
+from retrieval.catalogue import Catalogue
+
+address, when = sys.argv[1:]
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+def die_at(connection, cursor, statement, *_):
+    if when in statement:
+        die()
+if when == "commit":
+    @sa.event.listens_for(sa.Engine, "after_cursor_execute")
+    def migrated(connection, cursor, statement, *_):
+        if statement.startswith("UPDATE alembic_version"):
+            sa.event.listen(sa.Engine, "commit", die)
+else:
+    sa.event.listen(sa.Engine, "after_cursor_execute", die_at)
+Catalogue.open(address)
+"""
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        pytest.param("ADD COLUMN sha256", marks=pytest.mark.slow),
+        "CREATE TABLE metadata",
+        pytest.param("commit", marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_killed_while_it_migrates(old: str, when: str) -> None:
+    before = everything_in(old)
+    done = subprocess.run([sys.executable, "-c", KILLED, old, when], cwd=ROOT, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    assert everything_in(old) == before
+    Catalogue.open(old).close()
+    assert rows_in(old, FEW_ROWS) == migrated(FEW_ROWS)
+    assert differences(old) == []
+
+
+OPENED = """
+import sys
+from retrieval.catalogue import Catalogue
+
+print("ready", flush=True)
+sys.stdin.readline()
+for address in sys.argv[1:]:
+    with Catalogue.open(address, create=True) as catalogue:
+        catalogue.set_setting("opened", "yes")
+"""
+
+
+def test_processes_that_open_at_once_all_succeed(old: str, new_address: NewAddress) -> None:
+    new, count = new_address(), 3
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENED, old, new],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(count)
+    ]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    for address in (old, new):
+        assert differences(address) == []
+        with Catalogue.open(address) as catalogue:
+            assert catalogue.revision() == 1 + count  # it was made, or migrated, once
+    assert rows_in(old, {"images": FEW_ROWS["images"]}) == {"images": FEW_ROWS["images"]}
+
+
+def test_threads_migrate_several_catalogues_at_once(new_address: NewAddress) -> None:
+    addresses = [new_address() for _ in range(3)]
+    for address in addresses:
+        make_format_1(address, FEW_ROWS)
+    threads = [threading.Thread(target=lambda at=address: Catalogue.open(at).close()) for address in addresses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for address in addresses:
+        assert rows_in(address, FEW_ROWS) == migrated(FEW_ROWS)
+
+
+def write(address: str, statement: str) -> None:
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("UPDATE settings SET value = '3' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
+        ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
+        ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0002'\)"),
+        ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
+        ("UPDATE alembic_version SET version_num = '0003'", "revision"),
+        ("INSERT INTO alembic_version VALUES ('0001')", "revision"),
+        ("DELETE FROM alembic_version", r"revision .* \(none\)"),
+        ("DROP TABLE alembic_version", "revision"),
+    ],
+)
+def test_what_is_not_known_is_refused_and_left_alone(tmp_path: Path, change: str, sentence: str) -> None:
+    address = f"sqlite:///{tmp_path}/catalogue.sqlite"
+    Catalogue.open(address, create=True).close()
+    write(address, change)
+    before = everything_in(address)
+    for create in (False, True):
+        with pytest.raises(CairnError, match=sentence):
+            Catalogue.open(address, create=create)
+    assert everything_in(address) == before
+
+
+def test_another_programs_revisions_are_left_alone(new_address: NewAddress) -> None:
+    address = new_address()
+    write(address, "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+    with pytest.raises(CairnError, match="another program"):
+        Catalogue.open(address, create=True)
+    assert set(tables_of(address)) == {"alembic_version"}
+
+
+def test_a_catalogue_that_may_only_be_read(old: str) -> None:
+    if old.startswith("sqlite"):
+        read_only = old.replace("sqlite:///", "sqlite:///file:").replace("%", "%25") + "?mode=ro&uri=true"
+    else:
+        read_only = old + "&options=-c%20default_transaction_read_only%3Don"
+    before = everything_in(old)
+    with pytest.raises(CairnError, match=r"earlier version of Cairn \(format 1\).*may be written\.$"):
+        Catalogue.open(read_only)
+    assert everything_in(old) == before
+    Catalogue.open(old).close()
+    with Catalogue.open(read_only) as catalogue:
+        assert len(catalogue.images()) == 20
+        with pytest.raises(CairnError, match="may be written"):
+            catalogue.set_setting("a", "b")
+
+
+OPENS_CURRENT = """
+import sys
+import sqlalchemy as sa
+from retrieval.catalogue import Catalogue
+
+Catalogue.open(sys.argv[1], create=True).close()
+statements = []
+sa.event.listen(sa.Engine, "before_cursor_execute", lambda c, cursor, statement, *_: statements.append(statement))
+for create in (True, False):
+    Catalogue.open(sys.argv[1], create=create).close()
+print("alembic" in sys.modules, len(statements))
+"""
+
+
+def test_opening_a_current_catalogue_is_cheap(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OPENS_CURRENT, str(tmp_path)], cwd=ROOT, timeout=120, capture_output=True, text=True
+    )
+    assert done.stdout == "False 8\n", done.stderr  # twice: begin, names of tables, format and revision
+
+
+def test_every_write_is_counted(new_address: NewAddress) -> None:
+    with Catalogue.open(new_address(), create=True) as catalogue:
+        assert catalogue.revision() == 1
+        catalogue.reserve_numbers(3)
+        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+        catalogue.forget_failures(["/a.jpg"])
+        catalogue.set_setting("key", "value")
+        assert catalogue.revision() == 5
+        row = SegmentRow(
+            folder="1", images=1, features=1, bytes=1, vocabulary_fingerprint="a", descriptor_fingerprint="b"
+        )
+        with pytest.raises(ValueError, match="reserved"):
+            catalogue.commit_segment(row, [ImageRow(number=99, path="/b.jpg")])
+        catalogue.known(), catalogue.segments(), catalogue.snapshot(), catalogue.counts()
+        assert catalogue.revision() == 5
+
+
+@pytest.mark.parametrize("key", ["cairn.revision", "cairn.next_number"])
+@pytest.mark.parametrize("change", ["UPDATE settings SET value = 'x' WHERE key = '{}'", "DELETE FROM settings"])
+def test_counters_that_are_damaged(tmp_path: Path, key: str, change: str) -> None:
+    address = f"sqlite:///{tmp_path}/catalogue.sqlite"
+    with Catalogue.open(address, create=True) as catalogue:
+        write(address, change.format(key))
+        with pytest.raises(CairnError):
+            catalogue.revision() if key == "cairn.revision" else catalogue.reserve_numbers(1)
+
+
+def test_a_snapshot_is_of_one_moment(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Catalogue.open(old) as catalogue, Catalogue.open(old) as other:
+        before = ([segment.folder for segment in catalogue.segments()], catalogue.removed())
+        segments_of = catalogue_module._segments
+
+        def and_then_another_writes(session: Any) -> list[SegmentRow]:
+            found = segments_of(session)
+            other.remove([0])
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(catalogue_module, "_segments", and_then_another_writes)
+            segments, removed = catalogue.snapshot()
+        assert ([segment.folder for segment in segments], removed) == before
+        assert catalogue.snapshot()[1] == before[1] | {0}
+        # The next one to use the connection is not bound to an old moment.
+        with catalogue._transaction() as session:
+            level = session.connection().get_isolation_level()
+        assert level in ("SERIALIZABLE", "READ COMMITTED")
