@@ -56,7 +56,7 @@ class PairResponses:
 
     def error(self, embedding: np.ndarray) -> float:
         """FPR95 of the pairs by their distances, answers being embedded by Bᵀ (d, P)."""
-        rows = self.answers.astype(np.float32) @ embedding.T.astype(np.float32)
+        rows = embed(self.answers, embedding)
         return fpr95(squared_distances(rows.__getitem__, self.first, self.second), self.match)
 
 
@@ -69,6 +69,12 @@ class BoostedMetric:
     errors: list[float]  # FPR95 of validation pairs by f, before the first epoch and after each
     losses: list[float]  # of equation 5 on validation pairs, likewise
     chosen: int  # place in these of the metric that was taken
+
+
+def embed(answers: np.ndarray, embedding: np.ndarray) -> np.ndarray:
+    """Give Bᵀ h (U, d) float32 of answers (U, P), Bᵀ being (d, P) (equation 8)."""
+    with one_thread():
+        return answers.astype(np.float32) @ embedding.T.astype(np.float32)
 
 
 def similarity(first: np.ndarray, second: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -167,8 +173,9 @@ def nearest_positive(matrix: np.ndarray) -> np.ndarray:
     """Give the nearest positive semi-definite matrix: a symmetric one (P, P), or the diagonal (P,) of one."""
     if matrix.ndim == 1:
         return np.maximum(matrix, 0)
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
+    with one_thread():
+        values, vectors = np.linalg.eigh(matrix)
+        return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
 
 
 def factorise(matrix: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +218,8 @@ def embedding_of(matrix: np.ndarray, dim: int) -> np.ndarray:
     factor, signs = factorise(nearest_positive(matrix), dim)
     used = (signs > 0) & (np.square(factor).sum(axis=0) > 1e-12 * np.abs(matrix).sum())
     embedding = factor[:, used].T
-    longest = np.linalg.norm(embedding, 2) * np.sqrt(embedding.shape[1])
+    with one_thread():
+        longest = np.linalg.norm(embedding, 2) * np.sqrt(embedding.shape[1])
     return np.ascontiguousarray(embedding / longest, np.float32)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from learning.weak_learners import LEVELS, PairLevels
 
 _BLOCK = 64  # candidates at a time
+_FAINTEST = 1e-6  # r below which a weak learner is no better than chance
 _CLEAREST = 1 - 1e-6  # r is never taken to be larger: α stays finite
 
 
@@ -82,14 +83,14 @@ class Boosting:
             self._balance()
         weights = self.weights()
         signed = weights * self.labels
-        best = (0.0, -1, 0)
+        best = (0.0, 0, 0)
         for candidate in self._finalists(weights, levels):
             # Not the last level, which all responses reach.
             correlations = _correlations(levels.lower[candidate], levels.upper[candidate], signed)[:-1]
             level = int(correlations.argmax())
             best = max(best, (float(correlations[level]), int(candidate), level))
         correlation, candidate, level = best
-        if candidate < 0:
+        if correlation < _FAINTEST:
             return None
         correlation = min(correlation, _CLEAREST)
         weight = 0.5 * np.log((1 + correlation) / (1 - correlation))

@@ -11,6 +11,7 @@ from learning.boosted_metric import (
     BoostedMetric,
     MetricOptions,
     PairResponses,
+    embed,
     embedding_of,
     learn_metric,
     principal_axes,
@@ -127,8 +128,7 @@ def learn_boosted(
     boosted = Boosted(options.kind, learners, embedding)
     error = validation.error(boosted.linear_map())
     some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])
-    rows = train.answers[some].astype(np.float32) @ boosted.linear_map().T
-    model = with_moments(LearntModel("boosted", base_model=boosted), rows)
+    model = with_moments(LearntModel("boosted", base_model=boosted), embed(train.answers[some], boosted.linear_map()))
     return LearntBoosted(model, len(learners), rounds, metric, error)
 
 
