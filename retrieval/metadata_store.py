@@ -149,9 +149,7 @@ def has_value(key: str, value: str) -> sa.ColumnElement[bool]:
     if key == TAG:
         return sa.select(one.number).where(*same).exists()
     other = sa.orm.aliased(MetadataRow)
-    imported = sa.select(other.number).where(
-        other.number == ImageRow.number, other.key == key, other.source == IMPORTED
-    )
+    imported = sa.select(other.number).where(other.number == one.number, other.key == key, other.source == IMPORTED)
     return sa.select(one.number).where(*same, sa.or_(one.source == IMPORTED, ~imported.exists())).exists()
 
 

@@ -1,0 +1,242 @@
+"""Metadata in the catalogue, and filters by it, over SQLite and over PostgreSQL."""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from index.errors import CairnError
+from retrieval.catalogue import Catalogue, ImageRow
+from retrieval.filters import PhotoFilter, parse_condition
+from retrieval.metadata import Metadata
+from retrieval.metadata_store import PhotoMetadata, column_key, copy_imported
+from retrieval.places import Near, great_circle_km
+from tests.postgresql import postgresql  # noqa: F401
+from tests.retrieval.test_catalogue import add, segment_row
+
+HOSTILE = "<script>alert('1')</script> %_\\ \"; DROP TABLE metadata; --"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
+    address = request.getfixturevalue("postgresql")() if request.param == "postgresql" else str(tmp_path / "c")
+    with Catalogue.open(address, create=True) as opened:
+        yield opened
+
+
+def _rows(catalogue: Catalogue) -> int:
+    with catalogue._transaction() as session:
+        return session.execute(sa.text("SELECT count(*) FROM metadata")).scalar_one()
+
+
+def test_what_was_imported_wins_and_is_kept_beside_what_the_file_says(catalogue: Catalogue) -> None:
+    one, two = (row.number for row in add(catalogue, "000001", ["/a.jpg", "/b.jpg"]))
+    file = Metadata("2015-02-03T10:00:00", "Epson V850", 48.8584, 2.2945, "scan 17", ("scan", "Köln"))
+    catalogue.store_metadata([(one, file), (two, Metadata())])
+    assert catalogue.metadata([one, two, 99]) == {
+        one: PhotoMetadata(*file.__dict__.values()),
+        two: PhotoMetadata(),
+        99: PhotoMetadata(),
+    }
+    catalogue.import_values({one: {"taken": ["1923"], "tag": ["Dom", "KÖLN"], "archive": [HOSTILE]}, 99: {"x": ["y"]}})
+    known = catalogue.metadata([one])[one]
+    assert (known.taken, known.title, known.tags) == ("1923", "scan 17", ("Dom", "Köln", "scan"))
+    assert (known.others, known.imported) == ({"archive": (HOSTILE,)}, {"taken", "tag", "archive"})
+    row = catalogue.images([one])[0]
+    assert (row.taken, row.latitude, row.camera, row.title) == ("1923", 48.8584, "Epson V850", "scan 17")
+
+    # Another import leaves what it does not speak of; the file is read again, and what was imported stays.
+    catalogue.import_values({one: {"archive": ["7"], "latitude": ["-10.5"], "longitude": ["20"]}})
+    catalogue.store_metadata([(one, Metadata("2016", title="new"))])
+    known = catalogue.metadata([one])[one]
+    assert (known.taken, known.title, known.latitude, known.others) == ("1923", "new", -10.5, {"archive": ("7",)})
+    assert catalogue.metadata_keys() == [(k, 1) for k in ("archive", "latitude", "longitude", "tag", "taken", "title")]
+
+    # Forgetting what was imported brings back what the file says.
+    catalogue.import_values({two: {"title": ["two"]}}, replace=True)
+    assert catalogue.metadata([one])[one] == PhotoMetadata("2016", title="new")
+    row = catalogue.images([one])[0]
+    assert (row.taken, row.latitude, row.title, row.camera) == ("2016", None, "new", None)
+
+
+def test_a_photo_that_changed_keeps_what_was_imported(catalogue: Catalogue) -> None:
+    (old,) = add(catalogue, "000001", ["/a.jpg"])
+    catalogue.store_metadata([(old.number, Metadata("2015", title="old", tags=("x",)))])
+    catalogue.import_values({old.number: {"title": ["bridge"], "tag": ["river"], "box": ["7"]}})
+    (new,) = add(catalogue, "000002", ["/b.jpg"])
+    catalogue.store_metadata([(new.number, Metadata("2016", title="new", tags=("y",))), (old.number, Metadata("1"))])
+    with catalogue._transaction(write=True) as session:
+        copy_imported(session, old.number, new.number)
+        copy_imported(session, 99, new.number)
+    catalogue.remove([old.number])
+    known = catalogue.metadata([new.number])[new.number]
+    assert (known.taken, known.title, known.tags, known.others) == ("2016", "bridge", ("river", "y"), {"box": ("7",)})
+    assert catalogue.images([new.number])[0].title == "bridge"
+    assert catalogue.tags() == [("river", 1), ("y", 1)]  # the tombstone's do not count
+    rows = _rows(catalogue)
+    catalogue.replace_segments([old.segment_id], [])  # type: ignore[list-item]
+    assert 0 < _rows(catalogue) < rows  # they go with it
+
+
+def test_nothing_is_imported_where_the_database_refuses_a_part(catalogue: Catalogue) -> None:
+    one, two = (row.number for row in add(catalogue, "000001", ["/a.jpg", "/b.jpg"]))
+    catalogue.import_values({one: {"title": ["before"]}})
+    with pytest.raises(CairnError):
+        catalogue.import_values({one: {"title": ["after"]}, two: {None: ["x"]}}, replace=True)  # type: ignore[dict-item]
+    assert catalogue.metadata([one])[one].title == "before" == catalogue.images([one])[0].title
+
+
+# By name: taken, camera, position, title, tags, imported.
+PHOTOS: dict[str, tuple[Any, ...]] = {
+    "rome/1.jpg": ("1923", "Leica III", (41.8902, 12.4922), "Colosseo", ("Rome", "arch"), {"archive": "Berlin"}),
+    "rome/2.jpg": ("1923-05", "Leica III", (41.9, 12.5), "Trevi 100%", ("rome",), {"archive": "berlin", "box": "7"}),
+    "rome/3.jpg": ("1923-05-17", None, None, "été_", ("arch",), {"archive": "Köln"}),
+    "fiji/1.jpg": ("1923-05-17T14:30:05", "NIKON D70", (-17.0, 179.95), None, (), {}),
+    "fiji/2.jpg": ("1923-12-31T23:59:59", "NIKON D90", (-17.0, -179.95), "Été", ("Straße",), {"box": HOSTILE}),
+    "pole/1.jpg": ("1924", None, (89.9, 10.0), HOSTILE, (HOSTILE,), {"title": HOSTILE}),
+    "pole/2.jpg": ("1922-12", None, (89.95, -170.0), None, (), {}),
+    "none.jpg": (None, None, None, None, (), {}),
+}
+DATES = ["", "1922", "1923", "1923-01", "1923-05", "1923-05-17", "1923-05-18", "1923-12", "1924", "1923-05-17 14:30:05"]
+NEAR = [
+    Near(41.8902, 12.4922, 0.001),
+    Near(41.8902, 12.4922, 2),
+    Near(-17, 180, 6),
+    Near(-17, -180, 6),
+    Near(-17, 179.95, 5),
+    Near(90, 0, 12),
+    Near(89.9, 10, 20),
+    Near(0, 0, 21_000),
+]
+
+
+@pytest.fixture
+def filled(catalogue: Catalogue) -> Catalogue:
+    names = list(PHOTOS)
+    rows = [ImageRow(number=i, path=f"/p/{name}", name=name, position=i) for i, name in enumerate(names)]
+    catalogue.reserve_numbers(len(rows))
+    catalogue.commit_segment(segment_row("000001", len(rows)), rows)
+    found = []
+    for number, (taken, camera, place, title, tags, _) in enumerate(PHOTOS.values()):
+        found.append((number, Metadata(taken, camera, *(place or (None, None)), title, tags)))
+    catalogue.store_metadata(found)
+    imported = {i: {k: [v] for k, v in one[-1].items()} for i, one in enumerate(PHOTOS.values())}
+    catalogue.import_values(imported)
+    (gone,) = add(catalogue, "000002", ["/gone.jpg"])
+    catalogue.store_metadata([(gone.number, Metadata("1923", title="Colosseo", tags=("rome",)))])
+    catalogue.remove([gone.number])
+    return catalogue
+
+
+def _found(catalogue: Catalogue, **wanted: Any) -> list[str]:
+    """Names of the photos that pass, by both ways of asking."""
+    asked = PhotoFilter(**wanted)
+    total, rows = catalogue.page(0, 100, wanted=asked)
+    assert total == len(rows) and sorted(row.number for row in rows) == catalogue.numbers(wanted=asked).tolist()
+    return [str(row.name) for row in rows]
+
+
+def _expected(passes: Any) -> list[str]:
+    return sorted(name for name, photo in PHOTOS.items() if passes(photo))
+
+
+def _span(date: str) -> tuple[str, str]:
+    """The first and the last second that a date may stand for."""
+    date = date.replace(" ", "T")
+    return date + "0000-01-01T00:00:00"[len(date) :], date + "9999-12-31T23:59:59"[len(date) :]
+
+
+def test_dates_pass_that_may_be_in_the_time(filled: Catalogue) -> None:
+    for first, last in product(DATES, DATES):
+        since, until = _span(first)[0] if first else "", _span(last)[1] if last else "9999"
+        if since > until:
+            with pytest.raises(CairnError, match="earlier date first"):
+                PhotoFilter(taken_from=first, taken_to=last)
+            continue
+
+        def passes(photo: Any, since: str = since, until: str = until, any: bool = not first + last) -> bool:
+            if photo[0] is None or any:
+                return any
+            begins, ends = _span(photo[0])
+            return begins <= until and ends >= since
+
+        assert _found(filled, taken_from=first, taken_to=last) == _expected(passes), (first, last)
+    assert "rome/1.jpg" in _found(filled, taken_from="1920", taken_to="1923")
+    assert "fiji/2.jpg" in _found(filled, taken_to="1923")
+
+
+def test_places_pass_that_are_near(filled: Catalogue) -> None:
+    counts = []
+    for near in NEAR:
+
+        def passes(photo: Any, near: Near = near) -> bool:
+            return photo[2] is not None and great_circle_km(near.latitude, near.longitude, *photo[2]) <= near.kilometres
+
+        counts.append(len(_found(filled, near=near)))
+        assert _found(filled, near=near) == _expected(passes), near
+    assert counts == [1, 2, 2, 2, 1, 2, 2, 6]
+
+
+OTHERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, sorted(PHOTOS)),
+    ({"camera": "leica"}, ["rome/1.jpg", "rome/2.jpg"]),
+    ({"camera": "D_0"}, []),
+    ({"title": "0%"}, ["rome/2.jpg"]),
+    ({"title": "_"}, ["pole/1.jpg", "rome/3.jpg"]),
+    ({"title": HOSTILE.upper()}, ["pole/1.jpg"]),
+    ({"tags": ("ROME",)}, ["rome/1.jpg", "rome/2.jpg"]),
+    ({"tags": ("rome", "arch")}, ["rome/1.jpg"]),
+    ({"tags": ("rom",)}, []),
+    ({"tags": ("STRASSE", " ", "")}, ["fiji/2.jpg"]),
+    ({"tags": (HOSTILE,)}, ["pole/1.jpg"]),
+    ({"tags": ("arch",), "without_tags": ("rome",)}, ["rome/3.jpg"]),
+    ({"where": (("Archive", "BERLIN"),)}, ["rome/1.jpg", "rome/2.jpg"]),
+    ({"where": (("archive", "berlin"), ("box", "7"))}, ["rome/2.jpg"]),
+    ({"where": (("box", HOSTILE),)}, ["fiji/2.jpg"]),
+    ({"where": (("keywords", "arch"),)}, ["rome/1.jpg", "rome/3.jpg"]),
+    ({"where": (("title", "colosseo"),)}, ["rome/1.jpg"]),
+    ({"where": (("archive' OR 1=1 --", "x"),)}, []),
+    ({"name": "1", "folder": "rome", "camera": "III", "tags": ("arch",), "taken_to": "1923"}, ["rome/1.jpg"]),
+    ({"name": "\0"}, []),
+    ({"title": "\0x\ud800"}, []),
+    ({"tags": ("\0\ud800",)}, []),
+]
+
+
+def test_other_filters(filled: Catalogue) -> None:
+    for wanted, names in OTHERS:
+        assert _found(filled, **wanted) == names, wanted
+
+
+def test_an_imported_value_hides_that_of_the_file(filled: Catalogue) -> None:
+    filled.import_values({0: {"title": ["Amphitheatre"], "taken": ["1930"]}})
+    assert _found(filled, where=(("title", "Colosseo"),)) == _found(filled, title="Colosseo") == []
+    assert _found(filled, where=(("title", "Amphitheatre"),)) == _found(filled, taken_from="1930") == ["rome/1.jpg"]
+
+
+def test_tags_are_counted(filled: Catalogue) -> None:
+    assert filled.tags() == [("arch", 2), ("rome", 2), (HOSTILE, 1), ("Straße", 1)]
+    assert filled.tags(1) == [("arch", 2)]
+    filled.import_values({0: {"tag": ["ROME"]}})  # both say it
+    assert dict(filled.tags())["rome"] == 2
+
+
+def test_filters_say_what_was_asked_for() -> None:
+    assert not PhotoFilter() and not PhotoFilter(title=" \0", tags=("",)) and PhotoFilter(name="a")
+    asked = PhotoFilter(taken_to="17.05.1923", tags=("a\0",), near=Near(1, 2, 3), where=(parse_condition("Lat=a=b"),))
+    assert asked.describe() == {
+        "taken_to": "1923-05-17",
+        "tags": ["a"],
+        "near": {"latitude": 1, "longitude": 2, "kilometres": 3},
+        "where": [["latitude", "a=b"]],
+    }
+    assert (column_key(" Date\tTaken "), column_key("ARCHIVE"), column_key("x" * 99)) == ("taken", "archive", "x" * 64)
+    assert PhotoFilter(taken_from="1923-05", taken_to="1923") == PhotoFilter(taken_from="1923-05", taken_to="1923")
+    for wrong in ({"taken_from": "soon"}, {"taken_to": "1923-13"}, {"where": (("", "x"),)}, {"where": (("x", " "),)}):
+        with pytest.raises(CairnError, match=r"\.$"):
+            PhotoFilter(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(CairnError, match="KEY=VALUE"):
+        parse_condition("archive")
