@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from index.arrays import fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
 from index.forest import NearestNeighbours, SearchOptions, recall_at_1, search_backend
 from index.kmeans import DescriptorSource, KMeansOptions, Progress, approximate_kmeans, sample_descriptors
@@ -20,6 +20,7 @@ CENTRES_FILE = "centres.npy"
 META_FILE = "meta.json"
 DESCRIPTORS_PER_WORD = 30
 MOST_WORDS = 500_000
+LONGEST_NAME = 40  # of a search back-end
 # Philbin et al. 2008 take σ² = 6,250 for SIFT of length 512. Its mean squared distance to the nearest of 20,000 words
 # is 40,500, 6.5 times as much, so a sixth of the quantisation error says the same for descriptors of any length.
 ERROR_PER_SIGMA2 = 6.0
@@ -181,6 +182,22 @@ class Vocabulary:
         """
         return self.search.search(descriptors, 1)[0][:, 0]
 
+    def error_of(self, descriptors: np.ndarray, words: np.ndarray) -> float:
+        """Mean squared distance of descriptors to the words that they were given; 0.0 where there are none.
+
+        Beside `quantisation_error` it tells how well the vocabulary fits descriptors that it was not trained on.
+
+        Parameters
+        ----------
+        descriptors : (N, D) float32 ndarray
+        words : (N,) integer ndarray
+            From `assign`.
+        """
+        if not len(words):
+            return 0.0
+        differences = descriptors - self.centres[words]
+        return float(np.einsum("nd,nd->", differences, differences, dtype=np.float64) / len(words))
+
     def assign_soft(
         self, descriptors: np.ndarray, k: int = 3, sigma: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -276,25 +293,22 @@ class Vocabulary:
         meta = load_json(folder / META_FILE)
         damaged = CairnError(f"The vocabulary in {folder} is damaged: make it again.")
         try:
-            if meta["format"] != FORMAT:
-                raise CairnError(
-                    f"The vocabulary in {folder} has format {meta['format']}: use a later version of Cairn."
-                )
-            backend = search_backend(meta["search"]["backend"])
-            points = load_array(folder / CENTRES_FILE)
-            if points.ndim != 2 or points.dtype != np.float32 or points.size == 0:
+            check_format(folder, meta["format"], FORMAT)
+            name, descriptor, trained_on = meta["search"]["backend"], meta["descriptor"], meta["trained_on"]
+            recall, error = float(meta["recall_at_1"]), float(meta["quantisation_error"])
+            if not all(isinstance(text, str) for text in (name, descriptor, trained_on)) or len(name) > LONGEST_NAME:
                 raise damaged
-            vocabulary = cls(
-                search=backend.load(folder, points),
-                descriptor=str(meta["descriptor"]),
-                trained_on=str(meta["trained_on"]),
-                recall_at_1=float(meta["recall_at_1"]),
-                quantisation_error=float(meta["quantisation_error"]),
-                training=dict(meta["training"]),
-            )
+            if not (0 <= recall <= 1 and 0 <= error < np.inf):
+                raise damaged
+            backend = search_backend(name)
+            points = load_array(folder / CENTRES_FILE)
+            if points.ndim != 2 or points.dtype != np.float32 or points.size == 0 or not np.isfinite(points).all():
+                raise damaged
+            training = dict(meta["training"])
+            vocabulary = cls(backend.load(folder, points), descriptor, trained_on, recall, error, training)
             recorded = meta["fingerprint"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged from error
+        except (KeyError, TypeError, ValueError, OverflowError) as cause:
+            raise damaged from cause
         if vocabulary.fingerprint != recorded:
             raise damaged
         return vocabulary

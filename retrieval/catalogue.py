@@ -25,6 +25,7 @@ from retrieval.filters import PhotoFilter
 from retrieval.metadata import Metadata
 from retrieval.metadata_store import (
     PhotoMetadata,
+    copy_imported,
     import_values,
     key_counts,
     metadata_of,
@@ -162,10 +163,13 @@ class Catalogue:
         with self._transaction(write=True) as session:
             return _reserve(session, count)
 
-    def commit_segment(self, segment: SegmentRow, images: Sequence[ImageRow]) -> list[str]:
+    def commit_segment(
+        self, segment: SegmentRow, images: Sequence[ImageRow], metadata: Sequence[Metadata] = ()
+    ) -> list[str]:
         """Make a published segment and its images part of the collection: all of it or nothing.
 
-        An earlier image of the same path becomes a tombstone and an earlier failure of it is forgotten.
+        An earlier image of the same path becomes a tombstone, which leaves the new one what was imported for it, and an
+        earlier failure of it is forgotten.
 
         Parameters
         ----------
@@ -173,6 +177,8 @@ class Catalogue:
             Without `id`.
         images : sequence of ImageRow
             With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is a wish.
+        metadata : sequence of Metadata
+            What the images' files say of them; may be left out.
 
         Returns
         -------
@@ -196,9 +202,10 @@ class Catalogue:
             values = _values(segment)
             del values["id"]
             (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
+            replaced: dict[str, int] = {}
             for paths in chunks([image.path for image in images]):
                 older = _rows_of_paths(session, paths)
-                _bury(session, [number for number, state in older if state == INDEXED])
+                replaced.update(_bury(session, [number for number, state in older if state == INDEXED]))
                 _delete(session, [number for number, state in older if state == FAILED])
             names = free_names(session, [(image.path, image.name) for image in images])
             rows = [
@@ -207,6 +214,11 @@ class Catalogue:
             ]
             if rows:
                 session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
+            if metadata:
+                store_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
+            for image in images:
+                if image.path in replaced:
+                    copy_imported(session, replaced[image.path], image.number)
         return names
 
     def record_failures(self, failures: Sequence[Failure]) -> None:
@@ -388,6 +400,13 @@ class Catalogue:
         """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
         with self._transaction() as session:
             return numbers_of(session, (wanted or PhotoFilter()).narrowed(name, folder))
+
+    def places(self) -> list[tuple[int, str, str]]:
+        """Number, name and path of all indexed images, by ascending number."""
+        query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path).where(ImageRow.state == INDEXED)
+        with self._transaction() as session:
+            rows = session.execute(query.order_by(ImageRow.number))
+            return [(number, name or "", path) for number, name, path in rows]
 
     def metadata(self, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
         """What is known of each of some images: what was imported, else what its file says; tags of both."""
@@ -573,14 +592,20 @@ def _rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, st
     return [(number, state) for number, state, path in session.execute(query) if path in wanted]
 
 
-def _bury(session: Session, numbers: Iterable[int]) -> None:
+def _bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
+    """Turn indexed images into tombstones; give their numbers by their paths."""
+    buried: dict[str, int] = {}
     for chunk in chunks([int(number) for number in numbers]):
+        wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+        rows = session.execute(sa.select(ImageRow.path, ImageRow.number).where(*wanted))
+        buried.update((path, number) for path, number in rows)
         session.execute(
             sa.update(ImageRow)
-            .where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+            .where(*wanted)
             .values(state=REMOVED, name=None)
             .execution_options(synchronize_session=False)
         )
+    return buried
 
 
 def _delete(session: Session, numbers: Sequence[int]) -> None:

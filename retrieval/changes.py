@@ -115,7 +115,7 @@ def replace_segments(session: Session, old: Sequence[int], new: Iterable[Rewritt
         if rows:
             session.execute(sa.update(images).where(images.c.number == sa.bindparam("of")).values(changes), rows)
     left = sa.select(ImageRow.number, ImageRow.state).where(ImageRow.segment_id.in_(old))
-    dropped = dict(session.execute(left).tuples().all())
+    dropped = {number: state for number, state in session.execute(left)}
     if any(state != REMOVED for state in dropped.values()):
         raise CairnError("Some photos of the old segments are in none of the new ones: run cairn check.")
     session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=_BULK)

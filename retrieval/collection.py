@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from index.arrays import save_bytes
+from index.arrays import load_json, save_bytes
 from index.errors import CairnError
 from index.forest import search_backend
 from index.inverted import InvertedIndex, ScoringOptions
 from index.segment import Segment
 from index.similarity import SimilarityMatrix
-from index.vocabulary import Vocabulary
+from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor, model_file
 from retrieval.features import Extractor
@@ -25,6 +25,11 @@ VOCABULARY = "vocabulary"
 SEGMENTS = "segments"
 STAGING = "staging"
 LOCK = "collection.lock"
+VOCABULARY_KEY = "cairn.vocabulary"
+"""Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
+TRAINED_KEY = "cairn.vocabulary_images"
+"""Setting: the photos of numbers below this were there when the vocabulary was made from them."""
+_LOOKS = 5  # how often a collection is looked at again that changes while it is read
 # What may be there before the options are: a run was stopped while it made the collection.
 _FIRST = (
     *(FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"),
@@ -32,9 +37,16 @@ _FIRST = (
 )
 
 
+class CollectionChanged(CairnError):
+    """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
+
+
 @dataclass(frozen=True)
 class Collection:
-    """An open collection. What it holds is read when it is first asked for, and not read again."""
+    """An open collection. What it holds is read when it is first asked for, and not read again before `forget`.
+
+    Its vocabulary, segments and tombstones are those of one moment, whatever other processes do meanwhile.
+    """
 
     folder: Path
     options: CollectionOptions
@@ -121,7 +133,7 @@ class Collection:
             )
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from adding to the collection; CairnError where one is at it."""
+        """Keep other processes from adding to the collection, or rewriting it; CairnError where one is at it."""
         return _locked(self.folder)
 
     @cached_property
@@ -130,18 +142,35 @@ class Collection:
         return Extractor(find_descriptor(self.options.descriptor, self.folder), self.options.features)
 
     @property
+    def vocabulary_folder(self) -> Path:
+        """Where the vocabulary is, or will be."""
+        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        # It may be in a database that others write: it must not lead out of the collection.
+        if Path(name).name != name or not name.startswith(VOCABULARY):
+            raise CairnError(f"The catalogue of {self.folder} names {name!r} as its vocabulary: run cairn check.")
+        return self.folder / name
+
+    @property
     def has_vocabulary(self) -> bool:
         """Whether the vocabulary has been made."""
-        return (self.folder / VOCABULARY).is_dir()
+        return self.vocabulary_folder.is_dir()
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The vocabulary; CairnError where it is missing, damaged or of another descriptor."""
-        if not self.has_vocabulary:
-            raise CairnError(f"{self.folder} has no vocabulary yet: run cairn index with some photos.")
-        vocabulary = Vocabulary.load(self.folder / VOCABULARY)
-        self.check_descriptor(vocabulary)
-        return vocabulary
+        for _ in range(_LOOKS):
+            folder = self.vocabulary_folder
+            if not folder.is_dir():
+                raise CairnError(f"{self.folder} has no vocabulary yet: run cairn index with some photos.")
+            try:
+                vocabulary = Vocabulary.load(folder)
+            except CairnError:
+                if self.vocabulary_folder != folder:  # another took its place while it was read
+                    continue
+                raise
+            self.check_descriptor(vocabulary)
+            return vocabulary
+        raise CollectionChanged(f"{self.folder} changes faster than it can be read: try again.")
 
     def check_descriptor(self, vocabulary: Vocabulary) -> None:
         """Raise CairnError where a vocabulary was made from another descriptor than this collection's."""
@@ -154,14 +183,45 @@ class Collection:
     @cached_property
     def segments(self) -> list[Segment]:
         """The segments that are committed, in order."""
-        return [
-            Segment.open(
-                self.folder / SEGMENTS / row.folder,
-                vocabulary_fingerprint=self.vocabulary.fingerprint,
-                descriptor_fingerprint=self.extractor.fingerprint,
-            )
-            for row in self.catalogue.segments()
-        ]
+        return self._content[0]
+
+    @cached_property
+    def _content(self) -> tuple[list[Segment], frozenset[int]]:
+        """The segments and the tombstones of one moment; CollectionChanged where the vocabulary is that of another."""
+        known = "vocabulary" in self.__dict__
+        for _ in range(_LOOKS):
+            rows, removed = self.catalogue.snapshot()
+            try:
+                segments = [
+                    Segment.open(
+                        self.folder / SEGMENTS / row.folder,
+                        vocabulary_fingerprint=self.vocabulary.fingerprint,
+                        descriptor_fingerprint=self.extractor.fingerprint,
+                    )
+                    for row in rows
+                ]
+            except CairnError:
+                if {row.id for row in self.catalogue.segments()} == {row.id for row in rows} and not self._is_outdated:
+                    raise
+                # Segments were merged, or the vocabulary has changed, while they were opened: look again.
+                if self._is_outdated:
+                    if known:
+                        break
+                    del self.__dict__["vocabulary"]
+                continue
+            return segments, removed
+        raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
+
+    @property
+    def _is_outdated(self) -> bool:
+        """Whether the collection has got another vocabulary than the one that was read."""
+        return "vocabulary" in self.__dict__ and self.vocabulary.fingerprint != _fingerprint(self.vocabulary_folder)
+
+    def forget(self) -> None:
+        """Forget what was read of the segments, and of a vocabulary that is no longer in use."""
+        names = ["segments", "_content", "index", *(["vocabulary"] if self._is_outdated else [])]
+        for name in names:
+            self.__dict__.pop(name, None)
 
     @cached_property
     def index(self) -> InvertedIndex:
@@ -178,7 +238,7 @@ class Collection:
         return InvertedIndex(
             self.segments,
             self.vocabulary.words,
-            self.catalogue.removed(),
+            self._content[1],
             options=ScoringOptions(),
             similarity=similarity,
         )
@@ -193,6 +253,18 @@ def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocab
         )
 
 
+def find_vocabulary(source: Path, catalogue: str | None = None) -> Path:
+    """Find the vocabulary's folder of a collection, or take the path of one as it is; nothing there is read.
+
+    The folder `vocabulary` of a collection that has got a new vocabulary since stands for that.
+    """
+    for folder in (source, source.parent if source.name == VOCABULARY else source):
+        if (folder / OPTIONS).is_file() and not (source == folder / VOCABULARY and source.is_dir()):
+            with Collection.open(folder, catalogue=catalogue) as collection:
+                return collection.vocabulary_folder
+    return source
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     try:
@@ -205,10 +277,19 @@ def _locked(folder: Path) -> Iterator[None]:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CairnError(f"Another cairn index is at work on {folder}: wait until it has ended.") from None
+            raise CairnError(f"Another cairn command is changing {folder}: wait until it has ended.") from None
         except OSError:
             pass  # a file system without locks
         yield
+
+
+def _fingerprint(vocabulary: Path) -> str | None:
+    """What a vocabulary's folder says that its fingerprint is."""
+    try:
+        meta = load_json(vocabulary / META_FILE)
+    except CairnError:
+        return None
+    return meta.get("fingerprint") if isinstance(meta, dict) else None
 
 
 def _where(folder: Path, catalogue: str | None) -> Path | str:

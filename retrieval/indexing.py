@@ -2,10 +2,10 @@
 
 import hashlib
 import os
-import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection as Collection_
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,15 @@ from index.errors import CairnError
 from index.kmeans import FileSource
 from index.segment import write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue import Failure, ImageRow, SegmentRow, check_storable, printable
-from retrieval.collection import SEGMENTS, STAGING, VOCABULARY, Collection
+from retrieval.catalogue import Failure, ImageRow, Known, Move, check_storable, printable
+from retrieval.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
 from retrieval.encoding import encode_geometry
 from retrieval.image import list_photos, read_photo
+from retrieval.leftovers import remove_leftovers
+from retrieval.metadata import read_metadata
+from retrieval.notes import write_notes
+from retrieval.rewriting import segment_row
+from retrieval.schema import FAILED, INDEXED
 from retrieval.staging import Staged, Staging, stage_all
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
@@ -32,8 +37,10 @@ Progress = Callable[[str, int, int], None]
 class IndexReport:
     """What a run of indexing did."""
 
-    added: int = 0
+    added: int = 0  # photos that are new, and photos that have changed
     unchanged: int = 0
+    moved: list[str] = field(default_factory=list)  # names that photos have now which were known at another path
+    vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
@@ -71,7 +78,10 @@ def index_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Add photos to a collection.
+    """Add photos to a collection, and bring up to date what it knows of those that are in it.
+
+    A photo whose content is known, and whose file is no longer where it was, has moved: it keeps its number. A photo of
+    the collection whose file has gone from the folders that are given is marked as missing, and stays searchable.
 
     Parameters
     ----------
@@ -104,9 +114,7 @@ def index_photos(
             _adopt_vocabulary(collection, vocabulary)
         with report.timed("extract"):
             files = _find_new(collection, paths, report, tell)
-        # A run that was killed between a segment and its row leaves the segment: nobody else is writing one now.
-        for orphan in collection.catalogue.orphans(collection.folder / SEGMENTS):
-            shutil.rmtree(orphan, ignore_errors=True)
+        remove_leftovers(collection)
         staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
         if files and not collection.has_vocabulary:
             with report.timed("vocabulary"):
@@ -116,15 +124,14 @@ def index_photos(
         for start in range(0, len(files), batch):
             _add_segment(collection, staging, files[start : start + batch], report, workers, tell, start, len(files))
         staging.remove()
-    for name in ("segments", "index"):
-        collection.__dict__.pop(name, None)
+    collection.forget()
     return report
 
 
 def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport, tell: Progress) -> list[_File]:
     """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
     known = collection.catalogue.known()
-    files, failures, seen = [], [], set()
+    files, failures, moves, seen = [], [], [], set()
     found = list_photos(paths)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
@@ -142,7 +149,7 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             if not stat.S_ISREG(status.st_mode):
                 read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
-            if same and before is not None and before.state == "indexed":
+            if same and before is not None and before.state == INDEXED and not before.missing:
                 report.unchanged += 1
                 continue
             with path.open("rb") as stream:
@@ -151,14 +158,77 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
             failures.append(Failure(str(path), reason))
             continue
-        if before is not None and before.state == "indexed" and before.sha256 == key:
+        if before is not None and before.state == INDEXED and before.sha256 == key:
             report.unchanged += 1
+            moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
             continue
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
-    gone = [path for path, before in known.items() if before.state == "failed" and not os.path.lexists(path)]
-    collection.catalogue.forget_failures(gone)
+    files, moved = _recognise(known, files, {str(path) for path in seen})
+    report.moved += collection.catalogue.move([*moves, *moved])
+    failed = {path for path, before in known.items() if before.state == FAILED}
+    gone = [path for path in failed if not os.path.lexists(path)]
+    collection.catalogue.forget_failures([*gone, *(move.path for move in moved if move.path in failed)])
     _record(collection, failures, report)
+    _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
     return files
+
+
+def _recognise(
+    known: Mapping[str, Known], files: list[_File], seen: Collection_[str]
+) -> tuple[list[_File], list[Move]]:
+    """Tell photos that have moved from new ones, by their content; give the new ones, and where the others are now."""
+    wanted = {file.key for file in files}
+    changed = {str(file.path) for file in files}
+    # Photos that are no longer where they were: their file is gone, or is another photo now.
+    displaced: dict[str, list[Known]] = {}
+    for path, before in known.items():
+        if before.state != INDEXED or before.sha256 is None or before.sha256 not in wanted:
+            continue
+        if path in changed or (path not in seen and _has_gone(path)):
+            displaced.setdefault(before.sha256, []).append(before)
+    new, moves = [], []
+    for file in files:
+        if displaced.get(file.key):
+            number = displaced[file.key].pop(0).number
+            moves.append(Move(number, str(file.path), file.name, file.size, file.mtime_ns))
+        else:
+            new.append(file)
+    return new, moves
+
+
+def _mark_vanished(
+    collection: Collection,
+    known: Mapping[str, Known],
+    paths: Sequence[Path],
+    seen: Collection_[str],
+    moved: Collection_[int],
+    report: IndexReport,
+) -> None:
+    """Mark photos whose files have gone from the folders that were looked through."""
+    roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
+    lost = [
+        before.number
+        for path, before in known.items()
+        if before.state == INDEXED
+        and path.startswith(roots)
+        and path not in seen
+        and before.number not in moved
+        and not before.missing
+        and _has_gone(path)
+    ]
+    collection.catalogue.mark_missing(lost)
+    report.vanished += collection.catalogue.names_of(lost).values()
+
+
+def _has_gone(path: str) -> bool:
+    """Whether there is no file at a path; of one that cannot be looked at, that is not known."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _record(collection: Collection, failures: list[Failure], report: IndexReport) -> None:
@@ -168,14 +238,14 @@ def _record(collection: Collection, failures: list[Failure], report: IndexReport
 
 def _adopt_vocabulary(collection: Collection, source: Path) -> None:
     """Copy the vocabulary of another collection."""
-    folder = source / VOCABULARY if (source / VOCABULARY).is_dir() else source
-    vocabulary = Vocabulary.load(folder)
+    vocabulary = Vocabulary.load(find_vocabulary(source))
     collection.check_descriptor(vocabulary)
     if collection.has_vocabulary:
         if collection.vocabulary.fingerprint != vocabulary.fingerprint:
             raise CairnError(f"{collection.folder} has another vocabulary already: index into a new collection.")
         return
-    vocabulary.save(collection.folder / VOCABULARY)
+    collection.catalogue.set_setting(TRAINED_KEY, "0")
+    vocabulary.save(collection.vocabulary_folder)
 
 
 def _make_vocabulary(
@@ -222,7 +292,10 @@ def _make_vocabulary(
         trained_on=f"{len(described)} photos of {collection.folder.name}",
         progress=lambda done, of: tell("vocabulary", done, of),
     )
-    vocabulary.save(collection.folder / VOCABULARY)
+    # Written first: without a vocabulary it says nothing, and of one that is there it must be known.
+    first = collection.catalogue.reserve_numbers(0)
+    collection.catalogue.set_setting(TRAINED_KEY, str(first + len(files)))
+    vocabulary.save(collection.vocabulary_folder)
     return True
 
 
@@ -246,17 +319,35 @@ def _add_segment(
     good = [(file, one) for file, one in zip(files, staged, strict=True) if not one.reason]
     if not good:
         return
-    words, columns = [], []
+    words, columns, errors = [], [], []
     with report.timed("assign"):
         for file, one in good:
             features = staging.read(file.key)
-            words.append(collection.vocabulary.assign(features.descriptors.astype(np.float32)))
+            descriptors = features.descriptors.astype(np.float32)
+            words.append(collection.vocabulary.assign(descriptors))
+            errors.append(collection.vocabulary.error_of(descriptors, words[-1]))
             column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
             if collection.options.keep_descriptors:
                 column["descriptor"] = features.descriptors
             columns.append(column)
     with report.timed("write"):
         first = collection.catalogue.reserve_numbers(len(good))
+        rows = [
+            ImageRow(
+                number=first + position,
+                path=str(file.path),
+                name=file.name,
+                sha256=file.key,
+                size=file.size,
+                mtime_ns=file.mtime_ns,
+                width=one.width,
+                height=one.height,
+                features=one.features,
+                position=position,
+                quantisation_error=error,
+            )
+            for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))
+        ]
         folder = collection.catalogue.next_folder(collection.folder / SEGMENTS)
         segment = write_segment(
             collection.folder / SEGMENTS / folder,
@@ -265,31 +356,9 @@ def _add_segment(
             columns={name: [column[name] for column in columns] for name in columns[0]},
             vocabulary_fingerprint=collection.vocabulary.fingerprint,
             descriptor_fingerprint=collection.extractor.fingerprint,
+            notes=write_notes(rows),
         )
-        collection.catalogue.commit_segment(
-            SegmentRow(
-                folder=folder,
-                images=segment.images,
-                features=segment.features,
-                bytes=sum(segment.bytes.values()),
-                vocabulary_fingerprint=segment.vocabulary_fingerprint,
-                descriptor_fingerprint=segment.descriptor_fingerprint,
-            ),
-            [
-                ImageRow(
-                    number=first + position,
-                    path=str(file.path),
-                    name=file.name,
-                    sha256=file.key,
-                    size=file.size,
-                    mtime_ns=file.mtime_ns,
-                    width=one.width,
-                    height=one.height,
-                    features=one.features,
-                    position=position,
-                )
-                for position, (file, one) in enumerate(good)
-            ],
-        )
+        metadata = [read_metadata(file.path) for file, _ in good]
+        collection.catalogue.commit_segment(segment_row(segment), rows, metadata)
         staging.discard(file.key for file, _ in good)
         report.added += len(good)

@@ -207,7 +207,7 @@ def test_two_runs_at_once_do_not_disturb_each_other(photos: Path, whole: Path, t
     def start_another(step: str, done: int, _of: int) -> None:
         if (step, done) in (("extract", 2), ("index", 6)):
             for options in (SMALL, CollectionOptions(descriptor="sift")):
-                with pytest.raises(CairnError, match="Another cairn index"):
+                with pytest.raises(CairnError, match="Another cairn command"):
                     index(tmp_path / "c.cairn", photos, options)
                 refused.append(step)
 

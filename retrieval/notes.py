@@ -1,0 +1,46 @@
+"""What a segment notes of its photos, paths and hashes above all, so that a lost catalogue can be made again."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from index.errors import CairnError
+from retrieval.schema import ImageRow
+
+_KEYS = ("number", "path", "name", "sha256", "size", "mtime_ns", "width", "height", "features", "quantisation_error")
+_TYPES: dict[str, tuple[type, ...]] = {key: (int, type(None)) for key in _KEYS} | {
+    "number": (int,),
+    "path": (str,),
+    "name": (str, type(None)),
+    "sha256": (str, type(None)),
+    "features": (int,),
+    "quantisation_error": (float, int, type(None)),
+}
+
+
+def write_notes(rows: Sequence[ImageRow]) -> bytes:
+    """Write down photos, in the order of their positions; `read_notes` reads them."""
+    return json.dumps([[getattr(row, key) for key in _KEYS] for row in rows], separators=(",", ":")).encode()
+
+
+def read_notes(notes: bytes) -> list[ImageRow]:
+    """Read what `write_notes` wrote: rows with their positions, that belong to no segment.
+
+    Raises
+    ------
+    CairnError
+        They are no such notes.
+    """
+    try:
+        entries = json.loads(notes)
+        rows = [_row(position, dict(zip(_KEYS, entry, strict=True))) for position, entry in enumerate(entries)]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CairnError("The notes of a segment are damaged: run cairn check.") from error
+    return rows
+
+
+def _row(position: int, values: dict[str, Any]) -> ImageRow:
+    for key, value in values.items():
+        if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
+            raise TypeError(f"{key} is {value!r}")
+    return ImageRow(**values, position=position)
