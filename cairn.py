@@ -13,6 +13,7 @@ from learning.mine_commands import mine
 from learning.patch_commands import patches
 from retrieval.commands import index, info, query
 from retrieval.group_commands import group
+from retrieval.metadata_commands import metadata
 from retrieval.web.serve_commands import serve
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(index)
 app.command()(query)
 app.command()(info)
+app.command()(metadata)
 app.command()(group)
 app.command()(serve)
 app.command()(mine)

@@ -13,6 +13,7 @@ from index.errors import CairnError
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
+from retrieval.filters import PhotoFilter
 from retrieval.homography import homography
 from retrieval.query import Box, Query, read_query
 
@@ -62,12 +63,12 @@ def photo_file(row: ImageRow) -> Path:
     raise CairnError(f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there.")
 
 
-def search_photo(engine: Engine, path: Path, box: Box | None = None) -> Found:
-    """Search for a photo, or for a box in one."""
+def search_photo(engine: Engine, path: Path, box: Box | None = None, among: np.ndarray | None = None) -> Found:
+    """Search for a photo, or for a box in one, among all photos or those of given numbers."""
     start = time.perf_counter()
     query = read_query(engine.collection, path, box, engine.options.turns, soft=engine.options.soft)
     extract = time.perf_counter() - start
-    return Found(query, engine.search(query), extract)
+    return Found(query, engine.search(query, among), extract)
 
 
 def answer_query(
@@ -78,10 +79,11 @@ def answer_query(
     top: int = 20,
     options: SearchOptions | None = None,
     match_all: bool = False,
+    wanted: PhotoFilter | None = None,
     picture: Path | None = None,
     catalogue: str | None = None,
 ) -> dict[str, Any]:
-    """Search a collection and report as `cairn query --json` does.
+    """Search a collection, or its photos that pass a filter, and report as `cairn query --json` does.
 
     Raises
     ------
@@ -99,7 +101,8 @@ def answer_query(
     with Collection.open(folder, catalogue=catalogue) as collection:
         engine = Engine(collection, options or SearchOptions())
         asked = [Asked(photo, find_photo(collection, photo), box) for photo in photos]
-        found = [search_photo(engine, one.path, one.box) for one in asked]
+        among = passing_numbers(collection, wanted)
+        found = [search_photo(engine, one.path, one.box, among) for one in asked]
         results = best_results(engine, found, top=top, match_all=match_all)
         if picture is not None:
             from retrieval.picture import draw_matches
@@ -108,7 +111,12 @@ def answer_query(
             own = {str(one.path) for one in asked}
             shown = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
             draw_matches(picture, engine.index, shown, found[0].query)
-        return report_answer(engine, asked, found, results)
+        return report_answer(engine, asked, found, results, wanted, among)
+
+
+def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> np.ndarray | None:
+    """Numbers of the photos that pass a filter, ascending int64; None where all do."""
+    return collection.catalogue.numbers(wanted=wanted) if wanted else None
 
 
 def best_results(engine: Engine, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Result]:
@@ -129,7 +137,12 @@ def best_results(engine: Engine, found: Sequence[Found], *, top: int, match_all:
 
 
 def report_answer(
-    engine: Engine, asked: Sequence[Asked], found: Sequence[Found], results: Sequence[Result]
+    engine: Engine,
+    asked: Sequence[Asked],
+    found: Sequence[Found],
+    results: Sequence[Result],
+    wanted: PhotoFilter | None = None,
+    among: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Write an answer as `cairn query --json` and the web application give it."""
     seconds = {"extract": sum(one.extract for one in found)}
@@ -144,6 +157,8 @@ def report_answer(
         "engine": engine.options.engine,
         "expand": engine.options.expand,
         "similarity": engine.describe_similarity(),
+        "filter": wanted.describe() if wanted else None,
+        "passing": len(among) if among is not None else None,
         "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }

@@ -165,6 +165,28 @@ def query(
     match_all: Annotated[
         bool, typer.Option("--all/--any", help="With several photos: results must match all of them, or any.")
     ] = False,
+    name: Annotated[str, typer.Option(help="Find only photos whose name contains this.")] = "",
+    folder: Annotated[str, typer.Option(help="Find only photos in this folder, or below it.")] = "",
+    taken_from: Annotated[
+        str, typer.Option(help="Find only photos taken then or later: 1923, 1923-05 or 1923-05-17.")
+    ] = "",
+    taken_to: Annotated[
+        str, typer.Option(help="Find only photos taken until the end of this year, month or day.")
+    ] = "",
+    camera: Annotated[str, typer.Option(help="Find only photos of a camera whose make and model contain this.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(help="Find only photos with this tag; may be repeated.")] = None,
+    without_tag: Annotated[
+        list[str] | None, typer.Option(help="Find only photos without this tag; may be repeated.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Find only photos whose title contains this.")] = "",
+    near: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(help="LATITUDE LONGITUDE KM: find only photos taken within so many kilometres of there."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE: find only photos with this value, such as an imported one; may be repeated."),
+    ] = None,
     picture: Annotated[Path | None, typer.Option(help="Write a picture of the best matches (.jpg or .png).")] = None,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
@@ -172,7 +194,21 @@ def query(
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
     from retrieval.answers import answer_query
     from retrieval.engine import SearchOptions
+    from retrieval.filters import PhotoFilter, parse_condition
+    from retrieval.places import Near
 
+    wanted = PhotoFilter(
+        name=name,
+        folder=folder,
+        taken_from=taken_from,
+        taken_to=taken_to,
+        camera=camera,
+        title=title,
+        tags=tuple(tag or ()),
+        without_tags=tuple(without_tag or ()),
+        near=Near(*near) if near is not None else None,
+        where=tuple(parse_condition(one) for one in where or ()),
+    )
     result = answer_query(
         collection,
         photos,
@@ -180,6 +216,7 @@ def query(
         top=top,
         options=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity),
         match_all=match_all,
+        wanted=wanted,
         picture=picture,
         catalogue=catalogue,
     )
@@ -187,7 +224,7 @@ def query(
         print_json(result)
         return
     if not result["results"]:
-        say("Nothing found.")
+        say("No photo of the collection passes the filters." if result["passing"] == 0 else "Nothing found.")
     for entry in result["results"]:
         inliers = f"{entry['inliers']:5d} inliers" if entry["inliers"] else "  not verified"
         say(f"{entry['rank']:4d}  {entry['score']:.4f}  {inliers}  {printable_name(entry['name'])}")

@@ -26,6 +26,7 @@ COMMANDS = (
     "index",
     "query",
     "info",
+    "metadata",
     "group",
     "serve",
     "mine",

@@ -144,6 +144,8 @@ class SearchAnswer(BaseModel):
     engine: str
     expand: str
     similarity: dict[str, Any] | None
+    filter: dict[str, Any] | None = Field(description="What the photos had to fulfil, where that was asked for.")
+    passing: int | None = Field(description="How many photos did.")
     results: list[Result]
     seconds: dict[str, float]
 

@@ -1,0 +1,121 @@
+"""The command metadata."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from retrieval.commands import CatalogueAddress
+from retrieval.console import FAILED, Json, Quiet, print_json, progress_bars, say
+
+_LISTED = 20  # rows and warnings that are printed for people
+
+
+def metadata(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    table: Annotated[
+        Path | None, typer.Argument(metavar="[FILE.csv]", help="Table to import; its first line names the columns.")
+    ] = None,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Read again what the photos' files say; what was imported stays.")
+    ] = False,
+    photo: Annotated[str | None, typer.Option(help="Show what is known of one photo, by its name.")] = None,
+    name_column: Annotated[
+        str | None, typer.Option(help="Column that says which photo a row is about (default: name, path or file).")
+    ] = None,
+    delimiter: Annotated[str, typer.Option(help="What parts the columns: auto, ',', ';' or tab.")] = "auto",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Forget what was imported earlier, of all photos.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with code 1 if any row was about no photo, or about several.")
+    ] = False,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Tell what is known of the photos, or import more from a table.
+
+    Dates, places, cameras, titles and tags are read from the photos' files when they are indexed. A table adds to that,
+    and what it says wins: its columns title, taken (or date), camera, latitude, longitude and tags (parted by ; or |)
+    are understood, every other one is kept under its own name. cairn query and cairn serve filter by all of it.
+    """
+    from index.errors import CairnError
+    from retrieval.collection import Collection
+    from retrieval.csv_import import TableOptions, import_table
+    from retrieval.metadata_refresh import refresh_metadata
+
+    if table is None and (replace or strict or name_column is not None or delimiter != "auto"):
+        raise CairnError("--replace, --strict, --name-column and --delimiter go with a table to import: give its file.")
+    if photo is not None and (table is not None or refresh):
+        raise CairnError("--photo shows one photo: leave the table and --refresh out.")
+    options = TableOptions(name_column, delimiter)
+    summary: dict[str, Any] = {"collection": str(collection)}
+    lines: list[str] = []
+    with Collection.open(collection, catalogue=catalogue) as opened:
+        if refresh:
+            with progress_bars(quiet or json, {"read": "Reading"}) as tell:
+                done = refresh_metadata(opened.catalogue, tell)
+            summary |= {"read": done.read, "missing": done.missing, "told": done.told}
+            lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")
+        if table is not None:
+            report = import_table(opened.catalogue, table, options, replace=replace)
+            summary |= {"rows": report.rows, "matched": report.matched, "unmatched": report.unmatched}
+            summary |= {"warnings": report.warnings, "notes": report.notes, "photos": report.photos}
+            lines += _report_import(summary)
+        if photo is not None:
+            summary |= describe_metadata(opened.catalogue, photo)
+            lines += [f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, [], {})]
+        elif table is None and not refresh:
+            counted = opened.catalogue.metadata_keys()
+            summary |= {"photos": opened.catalogue.counts()["indexed"], "keys": dict(counted)}
+            lines += [f"{key:<24} {count:10,} photos" for key, count in counted]
+            lines = lines or ["Nothing is known of the photos: cairn metadata --refresh reads their files."]
+    if json:
+        print_json(summary)
+    else:
+        for line in lines:
+            say(line)
+    if strict and summary["unmatched"]:
+        raise typer.Exit(FAILED)
+
+
+def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
+    """What is known of one photo, as `--json` reports it; CairnError where there is none of that name."""
+    from index.errors import CairnError
+
+    row = catalogue.image_by_name(photo)
+    if row is None:
+        raise CairnError(f"There is no photo {photo!r} in the collection: give its name there, as cairn query does.")
+    known = catalogue.metadata([row.number])[row.number]
+    return {
+        "photo": row.name,
+        "path": row.path,
+        "taken": known.taken,
+        "camera": known.camera,
+        "latitude": known.latitude,
+        "longitude": known.longitude,
+        "title": known.title,
+        "tags": list(known.tags),
+        "other": {key: list(values) for key, values in known.others.items()},
+        "imported": sorted(known.imported),
+    }
+
+
+def _report_import(summary: dict[str, Any]) -> list[str]:
+    lines = list(summary["notes"])
+    lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
+    for name, told in (("unmatched", "not imported"), ("warnings", "left out")):
+        entries = summary[name]
+        for entry in entries[:_LISTED]:
+            what = entry.get("name") or entry.get("column") or ""
+            lines.append(f"line {entry['line']}, {told}: {f'{what}: ' if what else ''}{entry['reason']}")
+        if len(entries) > _LISTED:
+            lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")
+    return lines
+
+
+def _joined(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key} = {', '.join(several)}" for key, several in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,47 @@
+"""Reading again what the files of a collection's photos say of them."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from retrieval.catalogue import Catalogue
+from retrieval.metadata import Metadata, read_metadata
+
+_AT_ONCE = 500  # photos that are written together
+
+
+@dataclass(frozen=True)
+class RefreshReport:
+    """What reading again found."""
+
+    read: int  # photos
+    missing: int  # photos whose file is gone, or may not be read: they keep what was known
+    told: int  # photos whose file says anything
+
+
+def refresh_metadata(catalogue: Catalogue, progress: Callable[[str, int, int], None] | None = None) -> RefreshReport:
+    """Read the metadata of all indexed photos' files again, and keep it; what was imported stays.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        Of the collection.
+    progress : callable, optional
+        Told the step "read", how many photos are done, and how many there are.
+    """
+    tell = progress or (lambda step, done, of: None)
+    places = catalogue.places()
+    read = missing = told = 0
+    for start in range(0, len(places), _AT_ONCE):
+        found: list[tuple[int, Metadata]] = []
+        for number, _, path in places[start : start + _AT_ONCE]:
+            if os.access(path, os.R_OK):
+                found.append((number, read_metadata(Path(path))))
+            else:
+                missing += 1
+        catalogue.store_metadata(found)
+        read += len(found)
+        told += sum(metadata != Metadata() for _, metadata in found)
+        tell("read", min(start + _AT_ONCE, len(places)), len(places))
+    return RefreshReport(read, missing, told)

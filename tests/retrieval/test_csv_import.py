@@ -1,0 +1,209 @@
+"""Tables of metadata: read as programs write them, matched with photos, imported whole or not at all."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from index.errors import CairnError
+from retrieval.catalogue import Catalogue, ImageRow
+from retrieval.csv_import import Photos, TableOptions, import_table, read_table
+from retrieval.metadata import Metadata, clean
+from retrieval.metadata_store import LONGEST_VALUE
+from tests.retrieval.test_catalogue import segment_row
+
+NAMES = ["a.jpg", "rome/1.jpg", "rome/2.JPG", "paris/1.jpg", "paris/Cafe\u0301.tif", "paris/x.tif", "paris/x.jpg"]
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    with Catalogue.open(tmp_path / "c", create=True) as opened:
+        opened.reserve_numbers(len(NAMES))
+        rows = [ImageRow(number=i, path=f"/scans/{name}", name=name, position=i) for i, name in enumerate(NAMES)]
+        opened.commit_segment(segment_row("000001", len(rows)), rows)
+        opened.store_metadata([(0, Metadata("2015", title="scan"))])
+        yield opened
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    """Writes a table; text is UTF-8."""
+
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "table.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+WHOLE = (
+    "Name,Title,Date,Tags,Lat,Lon,Archive No.,\n"
+    'a.jpg,"Bridge, ""old""",17.05.1923,Dom; Rhine|dom,48.8584,2.2945,17,\n'
+    'rome/1.jpg,"two\nlines",1923-05,,,,,\n'
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        WHOLE,
+        WHOLE.replace("\n", "\r\n"),
+        "\ufeff" + WHOLE,
+        WHOLE.encode("utf-16"),
+        WHOLE.replace("Bridge,", "Bridge\0")
+        .replace(",", ";")
+        .replace("\0", ",")
+        .replace("Dom;", '"Dom;')
+        .replace("m;4", 'm";4'),
+        WHOLE.replace("Bridge,", "Bridge\0").replace(",", "\t").replace("\0", ",").encode("utf-16"),
+    ],
+    ids=["commas", "Windows", "BOM", "UTF-16", "semicolons", "Excel's Unicode text"],
+)
+def test_tables_are_read_as_they_are_written(table: Any, content: str | bytes) -> None:
+    read = read_table(table(content))
+    assert (read.warnings, read.unmatched, read.notes) == ([], [], [])
+    assert [(row.line, row.name) for row in read.rows] == [(2, "a.jpg"), (3, "rome/1.jpg")]
+    assert read.rows[0].values == {
+        "title": ('Bridge, "old"',),
+        "taken": ("1923-05-17",),
+        "tag": ("Dom", "Rhine"),
+        "latitude": ("48.8584",),
+        "longitude": ("2.2945",),
+        "archive no.": ("17",),
+    }
+    assert read.rows[1].values == {"title": ("two lines",), "taken": ("1923-05",)}
+
+
+def test_windows_1252_is_read_with_a_note(table: Any) -> None:
+    read = read_table(table("file;title\na;Köln €\x81\n".replace("\x81", "").encode("cp1252") + b"b;\x81\n"))
+    assert read.rows[0].values == {"title": ("Köln €",)}
+    assert len(read.notes) == 1 and "Windows-1252" in read.notes[0]
+
+
+def test_rows_find_photos_by_what_people_call_them(catalogue: Catalogue) -> None:
+    photos = Photos(catalogue.places())
+    for called, number in {
+        "a.jpg": 0,
+        "/scans/a.jpg": 0,
+        "A": 0,
+        "rome/1.jpg": 1,
+        "ROME\\1.jpg": 1,
+        "2.jpg": 2,
+        "2": 2,
+        "/SCANS/rome/2.jpg": 2,
+        "rome/1": 1,
+        "Caf\u00e9.tif": 4,
+        "x.tif": 5,
+    }.items():
+        assert photos.find(called) == number, called
+    assert photos.find("1.jpg") == photos.find("x") == "2 photos are called so"
+    assert photos.find("b.jpg") == photos.find("") == photos.find("rome") == "no photo is called so"
+
+
+def test_an_import_tells_what_it_could_not_use(catalogue: Catalogue, table: Any) -> None:
+    content = (
+        "file,date,lat,lon,title,tags,box\n"
+        "a,circa 1923,91,10,,,\n"  # 2
+        "1.jpg,1923,,,,,\n"
+        "nobody,1923,,,,,\n"
+        ",1923,,,,,\n"
+        ",,,,,,\n"
+        "rome/1.jpg,1923,,10,x,a,,,shifted\n"
+        "rome/2,,41.9,,Trevi,,\n"  # 8
+        f'rome/2,,"41,9","12,5",,one;two,{"y" * 20_000}\n'
+        "ROME/2.jpg,,,,Fountain,two;three,\n"
+    )
+    report = import_table(catalogue, table(content))
+    assert (report.rows, report.matched, report.photos) == (8, 4, 2)
+    assert [(one["line"], one["reason"]) for one in report.unmatched] == [
+        (3, "2 photos are called so"),
+        (4, "no photo is called so"),
+        (5, "the row names no photo"),
+        (7, "the row has 9 cells, and the first line 7"),
+    ]
+    assert [(one["line"], one["column"]) for one in report.warnings] == [
+        (2, "taken"),
+        (2, "latitude"),
+        (8, "latitude"),
+        (9, "box"),
+        (9, ""),
+        (10, ""),
+    ]
+    assert "'circa 1923' is no date" in str(report.warnings)
+    assert "line 9 is about the same photo" in str(report.warnings)
+    known = catalogue.metadata([0, 2])
+    assert (known[0].taken, known[0].title) == ("2015", "scan")  # empty cells leave what is there
+    assert (known[2].title, known[2].tags) == ("Fountain", ("one", "two", "three"))
+    assert (known[2].latitude, known[2].longitude) == (41.9, 12.5)
+    assert known[2].others == {"box": ("y" * LONGEST_VALUE,)}
+
+
+def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
+    import_table(catalogue, table("name,title,tags\na.jpg,one,x;y\nrome/1.jpg,two,\n"))
+    import_table(catalogue, table("name,tags,camera\na.jpg,z,Leica\n"))
+    known = catalogue.metadata([0, 1])
+    assert (known[0].title, known[0].tags, known[0].camera, known[1].title) == ("one", ("z",), "Leica", "two")
+    import_table(catalogue, table("name,camera\nrome/1.jpg,Contax\n"), replace=True)
+    known = catalogue.metadata([0, 1])
+    assert (known[0].title, known[0].tags, known[0].camera) == ("scan", (), None)
+    assert (known[1].title, known[1].camera) == (None, "Contax")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "sentence"),
+    [
+        ("", {}, "says which photo"),
+        ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*--name-column"),
+        ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
+        ("name,date,taken\n", {}, "2 columns for taken"),
+        ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on.*nothing was imported"),
+        ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
+        ("name,title\na.jpg," + "x" * 200_000, {}, "from line 2 on"),
+        (b"\xff\xfe\0", {}, "says which photo"),
+    ],
+)
+def test_what_is_no_table_is_refused_and_changes_nothing(
+    catalogue: Catalogue, table: Any, content: str | bytes, options: dict[str, Any], sentence: str
+) -> None:
+    before = catalogue.metadata(range(len(NAMES)))
+    with pytest.raises(CairnError, match=sentence):
+        import_table(catalogue, table(content), TableOptions(**options), replace=True)
+    assert catalogue.metadata(range(len(NAMES))) == before
+
+
+def test_the_name_column_and_the_delimiter_may_be_told(table: Any, tmp_path: Path) -> None:
+    path = table("name;Signature\tx;title\nsomebody;a.jpg;t\n")
+    read = read_table(path, TableOptions(name_column="signature x", delimiter=";"))
+    assert [(row.name, row.values) for row in read.rows] == [("a.jpg", {"name": ("somebody",), "title": ("t",)})]
+    with pytest.raises(CairnError, match="delimiter"):
+        TableOptions(delimiter="x")
+    for wrong in (tmp_path, tmp_path / "none.csv"):
+        with pytest.raises(CairnError, match="no table"):
+            read_table(wrong)
+
+
+CELLS = st.text(max_size=12) | st.sampled_from(["1923", "a;b", "1,5", '"', "\0", "\ud7ff", "=1+1", "<b>"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=6), delimiter=st.sampled_from([",", ";", "tab"]))
+def test_any_table_that_a_program_writes_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], delimiter: str
+) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter={"tab": "\t"}.get(delimiter, delimiter))
+    writer.writerows([["name", "title", "box"], *rows])
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_bytes(text.getvalue().encode("utf-8", "replace"))
+    read = read_table(path, TableOptions(delimiter=delimiter))
+    named = [row for row in rows if row[0].strip()]
+    assert [row.name for row in read.rows] == [row[0].strip() for row in named]
+    for row, (_, title, box) in zip(read.rows, named, strict=True):
+        assert row.values.get("title", ("",))[0] == clean(title, 1000)
+        assert row.values.get("box", ("",))[0] == clean(box, 1000)

@@ -1,0 +1,133 @@
+"""The command metadata, and filters of the command query, end to end."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Indexed, Ran
+from tests.retrieval.metadata_files import MAKE, ORIGINAL, exif, iptc, jpeg
+
+Cairn = Callable[..., Ran]
+QUERY = "coffee_001.jpg"
+
+
+@pytest.fixture
+def collection(indexed: Indexed, tmp_path: Path) -> Path:
+    """A copy of the small collection, into which metadata may be written."""
+    folder = tmp_path / "demo.cairn"
+    shutil.copytree(indexed.folder, folder)
+    table = tmp_path / "table.csv"
+    table.write_text(
+        "file,date,tags,lat,lon,title,archive\n"
+        "coffee_001,1923-05,cup;brown,48.8584,2.2945,<script>alert(1)</script>,Berlin\n"
+        "coffee_002.jpg,1924,cup,48.86,2.35,,Berlin\n"
+        "coffee_003.jpg,,,,,,\n"
+        "nobody.jpg,1923,,,,,\n"
+    )
+    return folder
+
+
+def _names(ran: Ran) -> list[str]:
+    return [str(one["name"]) for one in ran.json["results"]]
+
+
+def test_a_table_is_imported_shown_and_filtered_by(cairn: Cairn, collection: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    report = cairn("metadata", collection, table, "--json").json
+    assert report == {
+        "collection": str(collection),
+        "rows": 4,
+        "matched": 3,
+        "unmatched": [{"line": 5, "name": "nobody.jpg", "reason": "no photo is called so"}],
+        "warnings": [],
+        "notes": [],
+        "photos": 3,
+    }
+    assert cairn("metadata", collection, table, "--strict").code == 1
+    said = cairn("metadata", collection, table).out
+    assert "4 rows, 3 of them about 3 photos." in said and "line 5, not imported: nobody.jpg: no photo" in said
+
+    counted = cairn("metadata", collection, "--json").json
+    assert counted["keys"] == {"archive": 2, "latitude": 2, "longitude": 2, "tag": 2, "taken": 2, "title": 1}
+    assert "archive" in cairn("metadata", collection).out
+    shown = cairn("metadata", collection, "--photo", QUERY, "--json").json
+    assert {key: shown[key] for key in ("photo", "taken", "title", "tags", "other", "latitude")} == {
+        "photo": QUERY,
+        "taken": "1923-05",
+        "title": "<script>alert(1)</script>",
+        "tags": ["cup", "brown"],
+        "other": {"archive": ["Berlin"]},
+        "latitude": 48.8584,
+    }
+    assert "cup, brown" in cairn("metadata", collection, "--photo", QUERY).out
+
+    asked = ("query", collection, QUERY, "--turns", 1, "--json")
+    both, first = ["coffee_001.jpg", "coffee_002.jpg"], ["coffee_001.jpg"]
+    for filters, names in (
+        (("--tag", "cup", "--tag", "brown"), first),
+        (("--without-tag", "brown", "--where", "archive=berlin"), both[1:]),
+        (("--taken-from", "1920", "--taken-to", "1923"), first),
+        (("--near", "48.8584", "2.2945", "1"), first),
+        (("--title", "SCRIPT", "--name", "coffee"), first),
+    ):
+        assert sorted(_names(cairn(*asked, *filters))) == names, filters
+    answer = cairn(*asked, "--tag", "cup", "--near", "48.8584", "2.2945", "10").json
+    assert answer["filter"] == {"tags": ["cup"], "near": {"latitude": 48.8584, "longitude": 2.2945, "kilometres": 10.0}}
+    assert answer["passing"] == 2
+
+
+def test_an_answer_is_empty_where_nothing_passes(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
+    asked = ("query", indexed.folder, QUERY, "--turns", 1, "--camera", "no such camera")
+    for options in (("--engine", "raw"), ("--expand", "average", "--picture", tmp_path / "found.jpg")):
+        answer = cairn(*asked, *options, "--json").json
+        assert (answer["results"], answer["passing"], answer["filter"]) == ([], 0, {"camera": "no such camera"})
+    assert cairn(*asked, "--engine", "tf-idf").out == "No photo of the collection passes the filters.\n"
+
+
+def test_files_are_read_again(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
+    photos, collection = tmp_path / "photos", tmp_path / "c.cairn"
+    photos.mkdir()
+    for name in ("coffee_001.jpg", "coffee_002.jpg", "coffee_003.jpg"):
+        shutil.copy(indexed.photos / name, photos)
+    assert cairn("index", collection, photos, "--vocabulary", indexed.folder, "--json").json["added"] == 3
+    tagged = jpeg(exif=exif({MAKE: "Leica"}, {ORIGINAL: "2001:02:03 04:05:06"}), iptc=iptc((2, 25, b"cup")))
+    (photos / "coffee_001.jpg").write_bytes(tagged)
+    (photos / "coffee_002.jpg").unlink()
+    again = cairn("metadata", collection, "--refresh", "--json").json
+    assert (again["read"], again["missing"], again["told"]) == (2, 1, 1)
+    shown = cairn("metadata", collection, "--photo", "coffee_001.jpg", "--json").json
+    assert (shown["taken"], shown["camera"], shown["tags"]) == ("2001-02-03T04:05:06", "Leica", ["cup"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--replace",), "go with a table"),
+        (("--photo", "nobody.jpg"), "no photo 'nobody.jpg'"),
+        (("--photo", "a", "--refresh"), "shows one photo"),
+        (("none.csv",), "no table"),
+        (("none.csv", "--delimiter", "x"), "no delimiter"),
+    ],
+)
+def test_wrong_requests_are_one_sentence(
+    cairn: Cairn, indexed: Indexed, arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in cairn("metadata", indexed.folder, *arguments).refused()
+
+
+@pytest.mark.parametrize(
+    ("filters", "sentence"),
+    [
+        (("--taken-from", "soon"), "no date"),
+        (("--taken-from", "1924", "--taken-to", "1923"), "earlier date first"),
+        (("--where", "archive"), "KEY=VALUE"),
+        (("--near", "91", "0", "1"), "no place"),
+        (("--near", "0", "0", "nan"), "distance"),
+    ],
+)
+def test_filters_that_make_no_sense_are_one_sentence(
+    cairn: Cairn, indexed: Indexed, filters: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in cairn("query", indexed.folder, QUERY, *filters).refused()
