@@ -11,6 +11,7 @@ from learning.commands import learn
 from learning.compress_commands import compress
 from learning.mine_commands import mine
 from learning.patch_commands import patches
+from retrieval.care_commands import compact, remove, retrain
 from retrieval.commands import index, info, query
 from retrieval.group_commands import group
 from retrieval.metadata_commands import metadata
@@ -27,6 +28,9 @@ app = typer.Typer(
 app.command()(index)
 app.command()(query)
 app.command()(info)
+app.command()(remove)
+app.command()(compact)
+app.command()(retrain)
 app.command()(metadata)
 app.command()(group)
 app.command()(serve)

@@ -281,9 +281,18 @@ class Catalogue:
                 mark_missing(session, numbers, missing)
 
     def replace_segments(
-        self, old: Sequence[int], new: Sequence[Rewritten], settings: Mapping[str, str] | None = None
-    ) -> None:
-        """Put rewritten segments in the place of others (see `changes.replace_segments`), and keep settings with them.
+        self,
+        old: Sequence[int | None],
+        new: Sequence[Rewritten],
+        settings: Mapping[str, str] | None = None,
+        leave_out: Sequence[int] = (),
+    ) -> list[int]:
+        """Put rewritten segments in the place of others, and keep settings with them: see `changes.replace_segments`.
+
+        Returns
+        -------
+        list of int
+            Numbers of the tombstones that are gone.
 
         Raises
         ------
@@ -291,9 +300,14 @@ class Catalogue:
             The old segments have changed since they were read.
         """
         with self._transaction(write=True) as session:
-            replace_segments(session, old, new)
+            dropped = replace_segments(session, old, new, leave_out)
             for key, value in (settings or {}).items():
                 session.merge(Setting(key=key, value=value))
+        return dropped
+
+    def shrink(self) -> None:
+        """Give room that is no longer used back to the file system, where the database is a file of SQLite's."""
+        self._database.shrink()
 
     def store_metadata(self, found: Sequence[tuple[int, Metadata]]) -> None:
         """Keep what the files of indexed images say, in place of what they said before."""
@@ -430,6 +444,24 @@ class Catalogue:
         """
         with self._transaction() as session:
             return folders_of(session)
+
+    def rows(self, numbers: Sequence[int]) -> list[ImageRow]:
+        """Images of any state, in the order of the numbers; KeyError where there is none."""
+        found: dict[int, ImageRow] = {}
+        with self._transaction() as session:
+            for chunk in chunks([int(number) for number in numbers]):
+                query = sa.select(ImageRow).where(ImageRow.number.in_(chunk))
+                found.update((row.number, row) for row in session.scalars(query))
+        return [found[int(number)] for number in numbers]
+
+    def numbers_of_names(self, names: Sequence[str]) -> dict[str, int]:
+        """The numbers of those of some names that indexed images have."""
+        found: dict[str, int] = {}
+        with self._transaction() as session:
+            for chunk in chunks([name for name in names if printable(name) == name]):
+                query = sa.select(ImageRow.name, ImageRow.number).where(ImageRow.name.in_(chunk))
+                found.update((str(name), number) for name, number in session.execute(query))
+        return found
 
     def names(self, numbers: Sequence[int]) -> list[str]:
         """The names of indexed images, in the order of the numbers; KeyError where one is not indexed."""

@@ -76,7 +76,9 @@ def mark_missing(session: Session, numbers: Sequence[int], missing: bool) -> Non
         )
 
 
-def replace_segments(session: Session, old: Sequence[int], new: Iterable[Rewritten]) -> list[int]:
+def replace_segments(
+    session: Session, old: Sequence[int | None], new: Iterable[Rewritten], leave_out: Sequence[int] = ()
+) -> list[int]:
     """Put rewritten segments in the place of others, and forget the tombstones that no new one holds.
 
     An image that was removed while its segment was rewritten stays a tombstone, in the new one.
@@ -88,6 +90,8 @@ def replace_segments(session: Session, old: Sequence[int], new: Iterable[Rewritt
         Segments' ids.
     new : iterable of Rewritten
         Together they hold every indexed image of the old ones, and no other.
+    leave_out : sequence of int
+        Numbers of images that are removed with this, and need be in none.
 
     Returns
     -------
@@ -102,6 +106,9 @@ def replace_segments(session: Session, old: Sequence[int], new: Iterable[Rewritt
     there = set(session.scalars(sa.select(SegmentRow.id).where(SegmentRow.id.in_(old))))
     if there != set(old):
         raise CairnError("The collection's segments were changed by another process meanwhile: run the command again.")
+    for chunk in chunks(list(leave_out)):
+        wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+        session.execute(sa.update(ImageRow).where(*wanted).values(state=REMOVED, name=None), execution_options=_BULK)
     images = Base.metadata.tables[ImageRow.__tablename__]
     for one in new:
         values = {column.key: getattr(one.row, column.key) for column in SegmentRow.__table__.columns}

@@ -103,6 +103,8 @@ def index(
         "collection": str(collection),
         "added": report.added,
         "unchanged": report.unchanged,
+        "moved": report.moved,
+        "vanished": report.vanished,
         "failed": report.failed,
         "images": facts["images"],
         "features": facts["features"],
@@ -114,7 +116,8 @@ def index(
         print_json(summary)
     else:
         say(
-            f"{collection}: {report.added} added, {report.unchanged} unchanged, {len(report.failed)} failed; "
+            f"{collection}: {report.added} added, {report.unchanged} unchanged, {len(report.moved)} moved, "
+            f"{len(report.vanished)} vanished, {len(report.failed)} failed; "
             f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
             f"in {report.seconds['total']:.1f} s."
         )

@@ -95,6 +95,19 @@ class Database:
                 cause,
             ) from error
 
+    def shrink(self) -> None:
+        """Write an SQLite file anew without the room that nothing takes any more; readers go on meanwhile."""
+        if self.file is None:
+            return
+        try:
+            connection = self._engine.raw_connection()  # a transaction, which SQLAlchemy would begin, must not be open
+            try:
+                connection.cursor().execute("VACUUM")
+            finally:
+                connection.close()
+        except (sa.exc.SQLAlchemyError, sqlite3.Error):
+            return  # it is in use, or the disk is full: a larger file does no harm
+
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()

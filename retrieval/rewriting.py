@@ -1,7 +1,9 @@
-"""Segments that are written again: merged, without what was removed, or with other words."""
+"""What segments that are written again have in common: merged, or with the words of another vocabulary."""
 
 import hashlib
+from collections.abc import Iterable
 
+from index.errors import CairnError
 from index.segment import META, Segment
 from retrieval.schema import SegmentRow
 
@@ -17,3 +19,11 @@ def segment_row(segment: Segment) -> SegmentRow:
         descriptor_fingerprint=segment.descriptor_fingerprint,
         sha256=hashlib.sha256((segment.folder / META).read_bytes()).hexdigest(),
     )
+
+
+def check_sound(segments: Iterable[Segment]) -> None:
+    """Raise CairnError where a file of a segment is not what was written: it must not be written again as if it was."""
+    for segment in segments:
+        damaged = segment.verify()
+        if damaged:
+            raise CairnError(f"{segment.folder / damaged[0]} is damaged: run cairn check, and cairn repair.")

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import io
 import re
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +100,13 @@ def _content_of(path: Path) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def forget_thumbnails(cache: Path, known: Container[str | None]) -> int:
+    """Remove what a cache keeps of photos whose hashes are not among those that are known; give the number of files."""
+    removed = 0
+    for path in (cache / FOLDER).glob("*/*.jpg"):
+        if path.name.partition("-")[0] not in known:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed

@@ -1,0 +1,129 @@
+"""Commands: remove, compact, retrain."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands import CatalogueAddress, Seed, Workers, cores
+from retrieval.console import Json, Quiet, print_json, printable_name, progress_bars, say
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
+
+
+def remove(
+    collection: Folder,
+    names: Annotated[list[str] | None, typer.Argument(help="Names of photos in the collection.")] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="All photos whose files were gone when cairn index last looked.")
+    ] = False,
+    folder: Annotated[
+        str | None, typer.Option(help="All photos whose names lie in this folder, or in one below it.")
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Take photos out of a collection; their files stay where they are.
+
+    They are found no more at once, and their room is given back by cairn compact. A photo whose file stays in a folder
+    that is indexed again comes back. Where a name is not in the collection, nothing is removed.
+    """
+    from retrieval.collection import Collection
+    from retrieval.removal import remove_photos
+
+    with Collection.open(collection, catalogue=catalogue) as opened:
+        removed = remove_photos(opened, names or [], missing=missing, folder=folder)
+        images = opened.catalogue.counts()["indexed"]
+    if json:
+        print_json({"collection": str(collection), "removed": removed, "images": images})
+        return
+    for name in removed if len(removed) <= 20 else []:
+        say(f"removed: {printable_name(name)}")
+    say(f"{collection}: {len(removed)} removed, {images} photos left.")
+
+
+def compact(
+    collection: Folder,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Merge what was added bit by bit, and give back the room of what was removed.
+
+    Searches find the same before, during and after it. It may be stopped at any moment, and needs about as much free
+    room as the largest part that it writes.
+    """
+    from retrieval.collection import Collection
+    from retrieval.compaction import compact as compact_collection
+
+    with Collection.open(collection, catalogue=catalogue) as opened:
+        with progress_bars(quiet or json, {"compact": "Compacting"}) as tell:
+            report = compact_collection(opened, progress=tell)
+        images = opened.catalogue.counts()["indexed"]
+    if json:
+        print_json(
+            {
+                "collection": str(collection),
+                "images": images,
+                "removed": report.removed,
+                "segments": {"before": report.segments[0], "after": report.segments[1]},
+                "bytes": {"before": report.bytes[0], "after": report.bytes[1]},
+                "thumbnails": report.thumbnails,
+                "seconds": round(report.seconds, 3),
+            }
+        )
+        return
+    say(
+        f"{collection}: {report.segments[0]} segments are {report.segments[1]} now, {report.removed} removed photos "
+        f"are gone; {report.bytes[0] / 1e6:.1f} MB were {report.bytes[1] / 1e6:.1f} MB in {report.seconds:.1f} s."
+        if report.segments[0] != report.segments[1] or report.removed
+        else f"{collection}: there is nothing to compact."
+    )
+
+
+def retrain(
+    collection: Folder,
+    words: Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)] = 0,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
+    ] = False,
+    workers: Workers = 0,
+    seed: Seed = 0,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Make a new vocabulary from the photos that the collection holds now.
+
+    Worth it where cairn info says that the vocabulary no longer fits. The photos are read again, unless the collection
+    keeps descriptors. Searches go on with the old vocabulary until the new one takes over, at once. An interrupted run
+    is picked up by running the same command again.
+    """
+    from retrieval.collection import Collection
+    from retrieval.retraining import RetrainOptions
+    from retrieval.retraining import retrain as retrain_collection
+
+    titles = {"extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing"}
+    options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing)
+    with Collection.open(collection, catalogue=catalogue) as opened:
+        with progress_bars(quiet or json, titles) as tell:
+            report = retrain_collection(opened, options, workers=workers or cores(), progress=tell)
+        images = opened.catalogue.counts()["indexed"]
+    if json:
+        print_json(
+            {
+                "collection": str(collection),
+                "images": images,
+                "words": {"before": report.words[0], "after": report.words[1]},
+                "quantisation_error": {"before": round(report.error[0], 6), "after": round(report.error[1], 6)},
+                "dropped": report.dropped,
+                "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
+            }
+        )
+        return
+    say(
+        f"{collection}: {report.words[1]} words instead of {report.words[0]}; the quantisation error of {images} "
+        f"photos is {report.error[1]:.4g}, and was {report.error[0]:.4g}; {report.seconds['total']:.1f} s."
+    )
+    for entry in report.dropped:
+        say(f"dropped: {printable_name(entry['name'])}: {entry['reason']}")

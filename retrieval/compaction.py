@@ -1,0 +1,140 @@
+"""Compaction: segments are merged, and what was removed from the collection leaves the disk."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.segment import Segment, write_segment
+from retrieval.catalogue import Rewritten, SegmentRow
+from retrieval.collection import SEGMENTS, Collection
+from retrieval.leftovers import remove_leftovers
+from retrieval.notes import write_notes
+from retrieval.rewriting import check_sound, segment_row
+from retrieval.thumbnails import forget_thumbnails
+
+STEP = "compact"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class CompactOptions:
+    """How segments are merged."""
+
+    # Of a merged segment, at most, where more than one photo is in it: it is put together in memory, at some 20 bytes a
+    # feature without descriptors, and four thousand photos or so to a segment are enough for a search not to mind.
+    features: int = 20_000_000
+
+
+@dataclass(frozen=True)
+class CompactReport:
+    """What a compaction did."""
+
+    segments: tuple[int, int]  # before and after
+    removed: int  # tombstones that are gone
+    bytes: tuple[int, int]  # of the segments, before and after
+    thumbnails: int  # of photos that are no longer in the collection, removed from its cache
+    seconds: float
+
+
+def compact(
+    collection: Collection, options: CompactOptions | None = None, progress: Progress | None = None
+) -> CompactReport:
+    """Merge a collection's segments, without what was removed. Searches find the same, to the last bit.
+
+    One merged segment after the other takes the place of those that it was made of, so that little more room is needed
+    than for one, and a run that is stopped has done no harm; searches go on meanwhile.
+
+    Parameters
+    ----------
+    collection : Collection
+    options : CompactOptions, optional
+    progress : callable, optional
+        Told the step's name, the features that are done with, and how many there are.
+
+    Raises
+    ------
+    CairnError
+        Another process is changing the collection, or a segment is damaged: what is damaged is never written again
+        under a checksum that says otherwise.
+    """
+    options = options or CompactOptions()
+    tell = progress or (lambda step, done, of: None)
+    start = time.perf_counter()
+    with collection.locked():
+        remove_leftovers(collection)
+        collection.forget()
+        rows, removed = collection.catalogue.snapshot()
+        segments = {row.folder: segment for row, segment in zip(rows, collection.segments, strict=True)}
+        total, done, gone = sum(row.features for row in rows), 0, 0
+        for pack in _packs(rows, segments, removed, options.features):
+            gone += _merge(collection, pack, [segments[row.folder] for row in pack], removed)
+            done += sum(row.features for row in pack)
+            tell(STEP, done, total)
+        tell(STEP, total, total)
+        collection.catalogue.shrink()
+        known = {row.sha256 for row in collection.catalogue.known().values()}
+        thumbnails = forget_thumbnails(collection.folder / "cache", known)
+    collection.forget()
+    after = collection.catalogue.segments()
+    return CompactReport(
+        segments=(len(rows), len(after)),
+        removed=gone,
+        bytes=(sum(row.bytes for row in rows), sum(row.bytes for row in after)),
+        thumbnails=thumbnails,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _packs(
+    rows: list[SegmentRow], segments: dict[str, Segment], removed: frozenset[int], most: int
+) -> Iterator[list[SegmentRow]]:
+    """Segments that become one, by their image numbers; none for one alone that would stay as it is."""
+
+    def worthwhile(pack: list[SegmentRow]) -> bool:
+        numbers = (segments[row.folder].image_numbers.tolist() for row in pack)
+        return len(pack) > 1 or any(removed.intersection(some) for some in numbers)
+
+    pack: list[SegmentRow] = []
+    for row in sorted(rows, key=lambda row: int(segments[row.folder].image_numbers[0])):
+        if pack and sum(one.features for one in pack) + row.features > most:
+            if worthwhile(pack):
+                yield pack
+            pack = []
+        pack.append(row)
+    if pack and worthwhile(pack):
+        yield pack
+
+
+def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segment], removed: frozenset[int]) -> int:
+    """Put one segment in the place of several; give the number of tombstones that are gone."""
+    check_sound(segments)
+    places = [
+        (int(number), segment, position)
+        for segment in segments
+        for position, number in enumerate(segment.image_numbers)
+        if int(number) not in removed
+    ]
+    places.sort(key=lambda place: place[0])
+    new = []
+    if places:
+        numbers = [number for number, _, _ in places]
+        images = [segment.image(position) for _, segment, position in places]
+        merged = write_segment(
+            collection.folder / SEGMENTS / collection.catalogue.next_folder(collection.folder / SEGMENTS),
+            image_numbers=np.array(numbers, np.uint32),
+            words=[image.words for image in images],
+            columns={name: [image.columns[name] for image in images] for name in images[0].columns},
+            vocabulary_fingerprint=segments[0].vocabulary_fingerprint,
+            descriptor_fingerprint=segments[0].descriptor_fingerprint,
+            notes=write_notes(collection.catalogue.rows(numbers)),
+        )
+        new.append(Rewritten(segment_row(merged), merged.image_numbers))
+    dropped = collection.catalogue.replace_segments([row.id for row in rows], new)
+    # Who has them open keeps what was mapped; who opens them now looks at the catalogue again.
+    for segment in segments:
+        shutil.rmtree(segment.folder, ignore_errors=True)
+    return len(dropped)

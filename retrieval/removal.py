@@ -1,0 +1,56 @@
+"""Removal of photos from a collection."""
+
+from collections.abc import Sequence
+
+from index.errors import CairnError
+from retrieval.collection import Collection
+
+
+def remove_photos(
+    collection: Collection, names: Sequence[str], *, missing: bool = False, folder: str | None = None
+) -> list[str]:
+    """Take photos out of a collection: all that are asked for, or none.
+
+    It takes one transaction, and may be done while photos are added; they stay in their segments, as tombstones, until
+    these are merged.
+
+    Parameters
+    ----------
+    collection : Collection
+    names : sequence of str
+        Names of photos.
+    missing : bool
+        Also those whose files were gone when they were last looked for.
+    folder : str, optional
+        Also those whose names lie in this folder, or in one below it.
+
+    Returns
+    -------
+    list of str
+        Names of the photos that were removed, in order.
+
+    Raises
+    ------
+    CairnError
+        There is no photo of one of the names, or none in the folder, or nothing is asked for.
+    """
+    if not names and not missing and folder is None:
+        raise CairnError("Say which photos to remove: their names, --folder or --missing.")
+    catalogue = collection.catalogue
+    numbers = catalogue.numbers_of_names(names)
+    unknown = [name for name in dict.fromkeys(names) if name not in numbers]
+    if unknown:
+        others = f", and {len(unknown) - 1} others that were named are not there either" if len(unknown) > 1 else ""
+        raise CairnError(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
+    chosen = set(numbers.values())
+    if folder is not None:
+        within = catalogue.numbers(folder=folder).tolist() if folder.strip("/") else []
+        if not within:
+            raise CairnError(f"There is no folder {folder!r} with photos in {collection.folder}: nothing was removed.")
+        chosen.update(within)
+    if missing:
+        chosen.update(row.number for row in catalogue.missing())
+    removed = sorted(catalogue.names_of(sorted(chosen)).values())
+    catalogue.remove(sorted(chosen))
+    collection.forget()
+    return removed

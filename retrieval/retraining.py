@@ -1,0 +1,348 @@
+"""A new vocabulary for a collection that has outgrown its own, while searches go on with the old one."""
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from index.arrays import load_json, publish_folder, save_array, save_json
+from index.errors import CairnError
+from index.kmeans import FileSource
+from index.segment import Segment, write_segment
+from index.vocabulary import Vocabulary, VocabularyOptions, default_words
+from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
+from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
+from retrieval.encoding import encode_geometry
+from retrieval.leftovers import remove_leftovers
+from retrieval.notes import write_notes
+from retrieval.rewriting import check_sound, segment_row
+from retrieval.staging import Staging, stage_all
+
+FOLDER = "retrain"
+"""Folder in the collection where the new vocabulary and the new segments grow."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class RetrainOptions:
+    """How a collection gets a new vocabulary."""
+
+    words: int = 0  # size of the vocabulary; 0: one word for 30 features, at most 500,000
+    seed: int = 0  # of everything random
+    drop_missing: bool = False  # leave photos out that can no longer be read
+
+
+@dataclass
+class RetrainReport:
+    """What retraining did."""
+
+    words: tuple[int, int] = (0, 0)  # before and after
+    error: tuple[float, float] = (0.0, 0.0)  # mean squared distance of all features to their words, before and after
+    images: int = 0
+    dropped: list[dict[str, str]] = field(default_factory=list)  # name and reason of photos that were left out
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "total": 0.0}
+    )
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the time of a block to a step."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] += time.perf_counter() - start
+
+
+def retrain(
+    collection: Collection,
+    options: RetrainOptions | None = None,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> RetrainReport:
+    """Make a new vocabulary from the photos that a collection holds now, and give every feature its word of it.
+
+    The features come from the descriptors that the collection keeps, else from the photos themselves. Searches go on
+    with the old vocabulary; the new one, with all its segments, takes over in one transaction. A run that is stopped is
+    picked up by another with the same options.
+
+    Parameters
+    ----------
+    collection : Collection
+    options : RetrainOptions, optional
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how far each step is.
+
+    Raises
+    ------
+    CairnError
+        Another process is changing the collection, a segment is damaged, nothing is there to make a vocabulary from, or
+        photos can no longer be read (and `drop_missing` is not set).
+    """
+    options = options or RetrainOptions()
+    report = RetrainReport()
+    with report.timed("total"), collection.locked():
+        remove_leftovers(collection)
+        collection.forget()
+        _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
+        remove_leftovers(collection)
+        shutil.rmtree(collection.folder / FOLDER, ignore_errors=True)
+    collection.forget()
+    return report
+
+
+class _Retraining:
+    """One run of `retrain`."""
+
+    def __init__(
+        self, collection: Collection, options: RetrainOptions, workers: int, tell: Progress, report: RetrainReport
+    ) -> None:
+        self.collection = collection
+        self.options = options
+        self.workers = workers
+        self.tell = tell
+        self.report = report
+        self.folder = collection.folder / FOLDER
+        self.rows, self.removed = collection.catalogue.snapshot()
+        self.segments = [
+            # Whatever vocabulary they are of: it may be the one that is damaged.
+            Segment.open(
+                collection.folder / SEGMENTS / row.folder, descriptor_fingerprint=collection.extractor.fingerprint
+            )
+            for row in self.rows
+        ]
+        self.images = {row.number: row for row in collection.catalogue.images()}
+        self.done = 0
+        self.report.images = len(self.images)
+
+    def run(self) -> None:
+        """Do it all."""
+        plan = {**asdict(self.options), "extractor": self.collection.extractor.fingerprint}
+        if not (self.folder / "plan.json").is_file() or load_json(self.folder / "plan.json") != plan:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            (self.folder / SEGMENTS).mkdir(parents=True)
+            save_json(self.folder / "plan.json", plan)
+        self.staging = Staging(self.folder / "features", self.collection.extractor, self.collection.options.image)
+        check_sound(segment for segment in self.segments if "descriptor" in segment.columns)
+        self.unreadable = self._find_unreadable()
+        self._refuse_unreadable()
+        with self.report.timed("vocabulary"):
+            vocabulary = self._vocabulary()
+        self._refuse_unreadable()
+        errors = []
+        for row, segment in zip(self.rows, self.segments, strict=True):
+            errors.append(self._rewrite(row, segment, vocabulary))
+        self._refuse_unreadable()
+        self._switch_over(vocabulary, errors)
+
+    def _find_unreadable(self) -> dict[int, str]:
+        """Photos whose features can be had from nowhere, by their numbers, and why."""
+        reasons = {}
+        for segment in self.segments:
+            if "descriptor" not in segment.columns:
+                for number in self._live(segment):
+                    if not Path(self.images[number].path).is_file():
+                        reasons[number] = f"{self.images[number].path} is no longer there"
+        return reasons
+
+    def _refuse_unreadable(self) -> None:
+        if self.unreadable and not self.options.drop_missing:
+            number, reason = next(iter(self.unreadable.items()))
+            raise CairnError(
+                f"{len(self.unreadable)} photos cannot be read again, such as {self.images[number].name!r} ({reason}), "
+                "and the collection keeps no descriptors: bring them back and run cairn index, or leave them out with "
+                "--drop-missing."
+            )
+
+    def _live(self, segment: Segment) -> list[int]:
+        """Numbers of the photos of a segment that are in the collection."""
+        return [number for number in segment.image_numbers.tolist() if number in self.images]
+
+    def _vocabulary(self) -> Vocabulary:
+        """Train the vocabulary from a random sample of the photos, or take the one that an earlier run has made."""
+        folder = self.folder / VOCABULARY
+        if folder.is_dir():
+            return Vocabulary.load(folder)
+        rng = np.random.default_rng(self.options.seed)
+        showing = [
+            number for number, row in sorted(self.images.items()) if row.features and number not in self.unreadable
+        ]
+        sample = {showing[i] for i in rng.permutation(len(showing))[: self.collection.options.sample]}
+        paths: list[Path] = []
+        for segment in self.segments:
+            chosen = [number for number in self._live(segment) if number in sample]
+            paths += self._descriptors(segment, chosen)
+            self.tell("extract", len(paths), len(sample))
+        if not paths:
+            raise CairnError("No photo of the collection has any features to make a vocabulary from.")
+        features = sum(row.features for row in self.images.values())
+        trained = Vocabulary.train(
+            FileSource(paths),
+            VocabularyOptions(
+                words=self.options.words or default_words(features),
+                iterations=self.collection.options.iterations,
+                backend=self.collection.options.search,
+                seed=self.options.seed,
+            ),
+            descriptor=self.collection.extractor.fingerprint,
+            trained_on=f"{len(paths)} photos of {self.collection.folder.name}",
+            progress=lambda done, of: self.tell("vocabulary", done, of),
+        )
+        trained.save(folder)
+        return trained
+
+    def _descriptors(self, segment: Segment, numbers: list[int]) -> list[Path]:
+        """Files of the descriptors of some photos of a segment."""
+        if not numbers:
+            return []
+        if "descriptor" not in segment.columns:
+            return [self.staging.descriptors(key) for _, key in self._stage(numbers)]
+        positions = np.searchsorted(segment.image_numbers, numbers).tolist()
+        paths = []
+        for number, position in zip(numbers, positions, strict=True):
+            paths.append(self.staging.folder / f"{number}.npy")
+            save_array(paths[-1], np.asarray(segment.image(position).columns["descriptor"]))
+        return paths
+
+    def _stage(self, numbers: list[int]) -> list[tuple[int, str]]:
+        """Extract photos again; give the numbers and hashes of those that are what they were."""
+        photos = []
+        for number in numbers:
+            row = self.images[number]
+            try:
+                with Path(row.path).open("rb") as stream:
+                    same = hashlib.file_digest(stream, "sha256").hexdigest() == row.sha256
+            except OSError as error:
+                self.unreadable[number] = f"the file cannot be read ({error.strerror})"
+                continue
+            if same and row.sha256 is not None:
+                photos.append((number, Path(row.path), row.sha256))
+            else:
+                self.unreadable[number] = "the file has changed since it was indexed: run cairn index"
+        with self.report.timed("extract"):
+            staged = list(stage_all(self.staging, [(path, key) for _, path, key in photos], self.workers))
+        good = []
+        for (number, _, key), one in zip(photos, staged, strict=True):
+            if one.reason:
+                self.unreadable[number] = one.reason
+            else:
+                good.append((number, key))
+        return good
+
+    def _rewrite(self, row: SegmentRow, segment: Segment, vocabulary: Vocabulary) -> np.ndarray:
+        """Write a segment with new words, unless an earlier run has; give the quantisation errors of its photos."""
+        folder = self.folder / SEGMENTS / row.folder
+        errors = folder.with_name(f"{row.folder}.npy")
+        if folder.is_dir():
+            known = Segment.open(folder)
+            wanted = [number for number in self._live(segment) if number not in self.unreadable]
+            if known.vocabulary_fingerprint == vocabulary.fingerprint and known.image_numbers.tolist() == wanted:
+                return np.load(errors, allow_pickle=False)
+            shutil.rmtree(folder)
+        start = time.perf_counter()
+        numbers, words, columns, found = [], [], [], []
+        for number, rows, column in self._features(segment):
+            numbers.append(number)
+            words.append(vocabulary.assign(rows))
+            found.append(vocabulary.error_of(rows, words[-1]))
+            columns.append(column)
+            self.done += 1
+            self.tell("index", self.done, len(self.images))
+        self.report.seconds["assign"] += time.perf_counter() - start
+        if numbers:
+            save_array(errors, np.array(found))
+            write_segment(
+                folder,
+                image_numbers=np.array(numbers, np.uint32),
+                words=words,
+                columns={name: [column[name] for column in columns] for name in columns[0]},
+                vocabulary_fingerprint=vocabulary.fingerprint,
+                descriptor_fingerprint=segment.descriptor_fingerprint,
+                notes=write_notes(
+                    [_with_error(self.images[number], error) for number, error in zip(numbers, found, strict=True)]
+                ),
+            )
+        return np.array(found)
+
+    def _features(self, segment: Segment) -> Iterator[tuple[int, np.ndarray, dict[str, np.ndarray]]]:
+        """Number, descriptors as float32 and columns of each photo of a segment that is in the collection."""
+        live = [number for number in self._live(segment) if number not in self.unreadable]
+        if "descriptor" in segment.columns:
+            for number, position in zip(live, np.searchsorted(segment.image_numbers, live).tolist(), strict=True):
+                columns = segment.image(position).columns
+                yield number, columns["descriptor"].astype(np.float32), columns
+            return
+        for number, key in self._stage(live):
+            features = self.staging.read(key)
+            row = self.images[number]
+            side = max(row.width or 1, row.height or 1)
+            column = encode_geometry(features, side, upright=self.collection.options.features.upright)
+            yield number, features.descriptors.astype(np.float32), column
+        self.staging.discard(str(self.images[number].sha256) for number in live)
+
+    def _switch_over(self, vocabulary: Vocabulary, errors: list[np.ndarray]) -> None:
+        """Give the new vocabulary and segments their places, and make them the collection's: all or nothing."""
+        catalogue, target = self.collection.catalogue, self.collection.folder
+        words = _words(self.collection)
+        taken = [path.name for path in target.glob(f"{VOCABULARY}*")]
+        place = 2 + max((int(name[-6:]) for name in taken if name[-6:].isdecimal()), default=0)
+        name = f"{VOCABULARY}-{place:06d}"
+        # A copy: it took the longest to make, and a process that is killed now must not lose it.
+        temporary = target / f".{name}.{hashlib.sha256(vocabulary.fingerprint.encode()).hexdigest()[:8]}.tmp"
+        shutil.copytree(self.folder / VOCABULARY, temporary)
+        publish_folder(temporary, target / name)
+        new = []
+        for row, error in zip(self.rows, errors, strict=True):
+            if len(error):
+                final = target / SEGMENTS / catalogue.next_folder(target / SEGMENTS)
+                publish_folder(self.folder / SEGMENTS / row.folder, final)
+                segment = Segment.open(final, vocabulary_fingerprint=vocabulary.fingerprint)
+                new.append(Rewritten(segment_row(segment), segment.image_numbers, error))
+        before = catalogue.quantisation_errors(0)[1][1]
+        catalogue.replace_segments(
+            [row.id for row in self.rows],
+            new,
+            {VOCABULARY_KEY: name, TRAINED_KEY: str(catalogue.reserve_numbers(0))},
+            leave_out=list(self.unreadable),
+        )
+        catalogue.record_failures(
+            [Failure(self.images[number].path, reason) for number, reason in self.unreadable.items()]
+        )
+        self.report.dropped = [
+            {"name": self.images[number].name or "", "reason": reason} for number, reason in self.unreadable.items()
+        ]
+        self.report.words = (words, vocabulary.words)
+        self.report.error = (before, catalogue.quantisation_errors(0)[1][1])
+
+
+def _words(collection: Collection) -> int:
+    """Size of the vocabulary in use; 0 where it cannot be read, which may be why there is to be another."""
+    try:
+        return collection.vocabulary.words
+    except CairnError:
+        return 0
+
+
+def _with_error(row: ImageRow, error: float) -> ImageRow:
+    """A copy of what a row notes, with a new quantisation error."""
+    return ImageRow(
+        number=row.number,
+        path=row.path,
+        name=row.name,
+        sha256=row.sha256,
+        size=row.size,
+        mtime_ns=row.mtime_ns,
+        width=row.width,
+        height=row.height,
+        features=row.features,
+        quantisation_error=error,
+    )
