@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from retrieval.blocks import load_blocks
 from retrieval.boosted import load_boosted
 
 
@@ -41,6 +42,7 @@ class BaseModel(Protocol):
 
 
 LOADERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, np.ndarray]], BaseModel]] = {
+    "blocks": load_blocks,
     "boosted": load_boosted,
 }
 """What builds each from its `meta` and from all arrays of a file, neither of them trusted.

@@ -130,7 +130,8 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     Parameters
     ----------
     name : str
-        A name of `DESCRIPTORS` or `MODELS`, or the path of a file (.npz) that `cairn learn` or `cairn compress` wrote.
+        A name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote; or
+        building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with.
     folder : Path, optional
         What a relative path is relative to; the working folder otherwise.
 
@@ -146,5 +147,13 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
         from retrieval.learnt import LearntDescriptor, load_model
 
         return LearntDescriptor(load_model(file))
+    from retrieval.blocks import is_blocks, named_blocks
+
+    if is_blocks(name):
+        from retrieval.learnt import LearntDescriptor, LearntModel
+
+        return LearntDescriptor(LearntModel("blocks", base_model=named_blocks(name)))
     known = ", ".join([*DESCRIPTORS, *MODELS])
-    raise CairnError(f"There is no descriptor {name!r}; choose one of {known}, or a file (.npz) of cairn learn.")
+    raise CairnError(
+        f"There is no descriptor {name!r}; choose one of {known}, a file (.npz) of cairn learn, or blocks as T3h-S4-25."
+    )

@@ -1,0 +1,56 @@
+"""Parameters of building blocks: what can be learnt of each, where learning begins, and where it must stay."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+REFERENCE = 64
+"""Samples along the side of the patches that defaults and limits of lengths are told for (Brown11, section IV)."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number that a block depends on."""
+
+    name: str
+    default: float  # a reasonable choice to begin with
+    low: float  # learning keeps it between these two
+    high: float
+    length: bool = True  # in samples of a patch of 64, and in proportion for another size
+    ratio: bool = True  # positive, so that learning moves its logarithm
+
+    def scaled(self, size: int) -> "Parameter":
+        """The same for patches of so many samples along a side."""
+        factor = size / REFERENCE if self.length else 1.0
+        return Parameter(
+            self.name, self.default * factor, self.low * factor, self.high * factor, self.length, self.ratio
+        )
+
+
+def length(name: str, default: float, low: float | None = None, high: float | None = None) -> Parameter:
+    """A length in samples; by default it may become three times shorter or longer."""
+    return Parameter(name, default, default / 3 if low is None else low, 3 * default if high is None else high)
+
+
+def defaults(parameters: Iterable[Parameter]) -> dict[str, float]:
+    """Where learning begins, by name."""
+    return {parameter.name: parameter.default for parameter in parameters}
+
+
+def check_parameters(values: Mapping[str, float], parameters: Iterable[Parameter]) -> None:
+    """Raise ValueError where values are not those of these parameters, or are no sensible numbers.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        Read from a file, and not trusted.
+    parameters : iterable of Parameter
+        Each must have a value, and nothing else may.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    if not isinstance(values, Mapping) or set(values) != set(known):
+        raise ValueError(f"its parameters should be {', '.join(known)}")
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e4:
+            raise ValueError(f"its {name} is {value!r}")
+        if known[name].ratio and not value > 1e-3:
+            raise ValueError(f"its {name} is {value}, and must be positive")

@@ -1,0 +1,259 @@
+"""G- and T-blocks: patches are smoothed, and each sample becomes a vector of filter responses (Brown11, III.A, III.B).
+
+The 1-D polynomials of the steerable filters are those of Freeman and Adelson, *The Design and Use of Steerable
+Filters*, PAMI 1991, tables III, V, VII and IX.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from retrieval.block_parameters import Parameter, length
+from retrieval.gradients import orientation_channels
+
+_ORIENTATIONS = {"T1a": 4, "T1b": 8, "T1c": 16}
+_STEERABLE = {"T3g": (2, 4), "T3h": (4, 4), "T3i": (2, 8), "T3j": (4, 8)}  # order of the derivative, orientations
+_CHANNELS = {"T2a": 4, "T2b": 8, "T4": 4, "pixels": 1, "gradients": 2}
+
+TRANSFORMS = (*_ORIENTATIONS, "T2a", "T2b", *_STEERABLE, "T4", "pixels", "gradients")
+"""T-blocks, and two plain inputs that Brown11 compares them with (table II). T1c, of 16 directions, is in table I."""
+
+SURROUND = 1.4
+"""Width of a difference of Gaussians' surround over that of its centre."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """A steerable filter P(x, y) exp(-x² - y²), as separable filters that those of all orientations are sums of."""
+
+    across: tuple[np.ndarray, ...]  # taps along x of each separable filter
+    down: tuple[np.ndarray, ...]  # and along y
+    order: int  # of the filter as a polynomial: it has one separable filter more
+
+    def weights(self, angle: float) -> np.ndarray:
+        """What each separable filter counts (B,) float64 in the filter turned by an angle, radians from x towards y."""
+        powers = np.arange(self.order + 1)
+        binomials = np.array([comb(self.order, power) for power in powers])
+        return np.asarray(binomials * np.cos(angle) ** (self.order - powers) * np.sin(angle) ** powers)
+
+
+_Filter = tuple[Sequence[float], Sequence[float]]  # polynomials of x and of y, lowest power first
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A quadrature pair."""
+
+    spacing: float  # of the taps
+    taps: int  # to each side of the centre
+    even: tuple[float, tuple[_Filter, ...]]  # what all are multiplied by, and the separable filters
+    odd: tuple[float, tuple[_Filter, ...]]
+
+
+def _mirrored(half: Sequence[_Filter], number: int) -> tuple[_Filter, ...]:
+    """Filters of a basis: the second half are those of the first with x and y exchanged."""
+    return tuple(half) + tuple((down, across) for across, down in reversed(half[: number - len(half)]))
+
+
+_FAMILIES = {
+    2: _Family(
+        0.67,
+        4,
+        (0.9213, _mirrored([((-1, 0, 2), (1,)), ((0, 2), (0, 1))], 3)),
+        (0.9780, _mirrored([((0, -2.254, 0, 1), (1,)), ((-0.7515, 0, 1), (0, 1))], 4)),
+    ),
+    4: _Family(
+        0.5,
+        6,
+        (
+            1.246,
+            _mirrored([((0.75, 0, -3, 0, 1), (1,)), ((0, -1.5, 0, 1), (0, 1)), ((-0.5, 0, 1), (-0.5, 0, 1))], 5),
+        ),
+        (
+            0.3975,
+            _mirrored(
+                [
+                    ((0, 7.189, 0, -7.501, 0, 1), (1,)),
+                    ((1.438, 0, -4.501, 0, 1), (0, 1)),
+                    ((0, -2.225, 0, 1), (-0.6638, 0, 1)),
+                ],
+                6,
+            ),
+        ),
+    ),
+}
+
+
+def quadrature_pair(order: int) -> tuple[Basis, Basis]:
+    """Give the even and the odd filter (G and H) of a derivative of a Gaussian, of order 2 or 4.
+
+    The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables.
+    """
+    family = _FAMILIES[order]
+    points = family.spacing * np.arange(-family.taps, family.taps + 1)
+    gaussian = np.exp(-(points**2))
+
+    def basis(scale: float, filters: Sequence[_Filter]) -> Basis:
+        evaluate = np.polynomial.polynomial.polyval
+        across = tuple(scale * evaluate(points, x) * gaussian for x, _ in filters)
+        down = tuple(evaluate(points, y) * gaussian for _, y in filters)
+        return Basis(across, down, len(filters) - 1)
+
+    return basis(*family.even), basis(*family.odd)
+
+
+def line_operator(size: int, sigma: float, taps: np.ndarray | None = None, margin: int = 0) -> np.ndarray:
+    """Matrix that filters a line of samples, smoothed first by a Gaussian.
+
+    Parameters
+    ----------
+    size : int
+        Samples of the line, S; beyond its ends it is continued by its border samples.
+    sigma : float
+        Standard deviation of the Gaussian, in samples; 0: none.
+    taps : ndarray, shape (2 R + 1,), optional
+        A filter, by which the line is correlated; none otherwise.
+    margin : int
+        Samples beyond each end that results are given for too.
+
+    Returns
+    -------
+    ndarray, shape (S + 2 margin, S), float32
+    """
+    reach = int(np.ceil(4 * sigma))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2) if sigma > 0 else np.ones(1)
+    kernel /= kernel.sum()
+    if taps is not None:
+        kernel = np.convolve(kernel, taps)
+    reach = len(kernel) // 2
+    operator = np.zeros((size + 2 * margin, size))
+    rows = np.arange(size + 2 * margin)
+    for offset, tap in zip(range(-reach, reach + 1), kernel, strict=True):
+        np.add.at(operator, (rows, np.clip(rows - margin + offset, 0, size - 1)), tap)
+    return operator.astype(np.float32)
+
+
+def transform_parameters(name: str) -> list[Parameter]:
+    """Parameters of the G-block and of a T-block."""
+    parameters = [length("smoothing", 3.0, 0.5, 8.0)]
+    if name == "T4":
+        parameters.append(Parameter("second_centre", 2.0, 1.1, 4.0, length=False))
+    return parameters
+
+
+def transform_dim(name: str) -> int:
+    """Length k of the vector that a T-block makes of a sample."""
+    if name in _STEERABLE:
+        return 4 * _STEERABLE[name][1]
+    return _ORIENTATIONS.get(name) or _CHANNELS[name]
+
+
+class Transform:
+    """A G-block and the T-block that follows.
+
+    Parameters
+    ----------
+    name : str
+        One of `TRANSFORMS`.
+    size : int
+        Samples along a patch's side.
+    parameters : mapping of str to float
+        Those of `transform_parameters`, in samples of this size.
+    """
+
+    def __init__(self, name: str, size: int, parameters: Mapping[str, float]) -> None:
+        self.name = name
+        self.dim = transform_dim(name)
+        self._size = size
+        sigma = parameters["smoothing"]
+        if name in _STEERABLE:
+            order, orientations = _STEERABLE[name]
+            angles = np.pi * np.arange(orientations) / orientations
+            self._pairs = [_SteeredFilters(basis, size, sigma, angles) for basis in quadrature_pair(order)]
+        elif name == "T4":
+            second = parameters["second_centre"]
+            widths = [sigma, SURROUND * sigma, second * sigma, SURROUND * second * sigma]
+            self._gaussians = [line_operator(size, width) for width in widths]
+        else:
+            self._smoothing = line_operator(size, sigma, margin=0 if name == "pixels" else 1)
+
+    def __call__(self, patches: np.ndarray) -> np.ndarray:
+        """Give the responses of patches (N, S, S) float32 as (k, N, S²) float32.
+
+        They are zero or positive but for `pixels` and `gradients`. A patch without contrast has none at all.
+        """
+        # Filters do not see what is common to all samples; without it, rounding leaves nothing of a flat patch.
+        patches = patches - patches[:, :1, :1]
+        if self.name in _STEERABLE:
+            return self._steered(patches)
+        if self.name == "T4":
+            return self._differences(patches)
+        smooth = separable(patches, self._smoothing, self._smoothing)
+        if self.name in _ORIENTATIONS:
+            return orientation_channels(smooth, self.dim)
+        if self.name == "pixels":
+            return (smooth - smooth.mean(axis=(1, 2), keepdims=True)).reshape(1, len(patches), -1)
+        across = (smooth[:, 1:-1, 2:] - smooth[:, 1:-1, :-2]).reshape(len(patches), -1)
+        down = (smooth[:, 2:, 1:-1] - smooth[:, :-2, 1:-1]).reshape(len(patches), -1)
+        if self.name == "gradients":
+            return np.stack([across, down])
+        components = [across, down]
+        if self.name == "T2b":  # the gradient along the diagonals
+            components += [(across + down) * np.float32(0.5**0.5), (down - across) * np.float32(0.5**0.5)]
+        return rectified(np.stack(components))
+
+    def _steered(self, patches: np.ndarray) -> np.ndarray:
+        responses: np.ndarray = np.empty((self.dim, len(patches), self._size**2), np.float32)
+        half = self.dim // 2
+        for number, filters in enumerate(self._pairs):
+            rectified(filters(patches), out=responses[number * half : (number + 1) * half])
+        return responses
+
+    def _differences(self, patches: np.ndarray) -> np.ndarray:
+        first, second = (
+            separable(patches, centre, centre) - separable(patches, surround, surround)
+            for centre, surround in (self._gaussians[:2], self._gaussians[2:])
+        )
+        return rectified(np.stack([first, second]).reshape(2, len(patches), -1))
+
+
+class _SteeredFilters:
+    """Responses to one filter at several orientations, the patches being smoothed first."""
+
+    def __init__(self, basis: Basis, size: int, sigma: float, angles: np.ndarray) -> None:
+        self._size = size
+        self._across = np.ascontiguousarray(
+            np.concatenate([line_operator(size, sigma, taps) for taps in basis.across]).T
+        )
+        self._down = [line_operator(size, sigma, taps) for taps in basis.down]
+        self._weights = np.stack([basis.weights(angle) for angle in angles]).astype(np.float32)
+
+    def __call__(self, patches: np.ndarray) -> np.ndarray:
+        """Give responses (orientations, N, S²) float32 of patches (N, S, S)."""
+        number, size = len(patches), self._size
+        across = (patches.reshape(-1, size) @ self._across).reshape(number, size, len(self._down), size)
+        basis = np.empty((len(self._down), number, size, size), np.float32)
+        for row, down in enumerate(self._down):
+            np.matmul(down, across[:, :, row], out=basis[row])
+        steered = self._weights @ basis.reshape(len(basis), -1)
+        return steered.reshape(len(steered), number, -1)
+
+
+def separable(patches: np.ndarray, across: np.ndarray, down: np.ndarray) -> np.ndarray:
+    """Filter patches (N, S, S) along x and along y by matrices (T, S) of `line_operator`: (N, T, T)."""
+    lines = patches.reshape(-1, patches.shape[2]) @ across.T
+    return np.matmul(down, lines.reshape(len(patches), -1, len(across)))
+
+
+def rectified(responses: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Part signed responses (n, N, P) into positive and negative parts (2 n, N, P), all parts of one sign together.
+
+    |v| + v and |v| - v, halved.
+    """
+    number = len(responses)
+    parts = np.empty((2 * number, *responses.shape[1:]), responses.dtype) if out is None else out
+    np.maximum(responses, 0, out=parts[:number])
+    np.subtract(parts[:number], responses, out=parts[number:])
+    return parts

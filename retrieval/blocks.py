@@ -1,0 +1,298 @@
+"""Building-block descriptors (Brown, Hua, Winder, *Discriminative Learning of Local Image Descriptors*, PAMI 2011).
+
+A descriptor is named by its blocks: ``T3h-S4-25`` has steerable filters pooled over 25 Gaussian regions. A T-block
+alone, as in ``T3h``, is sampled on a grid and left to an E-block.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.block_parameters import REFERENCE, Parameter, check_parameters, defaults
+from retrieval.block_regions import ARRANGEMENTS, GRID, is_grid, is_spatial, spatial_kernels, spatial_parameters
+from retrieval.block_regions import spatial_regions as regions_of
+from retrieval.block_transforms import TRANSFORMS, Transform, transform_dim, transform_parameters
+from retrieval.threads import one_thread
+
+VERSION = 1
+"""Of what is computed here and in the blocks; to be raised with any change of the numbers they give."""
+
+BEST = ("T1c-S2-17", "T3h-S4-25", "T3h-S2-17", "T3j-S2-17")
+"""The four combinations that Brown11 chose (section VI.A)."""
+
+EMBEDDINGS = {
+    "none": "",
+    "pca": "E1",
+    "lpp": "E2",
+    "olpp": "E3",
+    "lde": "E4",
+    "olde": "E5",
+    "glde": "E6",
+    "golde": "E7",
+}
+"""E-blocks, by the names of Brown11's tables."""
+
+_CLIP = Parameter("clip", 1.6, 1.05, 8.0, length=False)  # κ √D (section VI.F)
+_DEFAULT_GRID = 10
+_LARGEST_GRID_ROW = 1 << 14
+_MOST_SAMPLES = 1 << 19  # of all channels of a patch
+_CHUNK = 1 << 21  # samples of all channels of the patches at a time: they fit the cache
+_FAINTEST = 1e-3  # grey values: rows are never divided by less
+_ROUNDS, _CONVERGED = 20, 1e-6  # of clipping
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """All parameters of a descriptor made of building blocks, under the contract of `bases.BaseModel`."""
+
+    transform: str  # G- and T-block: one of block_transforms.TRANSFORMS
+    spatial: str  # S-block: one of block_regions.ARRANGEMENTS, or grid-n
+    parameters: Mapping[str, float]  # of `block_parameters`, by name; lengths in samples of this patch
+    patch_size: int = REFERENCE  # samples along a patch's side
+    embedding: str = "none"  # E-block: one of EMBEDDINGS
+    projection: np.ndarray | None = None  # (m, n) float32: its W
+    bits: int = 0  # that each entry is kept in (section VI.G), without an E-block; 0: as a real number
+
+    @property
+    def name(self) -> str:
+        """How tables call the descriptor."""
+        name = self.transform + ("" if is_grid(self.spatial) else f"-{self.spatial}")
+        name += "" if self.embedding == "none" else f"-{self.embedding}"
+        return name + (f"-{self.bits}bit" if self.bits else "")
+
+    @property
+    def pooled_dim(self) -> int:
+        """Entries D = k N of a row before the E-block."""
+        return transform_dim(self.transform) * regions_of(self.spatial)
+
+    @property
+    def dim(self) -> int:
+        """Entries of a row."""
+        return self.pooled_dim if self.projection is None else len(self.projection)
+
+    @property
+    def threshold(self) -> float:
+        """κ of the N-block; infinite where it does not clip."""
+        return float("inf") if is_grid(self.spatial) else self.parameters[_CLIP.name] / self.pooled_dim**0.5
+
+    @property
+    def bytes(self) -> int:
+        """Of one row as it is kept."""
+        return -(-self.dim * (self.bits or 32) // 8)
+
+    @cached_property
+    def applied(self) -> tuple[Transform, np.ndarray]:
+        """The T-block, and the S-block's kernels (S², N), made for these parameters."""
+        transform = Transform(self.transform, self.patch_size, self.parameters)
+        return transform, spatial_kernels(self.spatial, self.parameters, self.patch_size)
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches (N, S, S) float32 as rows (N, dim) float32."""
+        rows = self.normalised(self.pooled(patches))
+        if self.projection is None:
+            return in_levels(rows, self.threshold, self.bits) if self.bits else rows
+        with one_thread():
+            rows = rows @ self.projection.T
+        # What pools by its E-block alone is normalised after it, and what is pooled before (section VI.F).
+        return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else rows
+
+    def pooled(self, patches: np.ndarray) -> np.ndarray:
+        """Give the rows (N, D) float32 that the S-block makes of patches (N, S, S) float32, region by region."""
+        transform, kernels = self.applied
+        channels, samples = transform.dim, self.patch_size**2
+        rows = np.empty((len(patches), kernels.shape[1], channels), np.float32)
+        chunk = max(1, _CHUNK // (channels * samples))
+        with one_thread():
+            for start in range(0, len(patches), chunk):
+                responses = transform(patches[start : start + chunk])
+                pooled = responses.reshape(-1, samples) @ kernels
+                rows[start : start + chunk] = pooled.reshape(channels, -1, kernels.shape[1]).transpose(1, 2, 0)
+        return rows.reshape(len(patches), -1)
+
+    def normalised(self, rows: np.ndarray) -> np.ndarray:
+        """Give pooled rows (N, D) as the N-block makes them."""
+        return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else clipped_to_unit(rows, self.threshold)
+
+    def with_parameters(self, values: Mapping[str, float]) -> "Blocks":
+        """Give the same blocks with some parameters of other values, and no E-block."""
+        return replace(self, parameters={**self.parameters, **values}, embedding="none", projection=None, bits=0)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays that shape the rows, by their names in a descriptor file."""
+        return {} if self.projection is None else {"embedding": self.projection}
+
+    def meta(self) -> dict[str, Any]:
+        """What else shapes the rows, for JSON."""
+        told = {item: value for item, value in self.__dict__.items() if item in _META}
+        return {
+            **told,
+            "parameters": {name: float(value) for name, value in self.parameters.items()},
+            "version": VERSION,
+        }
+
+
+_META = ("transform", "spatial", "patch_size", "embedding", "bits")
+
+
+def block_parameters(transform: str, spatial: str, size: int = REFERENCE) -> list[Parameter]:
+    """Parameters that can be learnt: of the G-, T-, S- and N-block, for patches of so many samples along a side."""
+    parameters = transform_parameters(transform) + spatial_parameters(spatial)
+    # Rows of an E-block that pools are normalised to unit length alone (section III.E).
+    if not is_grid(spatial):
+        parameters.append(_CLIP)
+    return [parameter.scaled(size) for parameter in parameters]
+
+
+def is_blocks(name: str) -> bool:
+    """Whether a name is one of blocks: ``T3h-S4-25``, ``T3h``, ``T3h-grid-12``, ``pixels`` or the like."""
+    transform, _, spatial = name.partition("-")
+    return transform in TRANSFORMS and (not spatial or is_spatial(spatial))
+
+
+def named_blocks(name: str, size: int = REFERENCE) -> Blocks:
+    """Give the blocks of a name, with the parameters that learning begins with.
+
+    Parameters
+    ----------
+    name : str
+        See `is_blocks`.
+    size : int
+        Samples along a patch's side.
+
+    Raises
+    ------
+    CairnError
+        There are no such blocks, or the patches are too small or too large for them.
+    """
+    if not is_blocks(name):
+        raise CairnError(
+            f"There are no blocks {name!r}: name a T-block ({', '.join(TRANSFORMS)}), and an S-block "
+            f"({', '.join(ARRANGEMENTS)}) after a hyphen where it is not left to an embedding, as in T3h-S4-25."
+        )
+    transform, _, spatial = name.partition("-")
+    spatial = spatial or f"{GRID}-{_DEFAULT_GRID}"
+    found = Blocks(transform, spatial, defaults(block_parameters(transform, spatial, size)), size)
+    try:
+        _check_sizes(found)
+    except ValueError as error:
+        raise CairnError(f"{name} does not go with patches of {size} samples: {error}.") from error
+    return found
+
+
+def to_unit(rows: np.ndarray, faintest: float = 0.0) -> np.ndarray:
+    """Divide rows (N, D) by their length; rows shorter than the faintest stay shorter than one."""
+    lengths: np.ndarray = np.sqrt(np.einsum("nd,nd->n", rows, rows))
+    return rows / np.maximum(lengths, np.float32(max(faintest, 1e-30)))[:, None]
+
+
+def clipped_to_unit(rows: np.ndarray, threshold: float, rounds: int = _ROUNDS) -> np.ndarray:
+    """Normalise, clip and normalise again until nothing is left to be clipped (N-block, Brown11 III.E).
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, D), float32
+        Mostly of entries not below zero; negative ones are clipped alike.
+    threshold : float
+        κ; no entry stays above it where so many are not zero that they can make up the length.
+    rounds : int
+        At most; there a row stays as it is.
+
+    Returns
+    -------
+    ndarray, shape (N, D), float32
+        Of unit length; of a patch without contrast, zero.
+    """
+    rows = to_unit(rows, _FAINTEST)
+    active = np.arange(len(rows))
+    for _ in range(rounds):
+        part = rows[active]
+        np.clip(part, -threshold, threshold, out=part)
+        lengths = np.sqrt(np.einsum("nd,nd->n", part, part))
+        # Each row by itself, so that it does not depend on the others of its batch.
+        going = (lengths < 1 - _CONVERGED) & (lengths > 0.5 * threshold)
+        part[going] /= lengths[going, None]
+        rows[active] = part
+        active = active[going]
+        if not len(active):
+            break
+    return rows
+
+
+def in_levels(rows: np.ndarray, top: float, bits: int) -> np.ndarray:
+    """Give entries as the middles of the 2^bits equal steps from 0 to `top` that they lie in (section VI.G).
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, D), float32
+        Entries beyond the steps belong to the last one.
+    top : float
+        κ, which no entry of the N-block is above.
+    bits : int
+        1 or more.
+
+    Returns
+    -------
+    ndarray, shape (N, D), float32
+        The squared distance of two rows is that of their level numbers, times a constant.
+    """
+    levels = 1 << bits
+    numbers = np.clip(np.floor(rows * np.float32(levels / top)), 0, levels - 1)
+    return np.asarray((numbers + np.float32(0.5)) * np.float32(top / levels), np.float32)
+
+
+def load_blocks(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Blocks:
+    """Build blocks from what their `meta` and `arrays` gave, neither of them trusted.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        Something is missing, unknown, of another type, or does not fit together.
+    """
+    if meta["version"] != VERSION:
+        raise ValueError("its blocks are those of another version")
+    transform, spatial, size = meta["transform"], meta["spatial"], meta["patch_size"]
+    if transform not in TRANSFORMS or not isinstance(spatial, str) or not is_spatial(spatial):
+        raise ValueError("its blocks are unknown")
+    if type(size) is not int or not 8 <= size <= 256:
+        raise ValueError(f"its patch size is {size!r}")
+    check_parameters(meta["parameters"], block_parameters(transform, spatial, size))
+    parameters = {name: float(value) for name, value in meta["parameters"].items()}
+    if parameters["smoothing"] > size:
+        raise ValueError("its smoothing is wider than a patch")
+    embedding, projection = meta["embedding"], arrays.get("embedding")
+    if embedding not in EMBEDDINGS or (embedding == "none") != (projection is None):
+        raise ValueError("its embedding is unknown, or has no projection")
+    bits = meta["bits"]
+    if type(bits) is not int or not 0 <= bits <= 8:
+        raise ValueError(f"its bits are {bits!r}")
+    found = Blocks(transform, spatial, parameters, size, embedding, projection, bits)
+    _check_sizes(found)
+    if bits and not can_be_levels(found):
+        raise ValueError("its entries cannot be kept in bits")
+    if projection is not None:
+        fits = projection.ndim == 2 and projection.shape[1] == found.pooled_dim and len(projection) > 0
+        if not fits or projection.dtype != np.float32:
+            raise ValueError("its embedding does not fit what it projects")
+    return found
+
+
+def can_be_levels(blocks: Blocks) -> bool:
+    """Whether entries can be kept in bits: they are those of the N-block, and none is negative."""
+    plain = blocks.transform in ("pixels", "gradients")
+    return blocks.projection is None and not is_grid(blocks.spatial) and not plain
+
+
+def _check_sizes(blocks: Blocks) -> None:
+    """Raise ValueError where patches are too small, or rows too long."""
+    if not 8 <= blocks.patch_size <= 256:
+        raise ValueError("patches have 8 to 256 samples along a side")
+    if is_grid(blocks.spatial) and regions_of(blocks.spatial) > blocks.patch_size**2:
+        raise ValueError("the grid has more points than a patch has samples")
+    if blocks.pooled_dim > _LARGEST_GRID_ROW:
+        raise ValueError(f"rows would have {blocks.pooled_dim} entries")
+    if transform_dim(blocks.transform) * blocks.patch_size**2 > _MOST_SAMPLES * 2:
+        raise ValueError("its responses are far more than any descriptor's")
