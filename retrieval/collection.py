@@ -253,16 +253,18 @@ def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocab
         )
 
 
-def find_vocabulary(source: Path, catalogue: str | None = None) -> Path:
+def find_vocabulary(source: Path) -> Path:
     """Find the vocabulary's folder of a collection, or take the path of one as it is; nothing there is read.
 
-    The folder `vocabulary` of a collection that has got a new vocabulary since stands for that.
+    The folder `vocabulary` of a collection that has got a new one since stands for that.
     """
-    for folder in (source, source.parent if source.name == VOCABULARY else source):
-        if (folder / OPTIONS).is_file() and not (source == folder / VOCABULARY and source.is_dir()):
-            with Collection.open(folder, catalogue=catalogue) as collection:
-                return collection.vocabulary_folder
-    return source
+    folder = source.parent if source.name == VOCABULARY and (source.parent / OPTIONS).is_file() else source
+    if (folder / OPTIONS).is_file() and (folder / FILE).is_file():
+        with Collection.open(folder) as collection:
+            return collection.vocabulary_folder
+    # A collection whose catalogue is elsewhere: the newest.
+    found = sorted(path for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
+    return found[-1] if found else source
 
 
 @contextmanager
