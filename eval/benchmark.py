@@ -15,7 +15,7 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.answers import search_photo
 from retrieval.catalogue import ImageRow
-from retrieval.collection import VOCABULARY, Collection, check_similarity
+from retrieval.collection import Collection, check_similarity, find_vocabulary
 from retrieval.engine import Engine, SearchOptions
 from retrieval.image import list_photos
 from retrieval.indexing import Progress, index_photos
@@ -196,11 +196,11 @@ def _check_early(path: Path, collection: Path | None, vocabulary: Path | None) -
     """
     similarity = SimilarityMatrix.load(path)
     folder = None
-    if collection is not None and (collection / VOCABULARY).is_dir():
-        folder = collection / VOCABULARY
+    if collection is not None and find_vocabulary(collection) != collection:
+        folder = find_vocabulary(collection)
     elif vocabulary is not None:
-        folder = vocabulary / VOCABULARY if (vocabulary / VOCABULARY).is_dir() else vocabulary
-    if folder is not None:
+        folder = find_vocabulary(vocabulary)
+    if folder is not None and (folder.is_dir() or vocabulary is not None):
         check_similarity(path, similarity, Vocabulary.load(folder))
     return {"file": str(path), **similarity.describe()}
 
