@@ -46,14 +46,13 @@ def boosted(
     ] = None,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 1).", min=0, max=31),
+        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0, max=31),
     ] = None,
-    power: Annotated[
+    floor: Annotated[
         float | None,
         typer.Option(
-            help="Power of a gradient's magnitude in its energy (default: 0.5); 1: in proportion, 0: direction alone.",
-            min=0,
-            max=1,
+            help="Energy that each sample adds to that of all orientations, as a share of the patch's mean (default: "
+            "0.3): where there is hardly any gradient, no orientation has much of it."
         ),
     ] = None,
     offset: Annotated[
@@ -97,16 +96,16 @@ def boosted(
 
     began = perf_counter()
     check_model_path(out)
-    asked: dict[str, Any] = {"orientations": orientations, "smoothing": smoothing, "power": power}
+    asked: dict[str, Any] = {"orientations": orientations, "smoothing": smoothing, "floor": floor}
     asked = {name: value for name, value in asked.items() if value is not None}
-    if kind == "ssc" and (asked.keys() & {"orientations", "power"}):
-        raise CairnError("--orientations and --power are of gradients: the kind ssc takes none.")
+    if kind == "ssc" and (asked.keys() & {"orientations", "floor"}):
+        raise CairnError("--orientations and --floor are of gradients: the kind ssc takes none.")
     if dim is not None and kind in PLAIN:
         raise CairnError(f"The kind {kind} has a dimension for each weak learner: ask for --learners, not for --dim.")
     given, parent = None, None
     if start is not None:
         if asked:
-            raise CairnError("--orientations, --smoothing and --power are those of the --from file: take them away.")
+            raise CairnError("--orientations, --smoothing and --floor are those of the --from file: take them away.")
         parent = load_model(start)
         base = parent.base_model
         if not isinstance(base, Boosted):
@@ -147,7 +146,7 @@ def boosted(
             "options": asdict(options),
             "from": parent and parent.fingerprint,
             "loss": loss,
-            "validation": {"fpr95": learnt.error, "similarity_fpr95": metric and metric.errors[metric.chosen]},
+            "validation": {"fpr95": learnt.error, "similarity_fpr95": metric and metric.similarity_error},
         }
     )
     save_model(out, model)

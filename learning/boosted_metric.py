@@ -19,9 +19,12 @@ class MetricOptions:
     # Constant, as in the paper. The gradient is that of the loss's logarithm, whose entries lie between -1 and 1, and
     # the step is a share of the trace of A over P: neither the number of weak learners nor their weights' scale matter.
     step: float = 0.05
+    # Ours: AdaBoost's diagonal matrix is taken times this to begin with. No ranking hangs on it, but with all of it the
+    # loss hangs on a few pairs, wrongly labelled ones among them, and the descent is led astray by them.
+    start: float = 0.1
     batch: int = 1_000  # pairs a step
     epochs: int = 60  # at most
-    patience: int = 8  # epochs without a better error on validation pairs, after which it ends
+    patience: int = 10  # epochs without a better error on validation pairs, after which it ends
     diagonal: bool = False  # A is diagonal
     positive: bool = True  # A is kept positive semi-definite
 
@@ -66,9 +69,10 @@ class BoostedMetric:
 
     matrix: np.ndarray  # A: (P, P) float64, symmetric; or (P,), its diagonal
     offset: float  # what is added to it in the loss
-    errors: list[float]  # FPR95 of validation pairs by f, before the first epoch and after each
+    errors: list[float]  # FPR95 of validation pairs by the embedding, before the first epoch and after each
     losses: list[float]  # of equation 5 on validation pairs, likewise
     chosen: int  # place in these of the metric that was taken
+    similarity_error: float  # FPR95 of validation pairs by f itself
 
 
 def embed(answers: np.ndarray, embedding: np.ndarray) -> np.ndarray:
@@ -101,13 +105,16 @@ def learn_metric(
     train: PairResponses,
     validation: PairResponses,
     weights: np.ndarray,
+    dim: int,
     options: MetricOptions,
     rng: np.random.Generator,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> BoostedMetric:
     """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights.
 
-    A constant beside f, as in `boosted_search.SearchOptions.offset`, is kept where the loss is least.
+    That epoch's A is taken whose embedding into the wanted dimensions does best on the validation pairs, as it is the
+    embedding that is asked for. A constant beside f, as in `boosted_search.SearchOptions.offset`, is put where the loss
+    is least before every epoch.
 
     Parameters
     ----------
@@ -115,6 +122,8 @@ def learn_metric(
         To learn from; to tell when to stop and which epoch's A to take.
     weights : ndarray, shape (P,)
         α.
+    dim : int
+        d, from 1 to P.
     options : MetricOptions
         How.
     rng : Generator
@@ -122,15 +131,15 @@ def learn_metric(
     progress : callable, optional
         Told how many epochs are done, and how many there are at most.
     """
-    matrix = weights.astype(np.float64) if options.diagonal else np.diag(weights.astype(np.float64))
+    begin = options.start * weights.astype(np.float64)
+    matrix = begin if options.diagonal else np.diag(begin)
     labels = np.where(train.match, 1.0, -1.0)
-    step = options.step * float(weights.sum()) / len(weights)
+    step = options.step * float(begin.mean())
     offset = _best_offset(train.similarities(matrix), train.match)
     errors, losses, best, chosen, kept = [], [], (np.inf, np.inf), 0, (matrix, offset)
     for epoch in range(options.epochs + 1):
-        found = validation.similarities(matrix)
-        errors.append(fpr95(-found, validation.match))
-        losses.append(float(np.exp(-np.where(validation.match, 1, -1) * (found + offset)).mean()))
+        errors.append(validation.error(embedding_of(matrix, dim)))
+        losses.append(validation.loss(matrix, offset))
         if (errors[-1], losses[-1]) < best:
             best, chosen, kept = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
         progress(epoch, options.epochs)
@@ -139,15 +148,17 @@ def learn_metric(
         order = rng.permutation(len(train))
         for start in range(0, len(train), options.batch):
             rows = order[start : start + options.batch]
-            matrix, offset = _descend(matrix, offset, *train.take(rows), labels[rows], step)
+            matrix = _descend(matrix, offset, *train.take(rows), labels[rows], step)
         if options.positive:
             matrix = nearest_positive(matrix)
-    return BoostedMetric(kept[0], kept[1], errors, losses, chosen)
+        offset = _best_offset(train.similarities(matrix), train.match)
+    own = fpr95(-validation.similarities(kept[0]), validation.match)
+    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own)
 
 
 def _descend(
     matrix: np.ndarray, offset: float, first: np.ndarray, second: np.ndarray, labels: np.ndarray, step: float
-) -> tuple[np.ndarray, float]:
+) -> np.ndarray:
     """One step down the logarithm of the loss of some pairs."""
     found = similarity(first, second, matrix) + offset
     exponents = -labels * found
@@ -155,10 +166,10 @@ def _descend(
     weights /= weights.sum()
     pull = (weights * labels).astype(np.float32)
     if matrix.ndim == 1:
-        return matrix + step * (pull @ (first * second)), offset
+        return np.asarray(matrix + step * (pull @ (first * second)))
     with one_thread():
         gradient = (first * pull[:, None]).T @ second
-    return matrix + step / 2 * (gradient + gradient.T), offset
+    return np.asarray(matrix + step / 2 * (gradient + gradient.T))
 
 
 def _best_offset(similarities: np.ndarray, match: np.ndarray) -> float:

@@ -123,7 +123,9 @@ def learn_boosted(
     if options.kind == "bgm-pca":
         embedding = principal_axes(train.answers, options.dim)
     elif options.kind not in PLAIN:
-        metric = learn_metric(train, validation, learners.weights, options.metric, rng, partial(tell, "metric"))
+        metric = learn_metric(
+            train, validation, learners.weights, options.dim, options.metric, rng, partial(tell, "metric")
+        )
         embedding = embedding_of(metric.matrix, options.dim)
     boosted = Boosted(options.kind, learners, embedding)
     error = validation.error(boosted.linear_map())

@@ -177,8 +177,6 @@ def out_of_range(options: ResponseOptions) -> str:
         return f"The smoothing lies between 0 and the patch's side, and is {options.smoothing}."
     if options.channels * options.patch_size**2 > 1 << 16:
         return "So many orientations of so many samples do not fit into memory: take fewer of either."
-    if not 0 <= options.power <= 1:
-        return f"The power lies between 0 and 1, and is {options.power}."
     if not 1e-3 <= options.floor <= 100:
         return f"The floor lies between 0.001 and 100, and is {options.floor}."
     return ""

@@ -24,14 +24,11 @@ class ResponseOptions:
 
     family: str = "gradient"  # one of FAMILIES
     patch_size: int = 31  # samples along a side
-    smoothing: float = 1.0  # Gaussian smoothing before all else, standard deviation in samples; 0: none
+    smoothing: float = 2.0  # Gaussian smoothing before all else, standard deviation in samples; 0: none
     orientations: int = 24  # q
-    # Ours: the energy of a sample is the dot product of orientation and gradient over the gradient's magnitude to the
-    # power of 1 - this; 1: the gradient's own energy, 0: its direction alone, faint gradients fading away.
-    power: float = 0.5
     # Ours: what each sample adds to the energy of all orientations, as a share of the patch's mean energy. So where a
     # box holds next to no gradient its responses are next to none, and not those of noise.
-    floor: float = 0.1
+    floor: float = 0.3
 
     @property
     def channels(self) -> int:
@@ -110,13 +107,7 @@ def _energies(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
     padded = np.matmul(np.matmul(operator, patches), operator.T)
     across = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
     down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
-    squared = across**2 + down**2
-    contrast = squared.mean(axis=(1, 2), keepdims=True, dtype=np.float64) + _FAINTEST**2
-    if options.power < 1:
-        # A hundredth of the patch's own contrast: below it, gradients have no direction to speak of.
-        scale = (squared + np.float32(1e-2) * contrast.astype(np.float32)) ** np.float32((options.power - 1) / 2)
-        across *= scale
-        down *= scale
+    contrast = (across**2 + down**2).mean(axis=(1, 2), keepdims=True, dtype=np.float64) + _FAINTEST**2
     half = options.orientations // 2
     maps = np.empty((len(patches), options.orientations + 1, *across.shape[1:]), np.float32)
     for channel in range(half):
@@ -127,7 +118,7 @@ def _energies(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
         np.maximum(-along, 0, out=maps[:, channel + half])
     every = maps[:, -1]
     np.sum(maps[:, :-1], axis=1, out=every)
-    every += (options.floor * options.orientations / np.pi * contrast ** (options.power / 2)).astype(np.float32)
+    every += (options.floor * options.orientations / np.pi * np.sqrt(contrast)).astype(np.float32)
     return maps
 
 

@@ -1,5 +1,7 @@
 """The similarity of weak learners: its factors, its descent, and its embeddings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,14 +28,15 @@ def some_answers(number: int, learners: int, seed: int = 0) -> np.ndarray:
 
 
 def some_pairs(number: int, learners: int, seed: int = 0, useful: int | None = None) -> PairResponses:
-    """Matches agree in four of five of the useful answers; half the useful ones are copies of others: correlated."""
+    """Matches agree in more of the useful answers, the last ones; half of these are copies of the others."""
     rng = np.random.default_rng(seed)
     useful = learners if useful is None else useful
     first = some_answers(number, learners, seed)
-    first[:, : useful // 2] = first[:, useful // 2 : 2 * (useful // 2)]
+    half = useful // 2
+    first[:, learners - half :] = first[:, learners - 2 * half : learners - half]
     second = some_answers(number, learners, seed + 1)
     match = rng.permutation(np.arange(number) < number // 2)
-    agree = (rng.uniform(size=first.shape) < 0.8) & match[:, None] & (np.arange(learners) < useful)
+    agree = (rng.uniform(size=first.shape) < 0.8) & match[:, None] & (np.arange(learners) >= learners - useful)
     second = np.where(agree, first, second)
     return PairResponses(np.concatenate([first, second]), np.arange(number), number + np.arange(number), match)
 
@@ -124,11 +127,12 @@ class TestDescent:
     def test_it_lowers_the_error_and_keeps_what_did_best(self, diagonal):
         train, validation = some_pairs(3000, 24, useful=12), some_pairs(1500, 24, seed=50, useful=12)
         options = MetricOptions(batch=200, epochs=15, diagonal=diagonal)
-        metric = learn_metric(train, validation, np.ones(24), options, np.random.default_rng(0))
+        metric = learn_metric(train, validation, np.ones(24), 12, options, np.random.default_rng(0))
         assert metric.matrix.shape == ((24,) if diagonal else (24, 24))
         assert metric.errors[metric.chosen] == min(metric.errors) < 0.7 * metric.errors[0]
+        assert validation.error(embedding_of(metric.matrix, 12)) == metric.errors[metric.chosen]
         assert metric.losses[metric.chosen] < metric.losses[0]
-        assert fpr95(-validation.similarities(metric.matrix), validation.match) == metric.errors[metric.chosen]
+        assert fpr95(-validation.similarities(metric.matrix), validation.match) == metric.similarity_error
         assert validation.loss(metric.matrix, metric.offset) == pytest.approx(metric.losses[metric.chosen])
         values = metric.matrix if diagonal else np.linalg.eigvalsh(metric.matrix)
         assert values.min() > -1e-9
@@ -136,7 +140,7 @@ class TestDescent:
             np.testing.assert_allclose(metric.matrix, metric.matrix.T, atol=1e-12)
         # It has found out which weak learners tell anything.
         told = metric.matrix if diagonal else np.diag(metric.matrix)
-        assert told[:12].min() > told[12:].max()
+        assert told[12:].min() > told[:12].max()
 
     def test_it_goes_down_the_gradient_of_the_loss(self):
         """One step over all pairs, beside the derivative of log L by finite differences."""
@@ -144,19 +148,19 @@ class TestDescent:
         weights = np.full(6, 0.2)
         validation = some_pairs(100, 6, 9)
         for diagonal in (False, True):
-            options = MetricOptions(step=1e-4, batch=300, epochs=1, positive=False, diagonal=diagonal)
+            options = MetricOptions(step=1e-4, start=1, batch=300, epochs=1, positive=False, diagonal=diagonal)
             before = weights if diagonal else np.diag(weights)
-            metric = learn_metric(train, validation, weights, options, np.random.default_rng(0))
-            assert metric.chosen == 1
+            still = learn_metric(train, validation, weights, 6, replace(options, epochs=0), np.random.default_rng(0))
+            metric = learn_metric(train, validation, weights, 6, options, np.random.default_rng(0))
+            assert metric.chosen == 1 and (still.matrix == before).all()
             moved = (metric.matrix - before) / (1e-4 * 0.2)
             expected = np.zeros_like(before)
             for place in np.ndindex(before.shape):
                 up, down = before.copy(), before.copy()
                 up[place] += 1e-5
                 down[place] -= 1e-5
-                expected[place] = (
-                    -(np.log(train.loss(up, metric.offset)) - np.log(train.loss(down, metric.offset))) / 2e-5
-                )
+                rise = np.log(train.loss(up, still.offset)) - np.log(train.loss(down, still.offset))
+                expected[place] = -rise / 2e-5
             if not diagonal:
                 expected = (expected + expected.T) / 2
             np.testing.assert_allclose(moved, expected, atol=2e-3)
@@ -166,7 +170,7 @@ class TestDescent:
         options = MetricOptions(batch=50, epochs=4)
 
         def run(seed):
-            return learn_metric(train, validation, np.ones(10), options, np.random.default_rng(seed)).errors
+            return learn_metric(train, validation, np.ones(10), 4, options, np.random.default_rng(seed)).errors
 
         one, again = run(0), run(0)
         assert one == again
@@ -174,7 +178,7 @@ class TestDescent:
     def test_it_ends_where_nothing_gets_better(self):
         pairs = some_pairs(200, 4, useful=0)
         options = MetricOptions(step=1e-9, epochs=50, patience=3)
-        metric = learn_metric(pairs, pairs, np.ones(4), options, np.random.default_rng(0))
+        metric = learn_metric(pairs, pairs, np.ones(4), 4, options, np.random.default_rng(0))
         assert len(metric.errors) - 1 <= metric.chosen + 3
 
 
