@@ -146,9 +146,17 @@ def info(
             f"vocabulary   {vocabulary['words']} words from {vocabulary['trained_on']}, "
             f"recall@1 {vocabulary['recall_at_1']:.3f}, {vocabulary['fingerprint'][:12]}"
         )
+        drift = vocabulary["drift"]
+        if drift["ratio"] is not None:
+            say(f"added        {drift['added']['images']} photos, {drift['ratio']:.2f} times as far from their words")
+        say(f"             {drift['advice']}")
     for part, size in facts["bytes"].items():
         say(f"{part:<12} {size / 1e6:10.2f} MB")
     say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
+    if facts["missing"]:
+        say(f"missing      {facts['missing']} photos whose files have gone: cairn remove --missing takes them out")
+    if facts["removed"]:
+        say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
     print_failures(facts["failed"])
 
 
@@ -245,6 +253,8 @@ def cores() -> int:
 
 def describe_collection(collection: Any) -> dict[str, Any]:
     """Give the facts that `cairn info` reports."""
+    from retrieval.drift import describe_drift, measure_drift
+
     counts = collection.catalogue.counts()
     extractor = collection.extractor
     vocabulary = collection.vocabulary if collection.has_vocabulary else None
@@ -271,9 +281,12 @@ def describe_collection(collection: Any) -> dict[str, Any]:
             "fingerprint": vocabulary.fingerprint,
             "trained_on": vocabulary.trained_on,
             "imbalance": round(collection.index.imbalance, 3),
+            "drift": describe_drift(measure_drift(collection)),
         }
         if vocabulary
         else None,
+        "missing": len(collection.catalogue.missing()),
+        "removed": counts["removed"],
         "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
     }
 
