@@ -1,0 +1,191 @@
+"""Learning boosted descriptors: every kind, again to the last bit, on from what was found, and through the command."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.errors import CairnError
+from learning.boosted_metric import MetricOptions, embedding_of, factorise
+from learning.boosted_search import SearchOptions
+from learning.boosting import BoostingOptions, LearntBoosted, learn_boosted
+from learning.sources import Source, open_sources
+from learning.weak_learners import CandidateOptions
+from retrieval.boosted import KINDS
+from retrieval.boxes import ResponseOptions
+from retrieval.learnt import LearntDescriptor, load_model, save_model
+from retrieval.patches import resample_patches
+from tests.conftest import Ran
+from tests.learning.boosting_cases import POINTS, VIEWS, write_views
+
+SMALL = BoostingOptions(
+    "bgm",
+    learners=24,
+    dim=8,
+    draws=2,
+    responses=ResponseOptions(orientations=8),
+    candidates=CandidateOptions(150),
+    search=SearchOptions(sample=500, finalists=8),
+    metric=MetricOptions(batch=60, epochs=6),
+)
+SSC = replace(SMALL, kind="ssc", responses=ResponseOptions("intensity"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_views(tmp_path_factory.mktemp("boosting") / "set")
+
+
+@pytest.fixture(scope="module")
+def sources(folder: Path) -> list[Source]:
+    return open_sources([folder])
+
+
+@pytest.fixture(scope="module")
+def bgm(sources: list[Source]) -> LearntBoosted:
+    return learn_boosted(sources, SMALL)
+
+
+def options_of(kind: str) -> BoostingOptions:
+    if kind == "ssc":
+        return SSC
+    return replace(SMALL, kind=kind, metric=replace(SMALL.metric, diagonal=kind == "lbgm-diag"))
+
+
+class TestKinds:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_each_tells_unseen_matches_from_others_better_than_chance(self, kind, sources, bgm, tmp_path):
+        given = None if kind == "ssc" else bgm.model.base_model.learners
+        learnt = learn_boosted(sources, options_of(kind), learners=given)
+        save_model(tmp_path / "d.npz", learnt.model)
+        descriptor = LearntDescriptor(load_model(tmp_path / "d.npz"))
+        assert descriptor.name == kind and descriptor.fingerprint == learnt.model.fingerprint
+        assert descriptor.dim == (24 if kind in ("bgm", "ssc") else 8)
+        (source,) = sources
+        numbers = np.arange(len(source.patches))
+        rows = descriptor.describe(resample_patches(source.patches.read(numbers), descriptor.patch_size))
+        pairs = source.validation
+        distances = np.linalg.norm(rows[pairs.first] - rows[pairs.second], axis=1)
+        assert distances[pairs.match].mean() < 0.8 * distances[~pairs.match].mean()
+        # What the descriptor's file gives is what was measured as it was learnt.
+        above = np.sort(distances[pairs.match])[int(np.ceil(0.95 * pairs.match.sum())) - 1] + 1e-6
+        assert (distances[~pairs.match] <= above).mean() == pytest.approx(learnt.error, abs=0.02)
+        moments = learnt.model.mean, learnt.model.covariance
+        trained = np.unique(np.concatenate([source.train.first, source.train.second]))
+        np.testing.assert_allclose(moments[0], rows[trained].mean(axis=0), atol=1e-5)
+        np.testing.assert_allclose(moments[1], np.cov(rows[trained].T), atol=1e-5)
+
+    def test_boosting_gradients_beats_boosting_grey_values(self, sources, bgm):
+        """Figure 3a of the paper, in small."""
+        assert bgm.error < learn_boosted(sources, SSC).error
+
+    def test_the_embedding_is_that_of_the_learnt_matrix(self, sources, bgm):
+        learnt = learn_boosted(sources, options_of("lbgm"), learners=bgm.model.base_model.learners)
+        metric = learnt.metric
+        np.testing.assert_array_equal(learnt.model.base_model.embedding, embedding_of(metric.matrix, 8))
+        assert learnt.error == metric.errors[metric.chosen]
+        factor, signs = factorise(metric.matrix, 24)
+        np.testing.assert_allclose((factor * signs) @ factor.T, metric.matrix, atol=1e-9)
+
+    def test_the_loss_falls_round_by_round_across_draws(self, bgm):
+        losses = [one.loss for one in bgm.rounds]
+        assert len(losses) == 24 and (np.diff(losses) < 0).all() and losses[-1] < 0.5
+        weights = bgm.model.base_model.learners.weights
+        np.testing.assert_allclose(weights, [one.weight for one in bgm.rounds], rtol=1e-6)
+
+
+class TestRepeatability:
+    def test_neither_workers_nor_a_second_run_change_a_bit_and_the_seed_does(self, sources, tmp_path):
+        options = replace(options_of("lbgm"), learners=6, dim=4, candidates=CandidateOptions(50))
+
+        def written(workers: int, seed: int) -> bytes:
+            path = tmp_path / "d.npz"
+            save_model(path, learn_boosted(sources, replace(options, seed=seed), workers=workers).model)
+            return path.read_bytes()
+
+        first = written(1, 0)
+        assert written(3, 0) == first != written(1, 1)
+
+    def test_the_first_of_given_learners_are_what_a_shorter_search_finds(self, sources, bgm):
+        """Boosting is greedy: what comes later changes nothing of what was there."""
+        shorter = learn_boosted(sources, replace(SMALL, learners=12), learners=bgm.model.base_model.learners)
+        found = learn_boosted(sources, replace(SMALL, learners=12, draws=1))
+        np.testing.assert_array_equal(shorter.model.base_model.learners.boxes, found.model.base_model.learners.boxes)
+        assert shorter.model.fingerprint == found.model.fingerprint and shorter.rounds == []
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ({"kind": "surf"}, "no kind 'surf'"),
+            ({"learners": 0}, "weak learners, and not 0"),
+            ({"kind": "lbgm", "dim": 25}, "1 to 24 dimensions"),
+            ({"kind": "ssc"}, "grey values"),
+            ({"responses": ResponseOptions(orientations=7)}, "in pairs"),
+            ({"responses": ResponseOptions(patch_size=2)}, "3 to 128"),
+            ({"responses": ResponseOptions(floor=0)}, "floor"),
+            ({"responses": ResponseOptions(smoothing=-1)}, "smoothing"),
+            ({"draws": 0}, "1 at least"),
+            ({"metric": MetricOptions(step=0)}, "positive"),
+        ],
+    )
+    def test_options_that_cannot_be(self, change, told):
+        with pytest.raises(CairnError, match=told):
+            replace(SMALL, **change)
+
+    def test_more_learners_than_were_given(self, sources, bgm):
+        with pytest.raises(CairnError, match="There are 24 weak learners"):
+            learn_boosted(sources, replace(SMALL, learners=25), learners=bgm.model.base_model.learners)
+
+    def test_labels_that_say_nothing(self, sources):
+        (source,) = sources
+        pairs = source.train
+        alike = replace(pairs, first=pairs.first * 0, second=pairs.second * 0)
+        with pytest.raises(CairnError, match="better than chance"):
+            learn_boosted([replace(source, train=alike)], SMALL)
+
+
+class TestCommand:
+    def test_it_learns_goes_on_and_what_it_writes_is_used(self, folder, cairn: Callable[..., Ran], tmp_path):
+        few = ["--candidates", "60", "--draws", "1", "--json"]
+        base, small = tmp_path / "bgm.npz", tmp_path / "lbgm.npz"
+        told = cairn("learn", "boosted", folder, "--out", base, "--kind", "bgm", "--learners", "16", *few).json
+        assert (told["name"], told["learners"], told["dim"], told["bytes"]) == ("bgm", 16, 16, 2)
+        assert told["pairs"] == 240 and 0 < told["objective"] < 1 and 0 <= told["validation"]["fpr95"] <= 1
+        assert told["fingerprint"] == load_model(base).fingerprint
+        told = cairn("learn", "boosted", folder, "--out", small, "--from", base, "--dim", "6", *few).json
+        assert (told["name"], told["learners"], told["dim"], told["bytes"]) == ("lbgm", 16, 6, 24)
+        assert told["objective"] is None and told["validation"]["similarity_fpr95"] is not None
+        provenance = load_model(small).provenance
+        assert provenance["from"] == load_model(base).fingerprint and provenance["options"]["learners"] == 16
+        assert provenance["sources"][0]["name"] == folder.name and "/" not in str(provenance)
+        # Compressed, like any other learnt descriptor.
+        coded = tmp_path / "coded.npz"
+        assert cairn("compress", small, "--out", coded, "--bits", "64", "--json").json["bits"] == 64
+        pairs = next(folder.glob("m50_*_1.txt")).name
+        for file in (base, small, coded):
+            measured = cairn("evaluate", "patches", folder, "--descriptor", file, "--pairs", pairs, "--json").json
+            assert measured["fpr95"] < 0.9
+
+    def test_what_does_not_go_together_is_refused(self, folder, cairn: Callable[..., Ran], tmp_path):
+        out = ["--out", tmp_path / "d.npz"]
+        for arguments, told in (
+            (["--kind", "bgm", "--dim", "8"], "--learners"),
+            (["--kind", "ssc", "--orientations", "8"], "takes none"),
+            (["--kind", "surf"], "no kind 'surf'"),
+            (["--from", tmp_path / "none.npz"], "none.npz"),
+            (["--orientations", "7"], "in pairs"),
+            (["--learners", "8", "--dim", "9"], "1 to 8 dimensions"),
+        ):
+            assert told in cairn("learn", "boosted", folder, *out, *arguments).refused()
+        assert not (tmp_path / "d.npz").exists()
+
+
+def test_views_are_told_apart(folder: Path) -> None:
+    """The set is what the other tests take it for."""
+    (source,) = open_sources([folder])
+    assert len(source.patches) == POINTS * VIEWS
+    assert not np.intersect1d(source.train.first, source.validation.first).size
