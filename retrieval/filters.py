@@ -1,5 +1,6 @@
 """Which photos of a collection are meant: by name, folder, date, camera, tags, title, place, and any imported value."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -74,8 +75,37 @@ def parse_condition(text: str) -> tuple[str, str]:
     """Read KEY=VALUE; CairnError where it is something else."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise CairnError(f"{text!r} is no condition: write KEY=VALUE, such as archive=Berlin.")
+        raise CairnError("A condition is written KEY=VALUE, such as archive=Berlin.")
     return key, value
+
+
+def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
+    """Make a filter of what addresses and forms have.
+
+    Parameters
+    ----------
+    fields : mapping
+        Any of name, folder, taken_from, taken_to, camera and title, as text; tag, without_tag and where (KEY=VALUE), as
+        lists of texts; near, as LATITUDE,LONGITUDE,KM. None and what is empty asks for nothing; others do not count.
+
+    Raises
+    ------
+    CairnError
+        One of them is not understood.
+    """
+    texts = {name: fields.get(name) or "" for name in ("name", "folder", "taken_from", "taken_to", "camera", "title")}
+    near = fields.get("near")
+    try:
+        place = Near(*(float(number) for number in near.split(","))) if near else None
+    except (ValueError, TypeError):
+        raise CairnError("A place is written LATITUDE,LONGITUDE,KM, such as 48.8584,2.2945,10.") from None
+    return PhotoFilter(
+        **texts,
+        tags=tuple(fields.get("tag") or ()),
+        without_tags=tuple(fields.get("without_tag") or ()),
+        near=place,
+        where=tuple(parse_condition(one) for one in fields.get("where") or ()),
+    )
 
 
 def _date(text: str) -> str:
@@ -83,5 +113,5 @@ def _date(text: str) -> str:
         return ""
     date = read_date(text)
     if date is None:
-        raise CairnError(f"{text[:64]!r} is no date: write it as 1923, 1923-05 or 1923-05-17.")
+        raise CairnError("A date is written 1923, 1923-05 or 1923-05-17, and is one that there was.")
     return date

@@ -14,12 +14,13 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from retrieval.answers import Asked, Found, best_results, photo_file, report_answer
+from retrieval.answers import Asked, Found, best_results, passing_numbers, photo_file, report_answer
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.commands import describe_collection
 from retrieval.encoding import decode_geometry
 from retrieval.engine import Engine, SearchOptions
+from retrieval.filters import filter_of
 from retrieval.geometry import ellipses_of_shapes
 from retrieval.homography import homography
 from retrieval.image import ImageOptions, PhotoTooLarge, read_colour_sized
@@ -121,17 +122,15 @@ class SearchJobs:
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
         engine = self._engine(collection, request)
-        among = None
-        if request["name"] or request["folder"]:
-            numbers = collection.catalogue.numbers(name=request["name"] or None, folder=request["folder"] or None)
-            among = np.asarray(numbers, np.int64)
+        wanted = filter_of(request)
+        among = passing_numbers(collection, wanted)
         asked, found = [], []
         for wish in request["queries"]:
             one, query, seconds = self._ask(engine, wish)
             asked.append(one)
             found.append(Found(query, engine.search(query, among), seconds))
         results = best_results(engine, found, top=request["top"], match_all=request["match"] == "all")
-        return report_answer(engine, asked, found, results)
+        return report_answer(engine, asked, found, results, wanted, among)
 
     def _ask(self, engine: Engine, wish: dict[str, Any]) -> tuple[Asked, Query, float]:
         """Read one photo of a query: of the collection, by its number, or an upload, by its path."""

@@ -4,6 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_validator
 
+from index.errors import CairnError
+from retrieval.filters import PhotoFilter, filter_of
+
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
 
@@ -13,7 +16,8 @@ Box = Annotated[
     Field(description="x0, y0, x1, y1: pixels of the upright original, the centre of its top-left pixel at (0, 0)."),
 ]
 Point = tuple[float, float]
-Filter = Annotated[str | None, StringConstraints(max_length=1024)]
+Text = Annotated[str | None, StringConstraints(max_length=1024)]
+Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=20)]
 EngineName = Literal["tf-idf", "tf-idf-sp", "raw"]
 
 
@@ -50,14 +54,45 @@ class HowToMatch(BaseModel):
     )
 
 
-class HowToSearch(HowToMatch):
+class Filters(BaseModel):
+    """Which photos are meant; all that is given has to be so."""
+
+    name: Text = Field(None, description="Only photos whose name contains this, in upper or lower case.")
+    folder: Text = Field(None, description="Only photos in this folder, or below it.")
+    taken_from: Text = Field(
+        None, description="Only photos that may have been taken then or later: 1923, 1923-05 or 1923-05-17."
+    )
+    taken_to: Text = Field(
+        None, description="Only photos that may have been taken until the end of this year, month or day."
+    )
+    camera: Text = Field(None, description="Only photos of a camera whose make and model contain this.")
+    title: Text = Field(None, description="Only photos whose title contains this.")
+    tag: Texts = Field([], description="Only photos with all of these tags.")
+    without_tag: Texts = Field([], description="Only photos with none of these tags.")
+    near: Text = Field(
+        None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
+    )
+    where: Texts = Field([], description="KEY=VALUE: only photos with all of these values, such as imported ones.")
+
+    @model_validator(mode="after")
+    def _understood(self) -> "Filters":
+        try:
+            self.wanted()
+        except CairnError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def wanted(self) -> PhotoFilter:
+        """The filter that this is."""
+        return filter_of({name: getattr(self, name) for name in Filters.model_fields})
+
+
+class HowToSearch(HowToMatch, Filters):
     """How a query is answered, and what may be found."""
 
     match: Literal["any", "all"] = Field("any", description="Whether results must match any of the photos, or all.")
     expand: Literal["none", "average"] = Field("none", description="Query expansion.")
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
-    name: Filter = Field(None, description="Find only photos whose name contains this, in upper or lower case.")
-    folder: Filter = Field(None, description="Find only photos in this folder, or below it.")
 
 
 class SearchRequest(HowToSearch):
@@ -93,9 +128,19 @@ class Photo(BaseModel):
     width: int | None = Field(description="Pixels of the upright original.")
     height: int | None
     features: int
-    taken: str | None = None
+    taken: str | None = Field(None, description="Local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS.")
+    camera: str | None = None
+    latitude: float | None = Field(None, description="Degrees north, WGS 84.")
+    longitude: float | None = Field(None, description="Degrees east.")
+    title: str | None = None
     tags: list[str] = []
     date_added: str | None = None
+
+
+class PhotoDetails(Photo):
+    """A photo of the collection, and all that is known of it."""
+
+    others: dict[str, list[str]] = Field({}, description="What else was imported, by the names of its columns.")
 
 
 class PhotoPage(BaseModel):
@@ -117,6 +162,19 @@ class Folders(BaseModel):
     """All folders."""
 
     folders: list[Folder]
+
+
+class Tag(BaseModel):
+    """A tag of photos."""
+
+    tag: str
+    photos: int
+
+
+class Tags(BaseModel):
+    """Tags, those of the most photos first."""
+
+    tags: list[Tag]
 
 
 class Result(BaseModel):

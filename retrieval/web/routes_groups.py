@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from retrieval.grouping import Groups, NotGroupedError, groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photo, service_of
+from retrieval.web.service import Service, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
 
@@ -27,7 +27,7 @@ def groups(
         rows = {row.number: row for row in service.collection.catalogue.images(numbers)}
     except KeyError:
         raise _changed() from None
-    described = {number: describe_photo(row).model_dump() for number, row in rows.items()}
+    described = {photo.number: photo.model_dump() for photo in describe_photos(service, list(rows.values()))}
     shown = [
         Group(
             group=group.number,

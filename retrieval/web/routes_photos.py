@@ -4,12 +4,13 @@ import contextlib
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
+from starlette.concurrency import run_in_threadpool
 
 from retrieval.thumbnails import SIZES, kept_thumbnail
-from retrieval.web.models import MAX_NUMBER, Folder, Folders, Health, Photo, PhotoPage
+from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import describe_photo, service_of
+from retrieval.web.service import describe_photo, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -40,19 +41,20 @@ async def collection(request: Request) -> dict[str, Any]:
     return (await service_of(request).search("collection", {}))[0]
 
 
+class PageParameters(Filters):
+    """Which photos are listed."""
+
+    offset: int = Field(0, ge=0, le=MAX_NUMBER)
+    limit: int = Field(60, ge=0, le=500)
+
+
 @router.get("/photos")
-def photos(
-    request: Request,
-    offset: Annotated[int, Query(ge=0, le=MAX_NUMBER)] = 0,
-    limit: Annotated[int, Query(ge=0, le=500)] = 60,
-    name: Annotated[str | None, Query(max_length=1024, description="Part of the name, in any case.")] = None,
-    folder: Annotated[str | None, Query(max_length=1024, description="Folder, with those below it.")] = None,
-) -> PhotoPage:
+def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> PhotoPage:
     """List photos by name, a page at a time."""
     service = service_of(request)
-    total, rows = service.collection.catalogue.page(offset, limit, name or None, folder or None)
+    total, rows = service.collection.catalogue.page(asked.offset, asked.limit, wanted=asked.wanted())
     service.recent.remember(rows)
-    return PhotoPage(total=total, offset=offset, photos=[describe_photo(row) for row in rows])
+    return PhotoPage(total=total, offset=asked.offset, photos=describe_photos(service, rows))
 
 
 @router.get("/folders")
@@ -62,10 +64,18 @@ def folders(request: Request) -> Folders:
     return Folders(folders=[Folder(folder=folder, photos=photos) for folder, photos in listed])
 
 
+@router.get("/tags")
+def tags(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500) -> Tags:
+    """List the tags of the photos, those of the most photos first."""
+    listed = service_of(request).collection.catalogue.tags(limit)
+    return Tags(tags=[Tag(tag=tag, photos=photos) for tag, photos in listed])
+
+
 @router.get("/photos/{number}")
-async def photo(request: Request, number: Number) -> Photo:
+async def photo(request: Request, number: Number) -> PhotoDetails:
     """Tell about one photo."""
-    return describe_photo(await service_of(request).row(number))
+    service = service_of(request)
+    return await run_in_threadpool(describe_photo, service, await service.row(number))
 
 
 @router.get("/photos/{number}/thumbnail", responses=JPEG, response_class=Response)

@@ -5,6 +5,7 @@ import io
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.models import (
     HowToMatch,
@@ -17,7 +18,7 @@ from retrieval.web.models import (
     SearchRequest,
 )
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photo, service_of
+from retrieval.web.service import Service, describe_photos, service_of
 from retrieval.web.uploads import Uploads
 
 router = APIRouter(prefix="/api", tags=["search"])
@@ -137,7 +138,8 @@ async def _match(service: Service, asked: MatchRequest, form: Uploads | None, fo
     answer, _ = await service.search("match", job)
     if format == "csv":
         return _file(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
-    photo = describe_photo(await service.row(answer.pop("number")))
+    row = await service.row(answer.pop("number"))
+    (photo,) = await run_in_threadpool(describe_photos, service, [row])
     return MatchAnswer(photo=photo, **answer)
 
 

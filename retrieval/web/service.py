@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from retrieval.collection import Collection
+from retrieval.metadata_store import PhotoMetadata
 from retrieval.schema import ImageRow
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
-from retrieval.web.models import Photo
+from retrieval.web.models import Photo, PhotoDetails
 from retrieval.web.problems import ProblemError
 from retrieval.web.recent import RecentRows
 from retrieval.web.uploads import Receiver, UploadOptions
@@ -120,14 +122,31 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def describe_photo(row: ImageRow) -> Photo:
-    """A photo as the API shows it."""
+def describe_photos(service: Service, rows: Sequence[ImageRow]) -> list[Photo]:
+    """Photos as the API shows them in lists."""
+    known = service.collection.catalogue.metadata([row.number for row in rows])
+    return [Photo(**_facts(row, known[row.number])) for row in rows]
+
+
+def describe_photo(service: Service, row: ImageRow) -> PhotoDetails:
+    """One photo as the API shows it."""
+    known = service.collection.catalogue.metadata([row.number])[row.number]
+    return PhotoDetails(**_facts(row, known), others={key: list(several) for key, several in known.others.items()})
+
+
+def _facts(row: ImageRow, known: PhotoMetadata) -> dict[str, Any]:
     name = row.name or ""
-    return Photo(
+    return dict(
         number=row.number,
         name=name,
         folder=name.rpartition("/")[0],
         width=row.width,
         height=row.height,
         features=row.features,
+        taken=known.taken,
+        camera=known.camera,
+        latitude=known.latitude,
+        longitude=known.longitude,
+        title=known.title,
+        tags=list(known.tags),
     )

@@ -120,7 +120,7 @@ def test_wrong_requests_are_one_sentence(
 @pytest.mark.parametrize(
     ("filters", "sentence"),
     [
-        (("--taken-from", "soon"), "no date"),
+        (("--taken-from", "soon"), "A date is written"),
         (("--taken-from", "1924", "--taken-to", "1923"), "earlier date first"),
         (("--where", "archive"), "KEY=VALUE"),
         (("--near", "91", "0", "1"), "no place"),

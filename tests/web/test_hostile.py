@@ -421,7 +421,7 @@ def test_no_request_that_the_document_allows_or_forbids_breaks_the_server(served
             tried[case.operation.label] = tried.get(case.operation.label, 0) + 1
 
         ask()
-    assert len(tried) == 14, tried
+    assert len(tried) == 15, tried
     _alive(client)
 
 

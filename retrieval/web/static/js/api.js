@@ -59,6 +59,7 @@ const json = async (path, fields, signal) => (await ask(address(path, fields), {
 export const health = () => json("/api/health");
 export const collection = () => json("/api/collection");
 export const folders = () => json("/api/folders");
+export const tags = (fields) => json("/api/tags", fields);
 export const photos = (fields, signal) => json("/api/photos", fields, signal);
 export const photo = (number) => json(`/api/photos/${encodeURIComponent(number)}`);
 export const groups = (fields) => json("/api/groups", fields);
@@ -100,7 +101,7 @@ function send(path, queries, fields, signal) {
   return ask(address(path, { format }), { method: "POST", body, signal });
 }
 
-/** Search. `fields`: match, engine, expand, top, turns, name, folder, similarity. */
+/** Search. `fields`: match, engine, expand, top, turns, similarity, and filters (filters.js). */
 export const search = async (queries, fields, signal) => (await send("/api/search", queries, fields, signal)).json();
 
 /** How a query and a photo match; with `format` "csv" or "jpg" the answer is a file. Gives the Response. */

@@ -1,15 +1,19 @@
 // Search: photos asked for (of the collection, or the user's own), options, results. The address says all of it, so that
 // going back, reloading and sharing work; an upload is named in it, and lies in this browser (uploads.js).
 
-import { address, folders, search } from "./api.js";
+import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
 import { at, corners, count, el } from "./dom.js";
+import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame } from "./grid.js";
 import { complain, start } from "./page.js";
 import { format, parse, resolve, searchAddress, surround } from "./query.js";
 import { take } from "./uploads.js";
 
-const DEFAULTS = { match: "any", engine: "tf-idf-sp", expand: "none", turns: "8", top: "20", name: "", folder: "", similarity: "1" };
+const DEFAULTS = {
+  match: "any", engine: "tf-idf-sp", expand: "none", turns: "8", top: "20", similarity: "1",
+  name: "", folder: "", taken_from: "", taken_to: "", tag: "",
+};
 
 const form = at("options");
 let queries = []; // each as query.js resolves it
@@ -24,17 +28,21 @@ function options() {
 }
 
 /** Those that are not as they are anyway: what the address needs to say. */
-const said = () => Object.fromEntries(Object.entries(options()).filter(([name, value]) => value !== DEFAULTS[name]));
+function said() {
+  const { tag, ...others } = options();
+  const unusual = Object.entries(others).filter(([name, value]) => value !== DEFAULTS[name]);
+  return { ...Object.fromEntries(unusual), tag: splitTags(tag) };
+}
 
 function fillOptions(fields) {
   for (const [name, usual] of Object.entries(DEFAULTS)) {
-    const value = fields.get(name) ?? usual;
+    const value = name === "tag" ? joinTags(fields.getAll(name)) : fields.get(name) ?? usual;
     const control = form.elements[name];
     if (control.type === "checkbox") control.checked = control.value === value;
     else control.value = value;
     if (control.tagName === "SELECT" && control.selectedIndex < 0) control.value = usual;
   }
-  if (["engine", "expand", "turns", "top", "name", "folder", "similarity"].some((name) => fields.has(name))) at("more").open = true;
+  if (Object.keys(DEFAULTS).some((name) => name !== "match" && fields.has(name))) at("more").open = true;
 }
 
 // Queries
@@ -149,6 +157,12 @@ function listen() {
 }
 
 function run() {
+  const wrong = TEXTS.map((name) => form.elements[name]).find((field) => !field.checkValidity());
+  if (wrong) {
+    at("more").open = true; // or nobody would see what is said beside it
+    wrong.reportValidity();
+    return;
+  }
   edit(-1);
   go(here());
 }
@@ -180,7 +194,8 @@ function showResults(answer) {
   const found = answer.results.length;
   const verified = answer.results.filter((one) => one.inliers > 0).length;
   const time = `in ${answer.seconds.total.toFixed(2)} s`;
-  if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
+  if (answer.passing === 0) at("said").textContent = "No photo of the collection passes the filters.";
+  else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
   else if (answer.engine === "tf-idf") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
   else at("said").textContent = `${count(found, "photo")} ${time}, ${verified} verified`;
 }
@@ -229,10 +244,10 @@ async function answer(signal) {
     return;
   }
   at("said").textContent = "Searching…";
-  const { similarity, turns, top, ...others } = options();
+  const { similarity, turns, top, tag, ...others } = options();
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
-  const asked = { ...others, turns: Number(turns), top: Number(top), similarity: scored };
+  const asked = { ...others, tag: splitTags(tag), turns: Number(turns), top: Number(top), similarity: scored };
   showResults(await search(queries, asked, signal));
 }
 
@@ -240,6 +255,5 @@ start(async () => {
   listen();
   showQueries();
   await load();
-  const { folders: all } = await folders();
-  at("folders").replaceChildren(...all.slice(0, 1000).map(({ folder }) => el("option", { value: folder })));
+  await offer(form);
 });

@@ -1,0 +1,195 @@
+"""Metadata in the web application: filters by date and tag in the API and in a real browser, and hostile values."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Indexed
+from tests.web.browser import PHONE, chromium, visiting, wait_for_results  # noqa: F401
+from tests.web.conftest import serving
+from tests.web.test_browser_pages import tiles
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+QUOTES = "\"'/><b onmouseover=alert(3)>"
+VALUES: dict[str, dict[str, list[str]]] = {
+    "coffee_001.jpg": {
+        "taken": ["1923-05-17T14:30:05"],
+        "title": [MARKUP],
+        "camera": [QUOTES],
+        "tag": ["cup", MARKUP, QUOTES],
+        "latitude": ["-33.8567844"],
+        "longitude": ["151.2152967"],
+        MARKUP: [QUOTES],
+        "__proto__": ["polluted"],
+        "archive": ["Berlin"],
+    },
+    "coffee_002.jpg": {"taken": ["1923"], "tag": ["cup", "brown"], "latitude": ["-33.85"], "longitude": ["151.2"]},
+    "cat_001.jpg": {"taken": ["1930-01"], "tag": ["Brown"]},
+}
+
+
+@pytest.fixture(scope="module")
+def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base address of a server of a copy of the small collection, with metadata."""
+    from retrieval.collection import Collection
+    from retrieval.web.workers import PoolOptions
+
+    root = tmp_path_factory.mktemp("metadata")
+    folder = root / "demo.cairn"
+    shutil.copytree(indexed.folder, folder)
+    with Collection.open(folder) as collection:
+        numbers = {name: number for number, name, _ in collection.catalogue.places()}
+        collection.catalogue.import_values({numbers[name]: values for name, values in VALUES.items()})
+    one = PoolOptions(workers=1)
+    with serving(folder, root / "cache", search=one, pictures=one) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(served: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served, timeout=120) as client:
+        yield client
+
+
+def _listed(client: httpx.Client, **asked: Any) -> list[str]:
+    answer = client.get("/api/photos", params=asked)
+    assert answer.status_code == 200, answer.text
+    return [photo["name"] for photo in answer.json()["photos"]]
+
+
+def test_photos_are_listed_and_found_by_what_is_known_of_them(client: httpx.Client) -> None:
+    cups = ["coffee_001.jpg", "coffee_002.jpg"]
+    (query,) = (one["number"] for one in client.get("/api/photos?name=coffee_003").json()["photos"])
+    for asked, names in (
+        ({"tag": "CUP"}, cups),
+        ({"tag": ["cup", "brown"]}, cups[1:]),
+        ({"tag": "cup", "without_tag": "brown"}, cups[:1]),
+        ({"tag": MARKUP}, cups[:1]),
+        ({"taken_to": "1923"}, cups),
+        ({"taken_from": "1923-06", "taken_to": "1930"}, ["cat_001.jpg", "coffee_002.jpg"]),
+        ({"near": "-33.8567844,151.2152967,0.1"}, cups[:1]),
+        ({"where": "archive=BERLIN"}, cups[:1]),
+        ({"camera": QUOTES.upper()}, cups[:1]),
+        ({"title": "<script>"}, cups[:1]),
+        ({"title": "%"}, []),
+    ):
+        assert _listed(client, **asked) == names, asked
+    for asked, names in (({"tag": "cup", "taken_to": "1923"}, cups), ({"title": "%"}, [])):
+        found = client.get("/api/search", params={"q": query, "turns": 1, "engine": "tf-idf", **asked}).json()
+        assert (sorted(one["name"] for one in found["results"]), found["passing"]) == (names, len(names))
+    assert found["filter"] == {"title": "%"}
+    assert _listed(client, tag="", taken_from="", near="") == _listed(client)
+    assert client.get("/api/tags?limit=2").json()["tags"] == [
+        {"tag": "brown", "photos": 2},
+        {"tag": "cup", "photos": 2},
+    ]
+    assert {one["tag"] for one in client.get("/api/tags").json()["tags"]} == {"brown", "cup", MARKUP, QUOTES}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"taken_from": "soon"},
+        {"taken_to": "1923-13"},
+        {"taken_from": "1924", "taken_to": "1923"},
+        {"near": "1,2"},
+        {"near": "91,0,1"},
+        {"near": "0,0,nan"},
+        {"where": "no equals sign"},
+        {"tag": ["x"] * 21},
+        {"tag": "x" * 1025},
+    ],
+)
+def test_filters_that_make_no_sense_are_refused_in_a_sentence(client: httpx.Client, asked: dict[str, Any]) -> None:
+    for path in ("/api/photos", "/api/search?q=0"):
+        answer = client.get(path, params={"q": 0, **asked})
+        assert answer.status_code == 422
+        assert answer.json()["detail"].startswith("The ") and answer.json()["detail"].endswith(".")
+
+
+def test_a_photo_tells_what_is_known_of_it(client: httpx.Client) -> None:
+    (listed,) = client.get("/api/photos?name=coffee_001").json()["photos"]
+    shown = client.get(f"/api/photos/{listed['number']}").json()
+    assert shown == listed | {"others": {MARKUP: [QUOTES], "__proto__": ["polluted"], "archive": ["Berlin"]}}
+    assert (shown["title"], shown["tags"], shown["camera"]) == (MARKUP, ["cup", MARKUP, QUOTES], QUOTES)
+    assert (shown["taken"], shown["latitude"]) == ("1923-05-17T14:30:05", -33.8567844)
+
+
+@pytest.mark.browser
+def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:  # noqa: F811
+    with visiting(chromium, served) as visit:
+        page = visit.open("/")
+        page.get_by_text("Dates and tags").click()
+        page.get_by_label("Taken until").fill("192")  # not yet a date: nothing is asked for
+        page.get_by_label("Taken until").fill("1923")
+        page.wait_for_url("**/?taken_to=1923")
+        page.get_by_text("2 photos pass the filter").wait_for()
+        assert tiles(page) == ["coffee_001.jpg", "coffee_002.jpg"]
+        offered = page.locator("#tags option").evaluate_all("all => all.map((one) => one.value)")
+        assert offered[:2] == ["brown", "cup"] and MARKUP in offered
+        page.get_by_label("Tags").fill("cup; ")
+        assert "cup; brown" in page.locator("#tags option").evaluate_all("all => all.map((one) => one.value)")
+        page.get_by_label("Tags").fill("cup; brown")
+        page.wait_for_url("**/?taken_to=1923&tag=cup&tag=brown")
+        page.get_by_text("1 photo pass").wait_for()
+        page.reload()
+        assert tiles(page) == ["coffee_002.jpg"]
+        assert page.get_by_label("Tags").input_value() == "cup; brown"
+        assert page.get_by_label("Taken until").is_visible()
+
+        number = visit.number("coffee_003.jpg")
+        visit.open(f"/search?q={number}&tag=cup")
+        assert set(wait_for_results(page)) == {"coffee_001.jpg", "coffee_002.jpg"}
+        assert page.get_by_label("Only with tags").input_value() == "cup"
+        page.get_by_label("Taken from").fill("1923-06")
+        page.get_by_label("Taken from").press("Tab")
+        page.wait_for_url("**taken_from=1923-06**")
+        page.wait_for_function("document.querySelectorAll('#results[aria-busy=false] .result').length === 1")
+        assert wait_for_results(page) == ["coffee_002.jpg"]
+        page.get_by_label("Taken from").fill("1950")
+        page.get_by_label("Taken from").press("Enter")
+        page.get_by_text("No photo of the collection passes the filters.").wait_for()
+        page.get_by_label("Taken until").fill("soon")
+        page.get_by_role("button", name="Search", exact=True).click()
+        assert "soon" not in page.url
+
+
+@pytest.mark.browser
+def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:  # noqa: F811
+    with visiting(chromium, served) as visit:  # whatever runs or opens a dialog is a complaint
+        number = visit.number("coffee_001.jpg")
+        page = visit.open(f"/photo?number={number}")
+        page.wait_for_selector(".box-canvas")
+        terms = page.locator("#facts dt").all_text_contents()
+        facts = dict(zip(terms, page.locator("#facts dd").all_text_contents(), strict=True))
+        assert (facts["Title"], facts["Camera"], facts[MARKUP]) == (MARKUP, QUOTES, QUOTES)
+        assert (facts["Taken"], facts["archive"], facts["__proto__"]) == ("1923-05-17 14:30:05", "Berlin", "polluted")
+        assert facts["Position"] == "33.85678° S, 151.21530° E"
+        links = page.locator("#facts .tags a")
+        assert links.all_text_contents() == ["cup", MARKUP, QUOTES]
+        assert page.evaluate("document.querySelectorAll('main script, main b, img[src=x], [onerror]').length") == 0
+        links.nth(1).click()
+        page.get_by_text("1 photo pass").wait_for()
+        assert tiles(page) == ["coffee_001.jpg"]
+        assert page.get_by_label("Tags").input_value() == MARKUP
+        visit.open(f"/search?q={number}&tag={QUOTES.replace('&', '%26')}")
+        assert wait_for_results(page) == ["coffee_001.jpg"]
+        assert page.evaluate("document.querySelectorAll('main script, main b, img[src=x], [onerror]').length") == 0
+
+
+@pytest.mark.browser
+def test_pages_with_metadata_are_accessible_and_fit_a_phone(chromium: Any, served: str) -> None:  # noqa: F811
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    axe = (Path(package.__file__).parent / "axe.min.js").read_text()
+    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True, bypass_csp=True) as visit:
+        number = visit.number("coffee_001.jpg")
+        for address in ("/?tag=cup&taken_to=1923", f"/photo?number={number}", f"/search?q={number}&tag=cup"):
+            page = visit.open(address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], address
+            page.evaluate(axe)
+            findings = page.evaluate("async () => (await axe.run()).violations")
+            assert not [one for one in findings if one["impact"] in ("serious", "critical")], (address, findings)
