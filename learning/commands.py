@@ -1,10 +1,11 @@
-"""Commands: learn descriptor; learn similarity and learn boosted are mounted here."""
+"""Commands: learn descriptor; learn similarity, learn blocks and learn boosted are mounted here."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from learning.blocks_command import blocks
 from learning.boosted_command import boosted
 from learning.similarity_commands import similarity
 from retrieval.commands import CatalogueAddress, Seed, Workers, cores
@@ -12,6 +13,7 @@ from retrieval.console import Json, Quiet, print_json, progress_bars, say
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
 learn.command()(similarity)
+learn.command()(blocks)
 learn.command()(boosted)
 
 

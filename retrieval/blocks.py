@@ -60,7 +60,7 @@ class Blocks:
     @property
     def name(self) -> str:
         """How tables call the descriptor."""
-        name = self.transform + ("" if is_grid(self.spatial) else f"-{self.spatial}")
+        name = self.transform + ("" if self.spatial == f"{GRID}-{_DEFAULT_GRID}" else f"-{self.spatial}")
         name += "" if self.embedding == "none" else f"-{self.embedding}"
         return name + (f"-{self.bits}bit" if self.bits else "")
 
@@ -94,7 +94,7 @@ class Blocks:
         """Describe patches (N, S, S) float32 as rows (N, dim) float32."""
         rows = self.normalised(self.pooled(patches))
         if self.projection is None:
-            return in_levels(rows, self.threshold, self.bits) if self.bits else rows
+            return self.levels(rows)
         with one_thread():
             rows = rows @ self.projection.T
         # What pools by its E-block alone is normalised after it, and what is pooled before (section VI.F).
@@ -116,6 +116,10 @@ class Blocks:
     def normalised(self, rows: np.ndarray) -> np.ndarray:
         """Give pooled rows (N, D) as the N-block makes them."""
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else clipped_to_unit(rows, self.threshold)
+
+    def levels(self, rows: np.ndarray) -> np.ndarray:
+        """Give rows (N, D) of the N-block as they are kept."""
+        return in_levels(rows, self.threshold, self.bits) if self.bits else rows
 
     def with_parameters(self, values: Mapping[str, float]) -> "Blocks":
         """Give the same blocks with some parameters of other values, and no E-block."""

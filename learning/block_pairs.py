@@ -1,0 +1,126 @@
+"""Labelled pairs that blocks are learnt from: their patches in memory, and what a descriptor makes of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from index.arrays import fingerprint
+from learning.phototour import Pairs
+from learning.roc import auc, fpr95
+from learning.rows import squared_distances
+from learning.sources import Source
+from retrieval.blocks import Blocks
+from retrieval.patches import resample_patches
+from retrieval.threads import one_thread
+
+_READ = 2_048  # patches read at a time
+_TASK = 512  # patches described by one task
+
+
+@dataclass(frozen=True)
+class BlockPairs:
+    """Pairs of patches of one size."""
+
+    patches: np.ndarray  # (U, S, S) uint8 or float32, each in a pair
+    first: np.ndarray  # (M,) int64, rows of patches
+    second: np.ndarray  # (M,) int64
+    match: np.ndarray  # (M,) bool
+    fingerprint: str  # SHA-256 of what they are
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+    def pooled(self, blocks: Blocks, workers: int = 1) -> np.ndarray:
+        """Give the rows (U, D) float32 that the blocks' pooling makes of all patches.
+
+        Threads and not processes: it is products of matrices, and the patches are not copied.
+        """
+        size = blocks.pooled_dim
+        blocks.applied  # noqa: B018  made once, and not by each thread
+        rows = np.empty((len(self.patches), size), np.float32)
+
+        def describe(start: int) -> None:
+            part = self.patches[start : start + _TASK].astype(np.float32)
+            rows[start : start + _TASK] = blocks.pooled(part)
+
+        with one_thread():
+            Parallel(n_jobs=workers, prefer="threads")(
+                delayed(describe)(start) for start in range(0, len(self.patches), _TASK)
+            )
+        return rows
+
+    def distances(self, rows: np.ndarray) -> np.ndarray:
+        """Squared distances (M,) float32 of the pairs, by the descriptors (U, m) of the patches."""
+        return squared_distances(rows.__getitem__, self.first, self.second)
+
+    def area(self, rows: np.ndarray) -> float:
+        """Area under the ROC curve of the distances of descriptors (U, m)."""
+        return auc(self.distances(rows), self.match)
+
+    def error(self, rows: np.ndarray) -> float:
+        """False positives at 95% recall of descriptors (U, m), 0 to 1."""
+        return fpr95(self.distances(rows), self.match)
+
+
+def load_pairs(
+    sources: Sequence[Source],
+    split: str,
+    size: int,
+    *,
+    limit: int = 0,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> BlockPairs:
+    """Read the patches of the sources' pairs.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Labelled patches.
+    split : str
+        ``train`` or ``validation``.
+    size : int
+        Samples along a side that patches are resampled to.
+    limit : int
+        At most so many pairs, as many of each source as there are, matches and others drawn alike; 0: all.
+    seed : int
+        Of what is drawn.
+    progress : callable, optional
+        Told how many patches are read, and how many there are.
+    """
+    chosen = [_draw(getattr(source, split), limit // len(sources) if limit else 0, seed) for source in sources]
+    used = [np.unique(np.concatenate([pairs.first, pairs.second])) for pairs in chosen]
+    total = sum(len(numbers) for numbers in used)
+    dtype = np.uint8 if size == 64 else np.float32
+    patches = np.empty((total, size, size), dtype)
+    firsts, seconds = [], []
+    done = 0
+    for source, pairs, numbers in zip(sources, chosen, used, strict=True):
+        firsts.append(done + np.searchsorted(numbers, pairs.first))
+        seconds.append(done + np.searchsorted(numbers, pairs.second))
+        for start in range(0, len(numbers), _READ):
+            part = source.patches.read(numbers[start : start + _READ])
+            patches[done : done + len(part)] = part if dtype == np.uint8 else resample_patches(part, size)
+            done += len(part)
+            if progress is not None:
+                progress(done, total)
+    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    match = np.concatenate([pairs.match for pairs in chosen])
+    key = fingerprint(
+        {"first": first, "second": second, "match": match, **{f"patches-{n}": one for n, one in enumerate(used)}},
+        {"patches": [source.patches.fingerprint for source in sources], "size": size},
+    )
+    return BlockPairs(patches, first, second, match, key)
+
+
+def _draw(pairs: Pairs, limit: int, seed: int) -> Pairs:
+    """At most so many of the pairs, as many matches as there are in proportion, one of each kind at least."""
+    if not limit or len(pairs) <= limit:
+        return pairs
+    rng = np.random.default_rng(seed)
+    matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
+    number = min(max(round(limit / 2), limit - len(others)), len(matches))
+    rows = np.sort(np.concatenate([rng.permutation(matches)[:number], rng.permutation(others)[: limit - number]]))
+    return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])

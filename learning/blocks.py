@@ -1,0 +1,260 @@
+"""Learning descriptors made of building blocks: the three pipelines of Brown11 (figure 3)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from index.arrays import fingerprint, save_json
+from index.errors import CairnError
+from learning.block_pairs import BlockPairs, load_pairs
+from learning.embedding import Moments, learn_embedding
+from learning.powell import PowellOptions, Trial, Trials, best_of, maximise_area
+from learning.sources import Source
+from learning.stages import Progress, with_moments
+from retrieval.block_parameters import REFERENCE
+from retrieval.block_regions import is_grid
+from retrieval.blocks import EMBEDDINGS, VERSION, Blocks, block_parameters, can_be_levels, named_blocks, to_unit
+from retrieval.learnt import LearntModel
+from retrieval.threads import one_thread
+
+TRIALS, EMBEDDED = "powell.json", "embeddings.json"
+"""Files in the folder of a run: every evaluation of the area, and every embedding that was chosen from."""
+
+_MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
+_LARGEST_MOMENTS = 1_024  # entries of a row for which they are
+_MOST_DIMENSIONS = 128  # that are tried where none are asked for
+_FEWEST_DIMENSIONS, _STEP = 8, 4
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A combination that Brown11 found best of its kind (table V)."""
+
+    blocks: str
+    embedding: str
+    dim: int | None
+
+
+PRESETS = {
+    "parametric": Preset("T3h-S4-25", "none", None),
+    "non-parametric": Preset("T3h", "lpp", 32),
+    "composite": Preset("T3h-S4-25", "pca", 29),
+    "composite-polar": Preset("T3j-S2-17", "pca", 36),
+}
+"""By name; the parametric ones of table I go by their blocks (`retrieval.blocks.BEST`)."""
+
+
+@dataclass(frozen=True)
+class BlockOptions:
+    """What is learnt, and how."""
+
+    blocks: str = "T3h-S4-25"  # T- and S-block, see blocks.is_blocks
+    embedding: str = "pca"  # E-block, one of blocks.EMBEDDINGS
+    dim: int | None = None  # of the E-block; None: as many as do best on validation pairs
+    powell: bool = True  # learn the parameters of the blocks; else those that learning begins with are taken
+    patch_size: int = REFERENCE  # samples along a patch's side
+    powell_pairs: int = 10_000  # at most, that the area is computed on (the paper: 10,000 to 500,000); 0: all
+    alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3)  # α of power regularisation, chosen on validation pairs
+    bits: int = 0  # that each entry is kept in, without an E-block; 0: as a real number
+    search: PowellOptions = field(default_factory=PowellOptions)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        blocks = named_blocks(self.blocks, self.patch_size)
+        if self.embedding not in EMBEDDINGS:
+            raise CairnError(f"There is no embedding {self.embedding!r}; choose one of {', '.join(EMBEDDINGS)}.")
+        if self.dim is not None and self.embedding == "none":
+            raise CairnError(f"{self.blocks} has {blocks.pooled_dim} dimensions: for fewer, choose an embedding.")
+        if self.dim is not None and not 1 <= self.dim <= blocks.pooled_dim:
+            raise CairnError(f"{self.blocks} has {blocks.pooled_dim} dimensions to embed: ask for 1 to as many.")
+        if not self.alphas or not all(0 <= alpha < 1 for alpha in self.alphas):
+            raise CairnError("The part of the power that is taken for noise lies between 0 and 1.")
+        if not 0 <= self.bits <= 8 or (self.bits and (self.embedding != "none" or not can_be_levels(blocks))):
+            raise CairnError(
+                "Entries are kept in 1 to 8 bits where they are pooled by an S-block, are not negative and are not "
+                "embedded: of an embedded descriptor make a code with cairn compress."
+            )
+
+
+@dataclass(frozen=True)
+class EmbeddingRecord:
+    """One embedding that was tried."""
+
+    embedding: str
+    alpha: float
+    dim: int
+    fpr95: float  # on the validation pairs
+
+
+@dataclass(frozen=True)
+class LearntBlocks:
+    """A descriptor made of blocks, and what it was chosen from."""
+
+    model: LearntModel
+    trials: list[Trial]  # of Powell's method, on the training pairs; the first is where it began
+    embeddings: list[EmbeddingRecord]
+    before: (
+        float  # false positives at 95% recall on the validation pairs, with the parameters that learning begins with
+    )
+    pooled: float  # … with the learnt ones, before the E-block
+    fpr95: float  # … of the descriptor as it is
+    seconds_per_trial: float  # 0 where none was computed in this run
+
+
+def learn_blocks(
+    sources: Sequence[Source],
+    work: Path,
+    options: BlockOptions,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> LearntBlocks:
+    """Learn a descriptor made of building blocks.
+
+    With an S-block: its parameters, and those of G-, T- and N-block, by Powell's method (pipeline 1), and then an
+    E-block on its rows, if any (pipeline 3). With a T-block alone, sampled on a grid: an E-block on the samples
+    (pipeline 2), after the G-block's parameters, if they are to be learnt.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Labelled patches.
+    work : Path
+        Folder of what is computed on the way, where a stopped run is picked up.
+    options : BlockOptions
+        What to learn.
+    workers : int
+        Threads that describe patches; the result does not depend on it.
+    progress : callable, optional
+        Told a step (``read``, ``powell``, ``embed``), how much of it is done, and how much there is.
+
+    Raises
+    ------
+    CairnError
+        A source or the folder is damaged.
+    """
+    tell = progress or (lambda step, done, of: None)
+    work.mkdir(parents=True, exist_ok=True)
+    size = options.patch_size
+    blocks = named_blocks(options.blocks, size)
+    validation = load_pairs(sources, "validation", size)
+    before = validation.error(blocks.normalised(validation.pooled(blocks, workers)))
+    trials: list[Trial] = []
+    seconds = 0.0
+    if options.powell:
+        pairs = load_pairs(
+            sources, "train", size, limit=options.powell_pairs, seed=options.seed, progress=partial(tell, "read")
+        )
+        trials, seconds = _search(blocks, pairs, work, options, workers, tell)
+        blocks = blocks.with_parameters(best_of(trials).parameters)
+    train = load_pairs(sources, "train", size, progress=partial(tell, "read"))
+    tell("embed", 0, 1)
+    rows, held_out = (blocks.normalised(pairs.pooled(blocks, workers)) for pairs in (train, validation))
+    pooled = error = validation.error(held_out)
+    embeddings: list[EmbeddingRecord] = []
+    if options.embedding != "none":
+        blocks, embeddings = _embed(blocks, rows, train, held_out, validation, options)
+        save_json(work / EMBEDDED, embeddings)
+        error = min(record.fpr95 for record in embeddings)
+        assert blocks.projection is not None
+        with one_thread():
+            rows = _finished(rows @ blocks.projection.T, options)
+    elif options.bits:
+        blocks = replace(blocks, bits=options.bits)
+        error = validation.error(blocks.levels(held_out))
+        rows = blocks.levels(rows)
+    tell("embed", 1, 1)
+    model = LearntModel("blocks", base_model=blocks)
+    if blocks.dim <= _LARGEST_MOMENTS:
+        sample = np.random.default_rng(options.seed).permutation(len(rows))[:_MOMENTS]
+        model = with_moments(model, rows[np.sort(sample)])
+    return LearntBlocks(model, trials, embeddings, before, pooled, error, seconds)
+
+
+def _search(
+    blocks: Blocks, pairs: BlockPairs, work: Path, options: BlockOptions, workers: int, tell: Progress
+) -> tuple[list[Trial], float]:
+    """Learn the blocks' parameters; gives all trials, and the seconds that one took."""
+    parameters = block_parameters(blocks.transform, blocks.spatial, blocks.patch_size)
+    key = fingerprint(
+        {}, {"blocks": blocks.meta(), "parameters": parameters, "pairs": pairs.fingerprint, "version": VERSION}
+    )
+    computed: list[float] = []
+    kept: tuple[dict[str, float], np.ndarray] | None = None  # pooled rows, which do not depend on how they are clipped
+
+    def area(values: dict[str, float]) -> float:
+        nonlocal kept
+        began = perf_counter()
+        tried = blocks.with_parameters(values)
+        pooling = {name: value for name, value in values.items() if name != "clip"}
+        if kept is None or kept[0] != pooling:
+            kept = pooling, pairs.pooled(tried, workers)
+        found = pairs.area(tried.normalised(kept[1]))
+        computed.append(perf_counter() - began)
+        return found
+
+    trials = maximise_area(
+        area, parameters, blocks.parameters, options.search, Trials(work / TRIALS, key), partial(tell, "powell")
+    )
+    return trials, float(np.mean(computed)) if computed else 0.0
+
+
+def _embed(
+    blocks: Blocks,
+    rows: np.ndarray,
+    train: BlockPairs,
+    held_out: np.ndarray,
+    validation: BlockPairs,
+    options: BlockOptions,
+) -> tuple[Blocks, list[EmbeddingRecord]]:
+    """Learn an E-block on rows (U, D) of the training patches, its α and dimension by those of the validation ones."""
+    moments = Moments.of(rows, train.first, train.second, train.match)
+    most = options.dim or min(_MOST_DIMENSIONS, blocks.pooled_dim)
+    dims = [options.dim] if options.dim else sorted({*range(_FEWEST_DIMENSIONS, most, _STEP), most})
+    records: list[EmbeddingRecord] = []
+    projections = []
+    for alpha in options.alphas if options.embedding != "pca" else (0.0,):
+        projection = learn_embedding(options.embedding, moments, most, alpha)
+        with one_thread():
+            embedded = held_out @ projection.T
+        for dim in dims:
+            error = validation.error(_finished(embedded[:, :dim], options))
+            records.append(EmbeddingRecord(options.embedding, alpha, dim, error))
+            projections.append(projection[:dim])
+    best = min(range(len(records)), key=lambda row: (records[row].fpr95, records[row].dim, records[row].alpha))
+    return replace(blocks, embedding=options.embedding, projection=projections[best]), records
+
+
+def _finished(rows: np.ndarray, options: BlockOptions) -> np.ndarray:
+    """Embedded rows as the descriptor gives them."""
+    return to_unit(rows) if is_grid(named_blocks(options.blocks, options.patch_size).spatial) else rows
+
+
+def provenance(sources: Sequence[Source], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:
+    """What a descriptor file tells of where it came from; nothing that differs from run to run."""
+    return {
+        "sources": [
+            {
+                "name": source.patches.folder.resolve().name,
+                "fingerprint": source.patches.fingerprint,
+                "train": len(source.train),
+                "validation": len(source.validation),
+            }
+            for source in sources
+        ],
+        "options": asdict(options),
+        "powell": {
+            "evaluations": len(learnt.trials),
+            "area": [learnt.trials[0].area, best_of(learnt.trials).area],
+        }
+        if learnt.trials
+        else None,
+        "embedding": asdict(min(learnt.embeddings, key=lambda record: (record.fpr95, record.dim, record.alpha)))
+        if learnt.embeddings
+        else None,
+        "validation": {"before": learnt.before, "pooled": learnt.pooled, "fpr95": learnt.fpr95},
+    }

@@ -1,0 +1,151 @@
+"""Command: learn blocks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands import Seed, Workers, cores
+from retrieval.console import Json, Quiet, print_json, progress_bars, say
+
+
+def blocks(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
+    ],
+    out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
+    combination: Annotated[
+        str | None,
+        typer.Option(
+            "--blocks",
+            help="T- and S-block, as T3h-S4-25 (default), T1c-S2-17, T3h-S2-17, T3j-S2-17 or any other two; a T-block "
+            "alone, as T3h, is sampled on a grid and left to the embedding.",
+        ),
+    ] = None,
+    embedding: Annotated[
+        str | None,
+        typer.Option(help="E-block: none (default), pca, lpp, olpp, lde, olde, glde or golde (o: orthogonal)."),
+    ] = None,
+    dim: Annotated[
+        int | None,
+        typer.Option(help="Dimensions of the embedding (default: as many as do best on validation pairs).", min=1),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="One of the paper's best instead of --blocks, --embedding and --dim: parametric (T3h-S4-25), "
+            "non-parametric (T3h, lpp), composite (T3h-S4-25, pca) or composite-polar (T3j-S2-17, pca)."
+        ),
+    ] = None,
+    powell: Annotated[
+        bool,
+        typer.Option("--powell/--no-powell", help="Learn the blocks' parameters, or take those learning begins with."),
+    ] = True,
+    evaluations: Annotated[int, typer.Option(help="Evaluations of the area, at most.", min=1)] = 400,
+    powell_pairs: Annotated[
+        int, typer.Option(help="Training pairs that the area is computed on, at most; 0: all.", min=0)
+    ] = 10_000,
+    alpha: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Part of the power of matches' differences that is taken for noise; give several to choose by "
+            "validation (default: 0.02, 0.05, 0.1, 0.2 and 0.3)."
+        ),
+    ] = None,
+    bits: Annotated[
+        int, typer.Option(help="Bits that each dimension is kept in, without an embedding; 0: a real number.", min=0)
+    ] = 0,
+    patch_size: Annotated[int, typer.Option(help="Samples along a patch's side.", min=8, max=256)] = 64,
+    pairs: Annotated[
+        int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
+    ] = 0,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Folder of what is computed on the way, to go on from. By default one beside the file."),
+    ] = None,
+    workers: Workers = 0,
+    seed: Seed = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Learn a descriptor made of building blocks (Brown, Hua, Winder, 2011).
+
+    A T-block gives each sample of a patch a vector of filter responses, an S-block pools them over regions, an N-block
+    normalises and clips, an E-block projects to few dimensions. Their parameters are learnt by Powell's method on the
+    area under the ROC curve, the projection from the moments of matches and non-matches. An interrupted run is picked
+    up by running the same command again.
+    """
+    from time import perf_counter
+
+    from index.errors import CairnError
+    from learning.blocks import PRESETS, BlockOptions, Preset, learn_blocks, provenance
+    from learning.powell import PowellOptions, best_of
+    from learning.sources import open_sources
+    from retrieval.blocks import Blocks
+    from retrieval.learnt import LearntDescriptor, check_model_path, save_model
+
+    began = perf_counter()
+    check_model_path(out)
+    # The paper's name is golde; oglde is in line with the other two.
+    named = "golde" if embedding == "oglde" else embedding or "none"
+    chosen = Preset(combination or "T3h-S4-25", named, dim)
+    if preset is not None:
+        if preset not in PRESETS:
+            raise CairnError(f"There is no preset {preset!r}; choose one of {', '.join(PRESETS)}.")
+        if (combination, embedding, dim) != (None, None, None):
+            raise CairnError("--blocks, --embedding and --dim are those of the --preset: take them away.")
+        chosen = PRESETS[preset]
+    usual = BlockOptions(embedding="none")
+    options = BlockOptions(
+        blocks=chosen.blocks,
+        embedding=chosen.embedding,
+        dim=chosen.dim,
+        powell=powell,
+        patch_size=patch_size,
+        powell_pairs=powell_pairs,
+        alphas=tuple(alpha) if alpha else usual.alphas,
+        bits=bits,
+        search=PowellOptions(evaluations=evaluations),
+        seed=seed,
+    )
+    opened = open_sources(sources, pairs=pairs, seed=seed)
+    folder = work or out.with_suffix(".learning")
+    titles = {"read": "Patches", "powell": "Parameters", "embed": "Embedding"}
+    with progress_bars(quiet or json, titles) as tell:
+        learnt = learn_blocks(opened, folder, options, workers=workers or cores(), progress=tell)
+    model = learnt.model
+    model.provenance.update(provenance(opened, options, learnt))
+    save_model(out, model)
+    described = LearntDescriptor(model)
+    found = model.base_model
+    assert isinstance(found, Blocks)
+    seconds = perf_counter() - began
+    areas = [learnt.trials[0].area, best_of(learnt.trials).area] if learnt.trials else []
+    if json:
+        print_json(
+            {
+                "descriptor": str(out),
+                "name": described.name,
+                "fingerprint": described.fingerprint,
+                "pooled_dim": found.pooled_dim,
+                "dim": described.dim,
+                "bytes": described.bytes,
+                "parameters": dict(found.parameters),
+                "evaluations": len(learnt.trials),
+                "area": areas,
+                "embedding": model.provenance["embedding"],
+                "validation": model.provenance["validation"],
+                "work": str(folder),
+                "seconds": {"evaluation": round(learnt.seconds_per_trial, 3), "total": round(seconds, 3)},
+            }
+        )
+        return
+    if areas:
+        say(
+            f"parameters   {len(learnt.trials)} evaluations, area {areas[0]:.5f} to {areas[1]:.5f}; "
+            f"{100 * learnt.before:.2f}% false positives at 95% recall on validation pairs to "
+            f"{100 * learnt.pooled:.2f}%"
+        )
+    if learnt.embeddings:
+        say(f"embedding    {found.pooled_dim} to {found.dim} dimensions, {100 * learnt.fpr95:.2f}% false positives")
+    say(f"{out}: {described.name}, {described.dim} dimensions, {described.bytes} bytes; {seconds:.0f} s")

@@ -1,0 +1,204 @@
+"""E-blocks: linear embeddings learnt from matches and non-matches (Brown11, sections III.D and V)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from index.errors import CairnError
+from retrieval.blocks import EMBEDDINGS
+from retrieval.threads import one_thread
+
+_ROWS = 8_192  # at a time
+_SMALL = 200  # dimensions up to which an eigenproblem is solved as a whole
+_SINGULAR = 1e-9  # of the largest eigenvalue of B: no less is divided by
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Second moments of descriptors x and of their differences, equations 6 to 9, each a mean and not a sum."""
+
+    matched: np.ndarray  # (n, n) float64: A₁, of the x of matches, each as often as it is in one
+    different: np.ndarray  # A₂, of the differences of non-matches
+    every: np.ndarray  # A₃, of all x
+    same: np.ndarray  # B, of the differences of matches
+
+    @classmethod
+    def of(cls, rows: np.ndarray, first: np.ndarray, second: np.ndarray, match: np.ndarray) -> "Moments":
+        """Compute them.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (U, n), float32
+            Descriptors x of the patches, each of which is in a pair. Their mean is taken off: what equations 2 and 4
+            maximise is a variance.
+        first, second : ndarray, shape (M,), int
+            Rows of the patches of each pair.
+        match : ndarray, shape (M,), bool
+            Both kinds must occur.
+        """
+        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        uses = np.bincount(np.concatenate([first[match], second[match]]), minlength=len(rows))
+        with one_thread():
+            return cls(
+                _moment(rows - mean, uses),
+                _moment(_Differences(rows, first[~match], second[~match])),
+                _moment(rows - mean),
+                _moment(_Differences(rows, first[match], second[match])),
+            )
+
+
+def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -> np.ndarray:
+    """Find an E-block's projection.
+
+    Parameters
+    ----------
+    kind : str
+        Of `EMBEDDINGS`, but none.
+    moments : Moments
+        Of the training pairs.
+    dim : int
+        Dimensions K wanted, at most n. The first rows for a larger K are those for a smaller one.
+    alpha : float
+        Part of B's power that power regularisation takes for noise (equation 21).
+
+    Returns
+    -------
+    ndarray, shape (K, n), float32
+        W, best direction first. Directions of E1 and of the orthogonal blocks are orthonormal; those of E2, E4 and E6
+        have wᵀ B w = 1, the generalised eigenvectors' usual length: matches differ by as much along each.
+
+    Raises
+    ------
+    CairnError
+        There is no such block, or there are not so many dimensions.
+    """
+    if kind not in EMBEDDINGS or kind == "none":
+        raise CairnError(f"There is no embedding {kind!r}; choose one of {', '.join(EMBEDDINGS)}.")
+    number = len(moments.same)
+    if not 1 <= dim <= number:
+        raise CairnError(f"The embedding has rows of {number} entries: ask for 1 to {number} dimensions.")
+    if not 0 <= alpha < 1:
+        raise CairnError(f"The part of power that is taken for noise lies between 0 and 1, and is {alpha}.")
+    with one_thread():
+        if kind == "pca":
+            projection = _leading(moments.every, dim)
+        else:
+            numerator = {"lpp": moments.matched, "lde": moments.different, "glde": moments.every}
+            orthogonal = kind not in numerator
+            a = numerator[kind.replace("o", "", 1) if orthogonal else kind]
+            whitening = _whitening(moments.same, alpha)
+            find = _orthogonal_directions if orthogonal else _generalised_directions
+            projection = find(a, whitening, dim)
+    return _oriented(projection).astype(np.float32)
+
+
+def regularised(eigenvalues: np.ndarray, alpha: float) -> np.ndarray:
+    """Clip eigenvalues from below (power regularisation, equations 20 and 21).
+
+    Parameters
+    ----------
+    eigenvalues : ndarray, shape (n,)
+        Of B, falling, none below zero.
+    alpha : float
+        Part of their sum that the smallest ones may account for, to be raised to the largest of these.
+    """
+    tails = np.cumsum(eigenvalues[::-1])[::-1]
+    noise = np.flatnonzero(tails <= alpha * tails[0])
+    floor = eigenvalues[noise[0]] if len(noise) else 0.0
+    return np.maximum(eigenvalues, max(floor, _SINGULAR * eigenvalues[0], np.finfo(float).tiny))
+
+
+def _whitening(b: np.ndarray, alpha: float) -> np.ndarray:
+    """Matrix T (n, n) with Tᵀ B' T = I, where B' is B regularised."""
+    values, vectors = eigh(b)
+    return vectors[:, ::-1] / np.sqrt(regularised(np.maximum(values[::-1], 0), alpha))
+
+
+def _generalised_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np.ndarray:
+    """Leading solutions (K, n) of A w = λ B' w (equation 11)."""
+    return _leading(whitening.T @ a @ whitening, dim) @ whitening.T
+
+
+def _orthogonal_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np.ndarray:
+    """Solutions (K, n) of equations 13 to 17, one after the other, each at right angles to those before.
+
+    With w = T v, what is maximised is vᵀ C v over vᵀ v, C = Tᵀ A T, and wᵀ w_j = 0 is vᵀ (Tᵀ w_j) = 0. So v is the
+    leading eigenvector of C within what is orthogonal to all Tᵀ w_j, which is that of equation 18, whose matrix is not
+    symmetric. In the eigenvectors of C a product with it costs n numbers and not n².
+    """
+    values, vectors = eigh(whitening.T @ a @ whitening)
+    turned = whitening @ vectors  # of which w are combinations
+    found = np.zeros((dim, len(values)))
+    forbidden = np.zeros((len(values), 0))
+    for number in range(dim):
+        found[number] = turned @ _leading_within(values, forbidden)
+        # Twice, so that rounding does not leave a part of the earlier ones.
+        for _ in range(2):
+            found[number] -= (found[:number] @ found[number]) @ found[:number]
+        found[number] /= np.linalg.norm(found[number])
+        direction = turned.T @ found[number]
+        for _ in range(2):
+            direction -= forbidden @ (forbidden.T @ direction)
+        forbidden = np.column_stack([forbidden, direction / np.linalg.norm(direction)])
+    return found
+
+
+def _leading_within(values: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
+    """Leading eigenvector (n,) of a diagonal matrix within what is orthogonal to some orthonormal columns."""
+    number = len(values)
+
+    def allowed(vector: np.ndarray) -> np.ndarray:
+        return np.asarray(vector - forbidden @ (forbidden.T @ vector))
+
+    # What is forbidden must not lead: it gets an eigenvalue below all others.
+    lowest = min(values[0], 0) - abs(values[-1]) - 1e-300
+    if number <= _SMALL:
+        inside = np.eye(number) - forbidden @ forbidden.T
+        matrix = inside @ (values[:, None] * inside) + lowest * (forbidden @ forbidden.T)
+        return allowed(eigh(matrix, subset_by_index=(number - 1, number - 1))[1][:, 0])
+
+    def product(vector: np.ndarray) -> np.ndarray:
+        vector = vector.ravel()
+        inside = allowed(vector)
+        return allowed(values * inside) + lowest * (vector - inside)
+
+    operator = LinearOperator((number, number), matvec=product, dtype=np.float64)
+    start = allowed(np.linspace(1, 2, number))
+    return allowed(eigsh(operator, k=1, which="LA", v0=start, ncv=min(number, 60), tol=1e-12)[1][:, 0])
+
+
+def _leading(matrix: np.ndarray, dim: int) -> np.ndarray:
+    """Leading eigenvectors (K, n) of a symmetric matrix."""
+    number = len(matrix)
+    return np.asarray(eigh(matrix, subset_by_index=(number - dim, number - 1))[1][:, ::-1].T)
+
+
+def _oriented(projection: np.ndarray) -> np.ndarray:
+    """The same directions, their largest entry positive: solvers leave the sign open."""
+    largest = np.abs(projection).argmax(axis=1)
+    return np.asarray(projection * np.sign(projection[np.arange(len(projection)), largest])[:, None])
+
+
+class _Differences:
+    """Differences (M, n) of the rows of pairs, made as they are sliced."""
+
+    def __init__(self, rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+        self.rows, self.first, self.second = rows, first, second
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return np.asarray(self.rows[self.first[part]] - self.rows[self.second[part]])
+
+
+def _moment(rows: "np.ndarray | _Differences", uses: np.ndarray | None = None) -> np.ndarray:
+    """Mean of x xᵀ (n, n) float64, each x counted as often as it is used."""
+    total: np.ndarray | float = 0.0
+    for start in range(0, len(rows), _ROWS):
+        part = rows[slice(start, start + _ROWS)]
+        weighted = part if uses is None else part * uses[start : start + _ROWS, None].astype(np.float32)
+        total = total + (weighted.T @ part).astype(np.float64)
+    return np.asarray(total / (len(rows) if uses is None else uses.sum()))

@@ -1,0 +1,170 @@
+"""Powell's method on the area under the ROC curve: learning the parameters of blocks (Brown11, section IV)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize
+
+from index.arrays import load_json, save_json
+from index.errors import CairnError
+from retrieval.block_parameters import Parameter
+
+_DIGITS = 9  # that values are rounded to, so that what is read back from a file is what was tried
+
+
+@dataclass(frozen=True)
+class PowellOptions:
+    """How far it goes."""
+
+    evaluations: int = 400  # of the area, at most, those of an earlier run included
+    tolerance: float = 0.01  # least gain of a round over all directions, as a part of what the area lacks to 1
+    step: float = 0.02  # to which a line is searched, of the logarithm of a parameter (of π/8 for a phase)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One evaluation."""
+
+    parameters: dict[str, float]
+    area: float  # under the ROC curve, 0 to 1
+
+
+class Trials:
+    """The evaluations so far, in a file; a stopped run asks for the same ones again, and goes on from there.
+
+    Parameters
+    ----------
+    path : Path, optional
+        Their file; None: nothing is kept.
+    key : str
+        Fingerprint of all that the areas depend on beside the parameters.
+
+    Raises
+    ------
+    CairnError
+        The file is damaged.
+    """
+
+    def __init__(self, path: Path | None = None, key: str = "") -> None:
+        self._path = path
+        self._key = key
+        self.all: list[Trial] = []
+        if path is not None and path.is_file():
+            self._read(path)
+        self._areas = {_identity(trial.parameters): trial.area for trial in self.all}
+
+    def _read(self, path: Path) -> None:
+        told = load_json(path)
+        try:
+            if told["key"] == self._key:
+                self.all = [Trial(dict(trial["parameters"]), float(trial["area"])) for trial in told["trials"]]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise CairnError(f"{path} is damaged: delete it to begin again.") from None
+
+    def area(self, parameters: Mapping[str, float]) -> float | None:
+        """Area that was found for these parameters, if it was."""
+        return self._areas.get(_identity(parameters))
+
+    def add(self, parameters: Mapping[str, float], area: float) -> None:
+        """Keep an evaluation."""
+        self.all.append(Trial(dict(parameters), area))
+        self._areas[_identity(parameters)] = area
+        if self._path is not None:
+            trials = [{"parameters": trial.parameters, "area": trial.area} for trial in self.all]
+            save_json(self._path, {"key": self._key, "trials": trials})
+
+
+class _Enough(Exception):
+    """There were as many evaluations as wanted."""
+
+
+def maximise_area(
+    area: Callable[[dict[str, float]], float],
+    parameters: Sequence[Parameter],
+    start: Mapping[str, float],
+    options: PowellOptions | None = None,
+    trials: Trials | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Trial]:
+    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method.
+
+    Parameters
+    ----------
+    area : callable
+        Gives the area of parameters, by name. It must always give the same for the same.
+    parameters : sequence of Parameter
+        What is learnt, and between which limits. Positive ones are searched by their logarithms, so that the step is
+        as good for a small one as for a large one.
+    start : mapping of str to float
+        Values to begin with; they are brought within the limits.
+    options : PowellOptions, optional
+        When it ends.
+    trials : Trials, optional
+        What is known already, and where evaluations are kept.
+    progress : callable, optional
+        Told how many evaluations there were, and how many there may be.
+
+    Returns
+    -------
+    list of Trial
+        All evaluations of this run, in their order. The best of them is the result: the method may end elsewhere,
+        where the number of evaluations runs out or a line's minimum lies above its beginning.
+    """
+    options, trials = options or PowellOptions(), trials or Trials()
+    tried: list[Trial] = []
+    seen: set[tuple[tuple[str, float], ...]] = set()
+
+    def lacking(point: np.ndarray) -> float:
+        values = from_point(point, parameters)
+        found = trials.area(values)
+        if found is None:
+            if len(seen) >= options.evaluations:
+                raise _Enough
+            found = area(values)
+            trials.add(values, found)
+        if _identity(values) not in seen:
+            seen.add(_identity(values))
+            tried.append(Trial(values, found))
+            if progress is not None:
+                progress(len(seen), options.evaluations)
+        return 1 - found
+
+    bounds = [tuple(to_coordinate(limit, one) for limit in (one.low, one.high)) for one in parameters]
+    first = np.array([to_coordinate(start[one.name], one) for one in parameters])
+    first = np.clip(first, *np.array(bounds).T)
+    lacking(first)
+    with suppress(_Enough):
+        minimize(
+            lacking,
+            first,
+            method="Powell",
+            bounds=bounds,
+            options={"xtol": options.step, "ftol": options.tolerance, "maxfev": np.inf},
+        )
+    return tried
+
+
+def best_of(tried: Sequence[Trial]) -> Trial:
+    """The trial of the largest area; the first of equal ones."""
+    return max(tried, key=lambda trial: trial.area)
+
+
+def to_coordinate(value: float, parameter: Parameter) -> float:
+    """Coordinate that a parameter's value has in the search."""
+    return float(np.log(value)) if parameter.ratio else value / (np.pi / 8)
+
+
+def from_point(point: np.ndarray, parameters: Sequence[Parameter]) -> dict[str, float]:
+    """Values of parameters at a point (P,) of the search."""
+    values = {}
+    for coordinate, one in zip(point, parameters, strict=True):
+        value = np.exp(coordinate) if one.ratio else coordinate * (np.pi / 8)
+        values[one.name] = round(float(np.clip(value, one.low, one.high)), _DIGITS)
+    return values
+
+
+def _identity(parameters: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(parameters.items()))
