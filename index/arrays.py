@@ -4,12 +4,14 @@ import dataclasses
 import errno
 import hashlib
 import json
+import math
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from index.errors import CairnError
 
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24
+# What claims a higher format is damaged.
+_MOST_FORMATS = 1000
 
 
 def fingerprint(arrays: Mapping[str, np.ndarray], options: Mapping[str, object]) -> str:
@@ -142,10 +146,15 @@ def load_array(path: Path, mmap: bool = False) -> np.ndarray:
     path = Path(path)
     try:
         # np.lib.format rather than np.load, which would open a zip archive too.
+        size = size_of_file(path)
         with path.open("rb") as file:
+            read_array_header(file, size)
             if not mmap:
+                file.seek(0)
                 return np.lib.format.read_array(file, allow_pickle=False)
         return np.lib.format.open_memmap(path, mode="r")
+    except CairnError:
+        raise
     except OSError as error:
         raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
@@ -154,6 +163,62 @@ def load_array(path: Path, mmap: bool = False) -> np.ndarray:
                 f"{path} holds pickled objects, which are never loaded: write it again as numbers."
             ) from error
         raise CairnError(f"{path} is damaged and cannot be read as an array: restore it or make it again.") from error
+
+
+def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Read the header of a .npy file, and compare it with what is there, so that a claim of any size costs nothing.
+
+    Parameters
+    ----------
+    file : binary file
+        At its beginning; left where the array's contents begin.
+    size : int
+        Bytes of the file, header and contents.
+
+    Returns
+    -------
+    shape : tuple of int
+    fortran_order : bool
+    dtype : dtype
+        Never one of objects.
+
+    Raises
+    ------
+    ValueError
+        It is no such header, tells of objects, or of more or less than there is.
+    """
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError("the array is of another format")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, fortran_order, dtype = read(file)
+    except (MemoryError, RecursionError):  # Python's parser, on what is nested a thousand times
+        raise ValueError("the array has no header that makes sense") from None
+    if dtype.hasobject:
+        raise ValueError("the array holds objects")
+    if not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError("a side of the array is no length")
+    # Python's own integers: NumPy's overflow.
+    if math.prod(shape) * dtype.itemsize != size - file.tell():
+        raise ValueError("the array is not as long as it says")
+    return shape, fortran_order, dtype
+
+
+def size_of_file(path: Path) -> int:
+    """Bytes of a file.
+
+    Raises
+    ------
+    CairnError
+        It is a device or a pipe, which may have no end.
+    OSError
+        It is not there.
+    """
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
+        raise CairnError(f"{path} is not a regular file: put a copy of the file in its place.")
+    return state.st_size
 
 
 def _unreadable(path: Path, error: OSError) -> CairnError:
@@ -172,11 +237,31 @@ def load_json(path: Path) -> Any:
     """
     path = Path(path)
     try:
+        size_of_file(path)
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise CairnError(f"{path} is damaged and cannot be read as JSON: restore it or make it again.") from error
+
+
+def check_format(path: Path, found: object, known: int) -> None:
+    """Compare the format that a file says it has with the one that is read.
+
+    Raises
+    ------
+    CairnError
+        It is of a later format.
+    ValueError
+        It says nothing that makes sense.
+    """
+    if type(found) is not int or not 0 < found < _MOST_FORMATS:
+        raise ValueError("it does not say which format it has")
+    if found != known:
+        raise CairnError(
+            f"{path} was written by a later version of Cairn (it has the format {found}, and this Cairn reads format "
+            f"{known}): update Cairn."
+        )
 
 
 @contextmanager
@@ -200,8 +285,13 @@ def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
         raise CairnError(f"There is no {kind} {path}: {maker} writes one.") from None
     except OSError as error:
         raise _unreadable(path, error) from error
+    except MemoryError as error:
+        raise CairnError(f"There is not enough memory to read the {kind} {path}: close other programs.") from error
     except Exception as error:  # a damaged archive can fail in any way
-        raise CairnError(f"{path} is damaged or no {kind} ({error}): make it again with {maker}.") from error
+        # What a file says may be in the error: of any length, and of any characters.
+        detail = " ".join(str(error).split())[:160]
+        why = f" ({detail})" if detail and detail.isprintable() else ""
+        raise CairnError(f"{path} is damaged or no {kind}{why}: make it again with {maker}.") from error
 
 
 def publish_folder(temporary: Path, final: Path) -> None:

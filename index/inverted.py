@@ -262,7 +262,7 @@ class InvertedIndex:
             total = squares[start:stop]
             for rows, words_of in _blocks(segment):
                 weights = np.square(self.term_frequency(segment.posting_counts[rows])) * diagonal[words_of]
-                np.add.at(total, segment.posting_images[rows], weights)
+                np.add.at(total, segment.posting_positions(rows), weights)
             for which, images, counts, others in shared_postings(segment, self.words, first, second):
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])
@@ -329,5 +329,5 @@ def _gather(
         lists = slice(first, last)
         rows = np.repeat(shifts[lists], lengths[lists])
         rows += np.arange(begin, int(ends[last - 1]))
-        yield segment.posting_images[rows], segment.posting_counts[rows], np.repeat(weights[lists], lengths[lists])
+        yield segment.posting_positions(rows), segment.posting_counts[rows], np.repeat(weights[lists], lengths[lists])
         first = last

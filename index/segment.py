@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from index.arrays import fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
 
 FORMAT = 1
@@ -31,6 +31,8 @@ PARTS = {
 }
 NOTES = "notes"
 COLUMN_PREFIX = "column_"
+_COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +239,8 @@ class Segment:
             if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
                 raise _damaged(folder / f"{name}.npy")
             arrays[name] = array
-        for ends, of in (("offsets", "words"), ("posting_offsets", "posting_images")):
-            if (
-                arrays[ends][0] != 0
-                or arrays[ends][-1] != len(arrays[of])
-                or (arrays[ends][1:] < arrays[ends][:-1]).any()
-            ):
-                raise _damaged(folder / f"{ends}.npy")
+        for name in _misfits(arrays):
+            raise _damaged(folder / f"{name}.npy")
         return cls(folder, meta, arrays)
 
     @property
@@ -301,6 +298,19 @@ class Segment:
         frequency = np.zeros(words, dtype=np.int64)
         frequency[self.posting_words] = np.diff(self.posting_offsets.astype(np.int64))
         return frequency
+
+    def posting_positions(self, rows: np.ndarray | slice) -> np.ndarray:
+        """Positions in `image_numbers` of some postings: `posting_images`, which `open` does not read.
+
+        Raises
+        ------
+        CairnError
+            There are no images at some of them.
+        """
+        images = self.posting_images[rows]
+        if len(images) and images.max() >= self.images:
+            raise _damaged(self.folder / "posting_images.npy")
+        return images
 
     def verify(self) -> list[str]:
         """Names of the files that are no longer what was written; see `verify_segment`."""
@@ -385,11 +395,58 @@ def _load_meta(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise CairnError(f"The segment {folder} is missing: restore it from a copy, or index its photos again.")
     meta = load_json(folder / META)
-    if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
+    if not isinstance(meta, dict):
         raise _damaged(folder / META)
-    if meta["format"] > FORMAT:
-        raise CairnError(f"{folder} was written by a later version of Cairn (format {meta['format']}): update Cairn.")
+    try:
+        check_format(folder, meta.get("format"), FORMAT)
+    except ValueError as error:
+        raise _damaged(folder / META) from error
     claimed = meta.pop("sha256", None)
-    if claimed != fingerprint({}, meta) or not PARTS.keys() <= meta["files"].keys():
+    if claimed != fingerprint({}, meta) or not _is_described(meta):
         raise _damaged(folder / META)
     return meta
+
+
+def _is_described(meta: Mapping[str, Any]) -> bool:
+    """Whether a description has all that a segment's needs; a file's name is never part of a path unless it is ours."""
+    files = meta.get("files")
+    if not (isinstance(meta.get("vocabulary"), str) and isinstance(meta.get("descriptor"), str)):
+        return False
+    if not isinstance(files, dict) or not PARTS.keys() <= files.keys():
+        return False
+    known = {*PARTS, NOTES}
+    return all(
+        (name in known or (name.startswith(COLUMN_PREFIX) and _COLUMN_NAME.fullmatch(name.removeprefix(COLUMN_PREFIX))))
+        and isinstance(entry, dict)
+        and isinstance(entry.get("dtype"), str)
+        and isinstance(entry.get("shape"), list)
+        and isinstance(entry.get("sha256"), str)
+        and _HASH.fullmatch(entry["sha256"])
+        for name, entry in files.items()
+    )
+
+
+def _misfits(arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Names of arrays of a segment that do not fit the others, as far as that shows without reading it all."""
+    for name, array in arrays.items():
+        if name == NOTES:
+            fits = array.ndim == 1 and array.dtype == np.uint8
+        elif name in PARTS:
+            fits = array.ndim == 1 and array.dtype.kind == "u"
+        else:
+            fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == len(arrays["words"])
+        if not fits:
+            yield name
+    for name in ("image_numbers", "posting_words"):
+        if (arrays[name][1:] <= arrays[name][:-1]).any():
+            yield name
+    if not len(arrays["image_numbers"]):
+        yield "image_numbers"
+    if len(arrays["posting_counts"]) != len(arrays["posting_images"]):
+        yield "posting_counts"
+    lists = {"offsets": ("image_numbers", "words"), "posting_offsets": ("posting_words", "posting_images")}
+    for name, (of, members) in lists.items():
+        ends = arrays[name]
+        whole = len(ends) == len(arrays[of]) + 1 and ends[0] == 0 and ends[-1] == len(arrays[members])
+        if not whole or (ends[1:] < ends[:-1]).any():
+            yield name

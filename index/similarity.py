@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from index.arrays import fingerprint, reading, save_bytes
+from index.archive import Archive, open_archive
+from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
 from index.segment import Segment
 from index.vocabulary import Vocabulary
@@ -165,19 +165,9 @@ class SimilarityMatrix:
         """
         path = Path(path)
         with reading(path, "similarity file", "cairn learn similarity"):
-            if os.path.getsize(path) > _LARGEST_FILE:  # noqa: PTH202
-                raise ValueError("it is far larger than any similarity matrix")
-            with zipfile.ZipFile(path) as archive:
-                if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_FILE:
-                    raise ValueError("it holds far more than any similarity matrix")
-                meta = json.loads(archive.read(_META))
-                if not isinstance(meta, dict):
-                    raise ValueError("its description is no table")
-                if type(meta.get("format")) is not int or meta["format"] != FORMAT:
-                    raise CairnError(
-                        f"{path} has the format {meta.get('format')!r}, and this Cairn reads format {FORMAT}: update "
-                        "Cairn."
-                    )
+            with open_archive(path, _LARGEST_FILE) as archive:
+                meta = archive.table(_META)
+                check_format(path, meta.get("format"), FORMAT)
                 arrays = {name: _read_row(archive, name, kind) for name, kind in _ARRAYS.items()}
             vocabulary, provenance = meta["vocabulary"], meta["provenance"]
             if not isinstance(vocabulary, str) or not isinstance(provenance, dict):
@@ -281,7 +271,7 @@ def shared_postings(
         rows, their_rows, which = rows[both], their_rows[at[both]], keys[both] // segment.images
         yield (
             pairs[start + which],
-            segment.posting_images[rows],
+            segment.posting_positions(rows),
             segment.posting_counts[rows],
             segment.posting_counts[their_rows],
         )
@@ -293,7 +283,7 @@ def _listed(segment: Segment, offsets: np.ndarray, lists: np.ndarray) -> tuple[n
     lengths = offsets[lists + 1] - offsets[lists]
     rows = concatenated_ranges(offsets[lists], lengths)
     keys = np.repeat(np.arange(len(lists)) * segment.images, lengths)
-    keys += segment.posting_images[rows]
+    keys += segment.posting_positions(rows)
     return rows, keys
 
 
@@ -308,15 +298,9 @@ def _keys(first: np.ndarray, second: np.ndarray, words: int) -> np.ndarray:
     return first.astype(np.int64) * words + second
 
 
-def _read_row(archive: zipfile.ZipFile, name: str, kind: str) -> np.ndarray:
-    """Read a one-dimensional array of a known type; ValueError where it is another, or not as long as it claims."""
-    contents = archive.read(f"{name}.npy")
-    file = io.BytesIO(contents)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError(f"{name} is of another format")
-    # The header is compared with what is there, so that a claim of any length costs nothing.
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    size = len(contents) - file.tell()
-    if dtype != np.dtype(kind) or len(shape) != 1 or shape[0] * dtype.itemsize != size:
+def _read_row(archive: Archive, name: str, kind: str) -> np.ndarray:
+    """Read a one-dimensional array of a known type; ValueError where it is another."""
+    array = archive.array(name)
+    if array.dtype != np.dtype(kind) or array.ndim != 1:
         raise ValueError(f"{name} is not a row of {np.dtype(kind)}")
-    return np.frombuffer(contents, dtype, offset=file.tell()).astype(dtype.newbyteorder("="))
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
