@@ -14,6 +14,7 @@ A zip archive whose entries are stored as they are, so that the patches are mapp
 import hashlib
 import io
 import json
+import math
 import os
 import zipfile
 from collections.abc import Iterable
@@ -23,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from index.arrays import reading
-from index.errors import CairnError
+from index.archive import Archive, open_archive
+from index.arrays import check_format, read_array_header, reading
 from learning.pairsplit import split_image_pairs
 
 FORMAT = 1
@@ -149,16 +150,11 @@ class MinedMatches:
         """
         path = Path(path)
         with reading(path, "file of mined matches", "cairn mine"):
-            with zipfile.ZipFile(path) as archive:
-                meta = json.loads(archive.read(_META))
-                if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
-                    raise ValueError("it does not say which format it has")
-                if meta["format"] > FORMAT:
-                    raise CairnError(
-                        f"{path} has the format {meta['format']}, of a later Cairn than this: update Cairn."
-                    )
+            with open_archive(path) as archive:
+                meta = archive.table(_META)
+                check_format(path, meta.get("format"), FORMAT)
                 arrays = {name: _read_entry(path, archive, name) for name in _SHAPES}
-                contents = sorted((entry.filename, entry.CRC, entry.file_size) for entry in archive.infolist())
+                contents = sorted((entry.filename, entry.CRC, entry.file_size) for entry in archive.zip.infolist())
             _check(arrays)
         return MinedMatches(path, arrays, meta, hashlib.sha256(json.dumps(contents).encode()).hexdigest())
 
@@ -224,32 +220,27 @@ class MinedPatches:
         return np.asarray(self._patches[numbers])
 
 
-def _read_entry(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+def _read_entry(path: Path, archive: Archive, name: str) -> np.ndarray:
     """Read an array, or map the patches; any exception where the file is damaged."""
-    info = archive.getinfo(f"{name}.npy")
+    info = archive.zip.getinfo(f"{name}.npy")
     if info.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"{name} is packed")
-    with archive.open(info) as stream:
-        if name != "patches":
-            array = np.lib.format.read_array(stream, allow_pickle=False)
-            if stream.read(1):
-                raise ValueError(f"{name} is longer than it says")
-            return array
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(f"{name} is of another version")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if name != "patches":
+        return archive.array(name)
+    with archive.zip.open(info) as stream:
+        shape, fortran, dtype = read_array_header(stream, info.file_size)
         header = stream.tell()
-        if fortran or dtype != np.uint8 or header + int(np.prod(shape, dtype=object)) != info.file_size:
-            raise ValueError(f"{name} is not of the length or type it should be")
+        if fortran or dtype != np.uint8:
+            raise ValueError(f"{name} is not of the type it should be")
         while stream.read(_BLOCK):  # to the end, where the archive compares checksums
             pass
     with path.open("rb") as file:
         file.seek(info.header_offset + 26)
         lengths = np.frombuffer(file.read(4), "<u2")  # of the entry's name and extra field, before its contents
-    start = info.header_offset + 30 + int(lengths.sum()) + header
-    if not shape[0]:
+    start = info.header_offset + 30 + int(lengths.sum(dtype=np.int64)) + header
+    if not math.prod(shape):
         return np.zeros(shape, np.uint8)
-    return np.memmap(path, np.uint8, "r", start, tuple(shape))
+    return np.memmap(path, np.uint8, "r", start, shape)
 
 
 def _check(arrays: dict[str, np.ndarray]) -> None:

@@ -1,6 +1,5 @@
 """Labelled patches around given keypoints with known correspondences."""
 
-import zipfile
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -8,11 +7,14 @@ from typing import BinaryIO
 
 import numpy as np
 
+from index.archive import open_archive
 from index.errors import CairnError
 from learning.correspondence import Detections, MatchRule, near_pairs
 from learning.detections import cut, keypoint_frames, keypoint_space, read_full
 from learning.labelled import Labelled, Progress
 from retrieval.image import PHOTO_SUFFIXES
+
+_LARGEST_FILE = 1 << 31  # bytes, of the file and of what is packed in it
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,14 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
     """
     names = ("names", "image", "x", "y", "size", "angle", "point", "pairs") + (("pair_angle",) if min_angle > 0 else ())
     try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [name for name in names if name not in file]
-            given = {name: file[name] for name in names if name not in missing}
+        with open_archive(Path(path), _LARGEST_FILE) as archive:
+            missing = [name for name in names if f"{name}.npy" not in archive.names]
+            given = {name: archive.array(name) for name in names if name not in missing}
     except FileNotFoundError:
         raise CairnError(f"There is no file {path}: check the name.") from None
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except CairnError:
+        raise
+    except Exception as error:  # a damaged archive can fail in any way
         raise CairnError(f"{path} is damaged, or is no .npz file of plain arrays.") from error
     if missing:
         raise CairnError(f"{path} has no array {missing[0]!r}: it needs {', '.join(names)}.")
@@ -59,7 +63,8 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
     shapes: dict[str, tuple[int, ...]] = {name: (number,) for name in ("image", "x", "y", "size", "angle", "point")}
     shapes |= {"pairs": (wanted, 2), "pair_angle": (wanted,), "names": (given["names"].size,)}
     for name, array in given.items():
-        if array.shape != shapes[name] or (name != "names" and array.dtype.kind not in "iuf"):
+        right = array.dtype.kind in ("U" if name == "names" else "iuf")
+        if array.shape != shapes[name] or not right:
             raise CairnError(f"{path} is damaged: {name!r} should hold numbers in the shape {shapes[name]}.")
     photos, points, pairs = (given[name].astype(np.int64) for name in ("image", "point", "pairs"))
     _check_range(path, "image", photos, len(given["names"]))

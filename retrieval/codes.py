@@ -13,6 +13,7 @@ from retrieval.threads import one_thread
 WORDS = 256
 """Codewords of a sub-quantiser: its part of a code is one byte."""
 
+_MOST_ROTATED = 2048  # entries of rows that are turned before they are cut into parts
 _BLOCK = 256  # rows that are coded at a time
 _QUERIES, _COLUMNS = 16, 4096  # pairs whose distances are looked up at a time
 _DAMAGED = "The descriptor's code is damaged: {}; compress the descriptor again."
@@ -149,6 +150,8 @@ class ProductCode:
             raise CairnError(_DAMAGED.format("its sizes do not add up to the length of a row"))
         if self.rotation is not None:
             _check_floats(self.rotation, (dim, dim), "rotation")
+            if dim > _MOST_ROTATED:  # the time that the check below takes grows with its cube
+                raise CairnError(_DAMAGED.format("its rotation is far larger than any descriptor's"))
             with one_thread():
                 gram = self.rotation.T.astype(np.float64) @ self.rotation
             if np.abs(gram - np.eye(dim)).max() > 1e-3:
@@ -288,7 +291,7 @@ def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code
         else ProductCode(first, second, arrays.get("rotation"))
     )
     if meta.get("bits") != code.meta()["bits"]:
-        raise CairnError(_DAMAGED.format(f"it should have {meta.get('bits')} bits and has {code.meta()['bits']}"))
+        raise CairnError(_DAMAGED.format(f"it has {code.meta()['bits']} bits, and should have another number"))
     return code
 
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import zipfile
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from index.arrays import fingerprint, reading, save_bytes
+from index.archive import open_archive
+from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
 from retrieval.bases import LOADERS, BaseModel
 from retrieval.codes import Code, load_code
@@ -217,10 +217,7 @@ def load_model(path: Path) -> LearntModel:
     path = Path(path)
     with reading(path, "descriptor file", "cairn learn descriptor"):
         meta, arrays = _read(path)
-        if type(meta.get("format")) is not int or meta["format"] != FORMAT:
-            raise CairnError(
-                f"{path} has the format {meta.get('format')!r}, and this Cairn reads format {FORMAT}: update Cairn."
-            )
+        check_format(path, meta.get("format"), FORMAT)
         model = _build(meta, arrays)
     return model
 
@@ -232,23 +229,16 @@ def read_model_file(path: Path) -> bytes:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    if os.path.getsize(path) > _LARGEST_FILE:  # noqa: PTH202
-        raise ValueError("it is far larger than any descriptor")
     arrays = {}
-    with zipfile.ZipFile(path) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_FILE:
-            raise ValueError("it holds far more than any descriptor")
-        meta = json.loads(archive.read("meta.json"))
-        for entry in archive.infolist():
-            if entry.filename.endswith(".npy"):
-                with archive.open(entry) as file:
-                    array = np.lib.format.read_array(file, allow_pickle=False)
+    with open_archive(path, _LARGEST_FILE) as archive:
+        meta = archive.table("meta.json")
+        for name in archive.names:
+            if name.endswith(".npy"):
+                array = archive.array(name.removesuffix(".npy"))
                 # NaN fails the comparison too.
                 if array.dtype.kind == "f" and not (np.abs(array.astype(np.float64)) < _LARGEST_VALUE).all():
-                    raise ValueError(f"{entry.filename} holds what is no number, or far too large a one")
-                arrays[entry.filename.removesuffix(".npy")] = array
-    if not isinstance(meta, dict):
-        raise ValueError("its description is no table")
+                    raise ValueError("an array holds what is no number, or far too large a one")
+                arrays[name.removesuffix(".npy")] = array
     return meta, arrays
 
 
