@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from index.errors import CairnError
+from index.errors import CairnError, shown
 
 # Oxford5K's query files, and they alone, write `oxc1_all_souls_000013` for the photo `all_souls_000013`.
 _PUBLISHED_PREFIX = "oxc1_"
@@ -106,7 +106,7 @@ def _read_query(folder: Path, name: str) -> Query:
             # A photo that is to be found and to be ignored has no defined score.
             if owner.setdefault(listed, label) != label:
                 raise CairnError(
-                    f"{path}, line {number}: {listed!r} is listed as {owner[listed]} too; keep one of them."
+                    f"{path}, line {number}: {shown(listed)} is listed as {owner[listed]} too; keep one of them."
                 )
         labels[label] = frozenset(listed for _, listed in lines)
     return Query(name, stem, box, **labels)
@@ -123,11 +123,11 @@ def _read_query_line(path: Path) -> tuple[str, tuple[float, float, float, float]
     try:
         x0, y0, x1, y1 = (float(word) for word in words[1:])
     except ValueError:
-        raise CairnError(f"{path}, line {number}: expected 'stem x0 y0 x1 y1', found {line!r}.") from None
+        raise CairnError(f"{path}, line {number}: expected 'stem x0 y0 x1 y1', found {shown(line)}.") from None
     x0, x1 = sorted((x0, x1))
     y0, y1 = sorted((y0, y1))
     if not all(map(math.isfinite, (x0, y0, x1, y1))) or x0 == x1 or y0 == y1:
-        raise CairnError(f"{path}, line {number}: the box in {line!r} has no area.")
+        raise CairnError(f"{path}, line {number}: the box in {shown(line)} has no area.")
     return words[0].removeprefix(_PUBLISHED_PREFIX), (x0, y0, x1, y1)
 
 
@@ -144,7 +144,7 @@ def _read_lines(path: Path) -> Sequence[tuple[int, str]]:
         except UnicodeDecodeError:
             raise CairnError(f"{path}, line {number}: this is not text in UTF-8.") from None
         if any(ord(character) < 32 and character != "\t" for character in line):
-            raise CairnError(f"{path}, line {number}: there are control characters in {line!r}.")
+            raise CairnError(f"{path}, line {number}: there are control characters in {shown(line)}.")
         if line:
             lines.append((number, line))
     return lines

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from index.errors import CairnError
+from index.errors import CairnError, shown
 from learning.ground_truth import Query, read_ground_truth
 from learning.labels import Labels, ObjectLabels
 from retrieval.image import list_photos
@@ -81,8 +81,8 @@ class _Photos:
         rows = self._stems.get(stem, [])
         if len(rows) > 1:
             raise CairnError(
-                f"{stem!r} in {self.source} stands for {len(rows)} photos of the collection, such as {rows[0].path} "
-                f"and {rows[1].path}: keep one of them, or label them by their names in a table."
+                f"{shown(stem)} in {self.source} stands for {len(rows)} photos of the collection, such as "
+                f"{rows[0].path} and {rows[1].path}: keep one of them, or label them by their names in a table."
             )
         return rows[0].number if rows else None
 
@@ -105,7 +105,7 @@ class _Photos:
         first, others = next(iter(self._missing)), len(self._missing) - 1
         also = f" and {others} more of {self.source} are" if others else f" of {self.source} is"
         raise CairnError(
-            f"The photo {first!r}{also} not in the collection: index what is missing, or leave it out with "
+            f"The photo {shown(first)}{also} not in the collection: index what is missing, or leave it out with "
             "--skip-missing."
         )
 
@@ -121,8 +121,10 @@ class _Assigned:
         """Label a photo; CairnError where it has another label already."""
         before = self._labels.setdefault(number, label)
         if before != label:
-            one, other = (repr(name) if name else "as background" for name in (before, label))
-            raise CairnError(f"The photo {called!r} of {self._source} is labelled {one} and {other}: keep one of them.")
+            one, other = (shown(name) if name else "as background" for name in (before, label))
+            raise CairnError(
+                f"The photo {shown(called)} of {self._source} is labelled {one} and {other}: keep one of them."
+            )
 
     def labels(self) -> Labels:
         """Give all labels; objects by their names."""
@@ -270,7 +272,7 @@ def _read_lines(source: Path) -> list[tuple[str, str]]:
             if len(cells) < 2 or not cells[0]:
                 raise CairnError(
                     f"{source}, line {reader.line_num}: expected a photo and its label with {_DELIMITERS[delimiter]} "
-                    f"between them, found {delimiter.join(fields)[:80]!r}."
+                    f"between them, found {shown(delimiter.join(fields))}."
                 )
             lines.append((cells[0], cells[1]))
     except csv.Error as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from index.arrays import size_of_file
 from index.errors import CairnError
 
 PATCH = 64
@@ -152,11 +153,15 @@ class PatchSet:
             return self._bitmaps[number]
         path = self.folder / bitmap_name(number)
         try:
-            with Image.open(path) as image:
+            size_of_file(path)
+            # Bitmaps alone: Pillow reads some of the many formats it knows through other programs.
+            with Image.open(path, formats=("BMP",)) as image:
                 size = image.size
                 if size == (SIDE, SIDE):
                     pixels = np.asarray(image.convert("L"))
-        except (OSError, ValueError, SyntaxError) as error:
+        except CairnError:
+            raise
+        except Exception as error:  # a decoder may raise anything on a damaged file
             raise CairnError(f"{path} is missing, damaged or cut short: restore it or build the set again.") from error
         if size != (SIDE, SIDE):
             raise CairnError(

@@ -1,5 +1,6 @@
 """Records of every model that was tried: what model selection chooses from, and what a stopped run goes on from."""
 
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,6 +12,10 @@ from index.errors import CairnError
 
 TABLE = "records.json"
 """Their file in the folder of a run."""
+
+_STAGES = ("pooling", "projection")
+_KEY = re.compile(r"[0-9a-f]{64}")
+_MOST_REFITS = 1000
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,8 @@ class Records(Generic[Kind]):
         try:
             records = [self.kind(**entry) for entry in load_json(self._file)]
             if not all(_fits(record) for record in records):
-                raise TypeError("a field is of the wrong type")
-        except (CairnError, TypeError):
+                raise ValueError("a field is of the wrong type, or cannot be")
+        except (CairnError, TypeError, ValueError):
             raise CairnError(
                 f"{self._file} is damaged, or of another kind of source: give another folder (--work), or delete "
                 f"{self.folder} to begin again."
@@ -126,12 +131,16 @@ class Records(Generic[Kind]):
 
 
 def _fits(record: Any) -> bool:
-    """Whether all fields are of the types they are declared as."""
+    """Whether all fields are of the types they are declared as, and those that name the files of a model can be."""
     kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "list": (list,)}
-    return all(
-        isinstance(getattr(record, item.name), kinds[getattr(item.type, "__name__", str(item.type))])
+    if not all(
+        type(getattr(record, item.name)) in kinds[getattr(item.type, "__name__", str(item.type))]
         for item in fields(record)
-    )
+    ):
+        return False
+    numbers = (value for value in vars(record).values() if isinstance(value, int | float))
+    named = record.stage in _STAGES and _KEY.fullmatch(record.key) and 0 <= record.refits < _MOST_REFITS
+    return bool(named) and all(abs(number) < float("inf") for number in numbers)  # NaN fails the comparison too
 
 
 def best(records: list[Record], limit: int) -> Record | None:

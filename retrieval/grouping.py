@@ -2,6 +2,8 @@
 
 import csv
 import io
+import itertools
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from index.arrays import fingerprint, load_json, save_bytes, save_json
+from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
@@ -113,24 +115,22 @@ def group_photos(
     )
     strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
     found = Groups(form_groups(rows, strong, options.duplicates), options.inliers, len(rows))
-    save_json(
-        collection.folder / FILE,
-        {
-            "format": FORMAT,
-            "state": _state(np.array(sorted(rows), np.int64)),
-            "inliers": found.inliers,
-            "photos": found.photos,
-            "groups": [
-                {
-                    "group": group.number,
-                    "photos": list(group.photos),
-                    "links": group.links,
-                    "duplicates": sorted(group.duplicates.items()),
-                }
-                for group in found.groups
-            ],
-        },
-    )
+    kept = {
+        "format": FORMAT,
+        "state": _state(np.array(sorted(rows), np.int64)),
+        "inliers": found.inliers,
+        "photos": found.photos,
+        "groups": [
+            {
+                "group": group.number,
+                "photos": list(group.photos),
+                "links": group.links,
+                "duplicates": sorted(group.duplicates.items()),
+            }
+            for group in found.groups
+        ],
+    }
+    save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
     return found
 
 
@@ -151,14 +151,26 @@ def read_groups(collection: Collection) -> Groups:
     known = set(there.tolist())
     try:
         kept = load_json(path)
-        if kept["format"] > FORMAT:
-            raise CairnError(f"{path} was written by a later version of Cairn (format {kept['format']}): update Cairn.")
+        check_format(path, kept["format"], FORMAT)
         out_of_date = kept["state"] != _state(there)
         groups = [_group(entry, known) for entry in kept["groups"]]
         groups = [group for group in groups if len(group.photos) > 1]
-        return Groups(tuple(groups), int(kept["inliers"]), int(kept["photos"]), out_of_date)
+        return Groups(tuple(groups), _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise CairnError(f"{path} is damaged: run cairn group {collection.folder} again.") from error
+
+
+def groups_are_whole(path: Path) -> bool | None:
+    """Whether kept groups are, byte for byte, what was written; None where an earlier version wrote no checksum."""
+    try:
+        contents = path.read_bytes()
+        kept = json.loads(contents)
+        if set(kept) == {"format", "state", "inliers", "photos", "groups"}:
+            return None
+        as_written = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+        return contents == as_written.encode() and kept.pop("sha256", None) == fingerprint({}, kept)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return False
 
 
 def form_groups(
@@ -267,9 +279,23 @@ def _box(row: ImageRow) -> np.ndarray:
 
 
 def _group(entry: dict[str, Any], known: set[int]) -> Group:
-    photos = tuple(number for number in entry["photos"] if number in known)
-    duplicates = {copy: original for copy, original in entry["duplicates"] if {copy, original} <= known}
-    return Group(int(entry["group"]), photos, int(entry["links"]), duplicates)
+    """A group of the file, without the photos that are not known; ValueError or TypeError where it is none."""
+    photos = tuple(_count(number) for number in entry["photos"])
+    if any(after <= before for before, after in itertools.pairwise(photos)):
+        raise ValueError("the photos of a group are not in order")
+    photos = tuple(number for number in photos if number in known)
+    pairs = [(_count(copy), _count(original)) for copy, original in entry["duplicates"]]
+    duplicates = {copy: original for copy, original in pairs if {copy, original} <= known}
+    if not {*duplicates, *duplicates.values()} <= set(photos):
+        raise ValueError("a photo repeats one of another group")
+    return Group(_count(entry["group"]), photos, _count(entry["links"]), duplicates)
+
+
+def _count(value: object) -> int:
+    """A whole number of a file, at least 0; ValueError where it is something else."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError("what should be a number is none")
+    return value
 
 
 def _state(numbers: np.ndarray) -> str:

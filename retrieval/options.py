@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import tomli_w
 
+from index.arrays import check_format
 from index.errors import CairnError
 from retrieval.features import FeatureOptions
 from retrieval.image import ImageOptions
@@ -56,15 +57,21 @@ def read_options(path: Path) -> CollectionOptions:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CairnError(f"{path.parent} is not a collection: make one with cairn index.") from None
-    except (OSError, ValueError) as error:
-        raise CairnError(f"{path} cannot be read ({error}): restore it from a copy.") from error
-    version = table.pop("format", None)
-    if version != FORMAT:
-        raise CairnError(f"{path.parent} has the format {version}, and this Cairn reads format {FORMAT}: update Cairn.")
+    except OSError as error:
+        raise CairnError(f"{path} cannot be read ({error.strerror or error}): restore it from a copy.") from error
+    except (ValueError, RecursionError) as error:
+        raise CairnError(f"{path} is no table of options{_detail(error)}: restore it from a copy.") from error
     try:
+        check_format(path.parent, table.pop("format", None), FORMAT)
         return _build(CollectionOptions, table)
-    except TypeError as error:
-        raise CairnError(f"{path} is damaged ({error}): restore it from a copy.") from error
+    except (TypeError, ValueError) as error:
+        raise CairnError(f"{path} is damaged{_detail(error)}: restore it from a copy.") from error
+
+
+def _detail(error: Exception) -> str:
+    """What an error tells, of which a part may be the file's own text."""
+    text = " ".join(str(error).split())[:120]
+    return f" ({text})" if text.isprintable() else ""
 
 
 def _plain(options: Any) -> dict[str, Any]:
@@ -102,5 +109,5 @@ def _fits(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, types.UnionType):
         return any(_fits(value, one) for one in typing.get_args(wanted))
     if wanted is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is wanted
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+    return type(value) is wanted and (wanted is not int or abs(value) < 1 << 63)
