@@ -1,0 +1,562 @@
+"""What is fuzzed: every reader, with sound samples of what it reads, and what must hold of a sample it accepts.
+
+A sample is a folder, as a table of file names and contents. A reader may refuse it with a CairnError; what it accepts
+is used as it would be, so that arrays that do not fit together are seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from eval.oxford import read_ground_truth
+from index.arrays import fingerprint, load_array, load_json, save_array, save_json
+from index.errors import CairnError
+from index.forest import FaissOptions, FlannOptions
+from index.inverted import InvertedIndex
+from index.kmeans import ArraySource
+from index.segment import Segment, verify_segment, write_segment
+from index.similarity import SimilarityMatrix
+from index.vocabulary import Vocabulary, VocabularyOptions
+from learning.label_files import read_labels
+from learning.mined import MinedMatches, MinedPatches
+from learning.patchfiles import write_bitmaps, write_info, write_pairs
+from learning.phototour import PatchSet
+from learning.pointfile import read_points
+from learning.records import LatentRecord, Record, Records
+from learning.sequences import read_sequences
+from retrieval.catalogue import Catalogue
+from retrieval.grouping import read_groups
+from retrieval.image import ImageOptions, read_colour, read_photo
+from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
+from retrieval.linklog import Link, open_log
+from retrieval.options import CollectionOptions, read_options, write_options
+from tests.fuzzing import Rng, mutate, pick
+from tests.hostile import encode, photo
+from tests.learning import mined_files
+from tests.retrieval import learnt_models
+
+Sample = dict[str, bytes]
+SIDE = 96  # longer side of the sample photos, pixels
+WORDS = 40  # of the sample segment
+PIXELS = 1_000_000  # of a photo: what claims to have more is refused
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader."""
+
+    samples: Callable[[], list[Sample]]  # sound ones
+    read: Callable[[Path], None]  # raises CairnError, or AssertionError where what it accepts is not sound
+    sign: Callable[[Path], None] | None = None  # makes the checksums of a folder those of what is in it
+
+
+def draw(samples: list[Sample], rng: Rng) -> Sample:
+    """Draw a sample and mutate a file of it, seldom several."""
+    sample = dict(pick(rng, samples))
+    for _ in range(1 if rng.random() < 0.8 else 2):
+        name = pick(rng, sorted(sample))
+        sample[name] = mutate(name, sample[name], rng, [other[name] for other in samples if name in other])
+    return sample
+
+
+def write(sample: Sample, folder: Path) -> None:
+    """Write a sample's files, and no others."""
+    for name, contents in sample.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents)
+
+
+def _files(folder: Path) -> Sample:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+# ------------------------------------------------------------------------------------------------------------ photos
+
+PHOTO = "photo"
+
+
+def photo_samples() -> list[Sample]:
+    """Photos of every format that is read, in the ways that cameras, scanners and programs store them."""
+    rgb = photo(size=(SIDE, SIDE * 3 // 4))
+    grey, deep = rgb.convert("L"), Image.fromarray(np.asarray(rgb.convert("L"), np.uint16) * 257)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010F] = "maker"
+    palette = rgb.quantize(32)
+    clear = rgb.convert("RGBA")
+    clear.putalpha(grey)
+    tiffs: list[tuple[Image.Image, str]] = [(rgb, kind) for kind in ("raw", "tiff_lzw", "tiff_adobe_deflate", "jpeg")]
+    tiffs += [(grey, "packbits"), (rgb.convert("1"), "group4"), (deep, "raw"), (deep, "tiff_deflate")]
+    tiffs += [(rgb.convert("LAB"), "raw"), (rgb.convert("CMYK"), "tiff_lzw"), (grey.convert("F"), "raw")]
+    found = [encode(image, "TIFF", compression=kind) for image, kind in tiffs]
+    found += [encode(rgb, "TIFF", exif=exif), encode(rgb, "TIFF", save_all=True, append_images=[grey])]
+    found += [encode(image, "TIFF", compression="tiff_lzw", tile=(32, 32)) for image in (rgb,)]
+    found += [encode(rgb, "JPEG", quality=80), encode(rgb, "JPEG", progressive=True), encode(grey, "JPEG")]
+    found += [encode(rgb.convert("CMYK"), "JPEG"), encode(rgb, "JPEG", exif=exif, subsampling=0, icc_profile=b"x" * 99)]
+    found += [encode(image, "PNG") for image in (rgb, grey, deep, palette, clear, rgb.convert("1"))]
+    found += [encode(palette, "PNG", transparency=0, bits=4), encode(rgb, "PNG", exif=exif)]
+    found += [encode(rgb, "WEBP", quality=70), encode(clear, "WEBP", lossless=True), encode(rgb, "WEBP", exif=exif)]
+    found += [encode(rgb, "WEBP", save_all=True, append_images=[rgb.rotate(90)])]
+    found += [encode(palette, "GIF"), encode(rgb, "GIF", save_all=True, append_images=[rgb.rotate(90)], transparency=0)]
+    found += [encode(image, "BMP") for image in (rgb, palette, grey, rgb.convert("1"), clear)]
+    found += [encode(image, "PPM") for image in (rgb, grey, rgb.convert("1"), deep)]
+    found += [b"P3 3 2 255\n" + b"255 0 0 " * 6, b"P1 4 2\n" + b"0 1 1 0 " * 2, b"Pf 4 2 -1.0\n" + b"\0\0\0?" * 8]
+    if "AVIF" in Image.SAVE:
+        found += [encode(rgb, "AVIF", quality=50, exif=exif), encode(clear, "AVIF")]
+    return [{PHOTO: contents} for contents in found]
+
+
+def heic_samples() -> list[Sample]:
+    """Photos in HEIC, where what writes them is installed."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return []
+    found = []
+    for image in (photo(size=(SIDE, SIDE)), photo(size=(SIDE, 64)).convert("RGBA"), photo(size=(64, 64)).convert("L")):
+        file = io.BytesIO()
+        pillow_heif.from_pillow(image).save(file, quality=50)
+        found.append({PHOTO: file.getvalue()})
+    return found
+
+
+def sign_photo(folder: Path) -> None:
+    """Make the checksums of a PNG right, as far as its chunks can be told."""
+    contents = bytearray((folder / PHOTO).read_bytes())
+    at = 8 if contents.startswith(b"\x89PNG") else len(contents)
+    while at + 12 <= len(contents):
+        end = at + 8 + int.from_bytes(contents[at : at + 4], "big")
+        contents[end : end + 4] = zlib.crc32(contents[at + 4 : end]).to_bytes(4, "big")
+        at = end + 4
+    (folder / PHOTO).write_bytes(contents)
+
+
+def read_photos(folder: Path) -> None:
+    """Read a photo both ways."""
+    options = ImageOptions(max_side=64, max_pixels=PIXELS)
+    read = read_photo(folder / PHOTO, options)
+    assert read.grey.ndim == 2 and read.grey.dtype == np.float32 and min(read.grey.shape) >= 1
+    assert max(read.grey.shape) <= 64 and read.width * read.height <= PIXELS
+    assert np.isfinite(read.grey).all() and 0 <= read.grey.min() <= read.grey.max() <= 255
+    colour = read_colour(folder / PHOTO, options)
+    assert colour.dtype == np.uint8 and colour.shape == (*read.grey.shape, 3)
+
+
+# ---------------------------------------------------------------------------------------- segments and vocabularies
+
+
+def segment_samples() -> list[Sample]:
+    """Segments of several images, one without features, and of one."""
+    rng, found = np.random.default_rng(0), []
+    for sizes in ((30, 0, 500, 7), (3,)):
+        words = [rng.integers(0, WORDS, size, dtype=np.int32) for size in sizes]
+        columns = {"ellipses": [rng.random((size, 5), dtype=np.float32) for size in sizes]}
+        columns["signatures"] = [rng.integers(0, 256, (size, 8), np.uint8) for size in sizes]
+        with _folder() as folder:
+            write_segment(
+                folder / "segment",
+                image_numbers=np.arange(len(sizes), dtype=np.uint32) * 3 + 1,
+                words=words,
+                columns=columns,
+                vocabulary_fingerprint="v" * 64,
+                descriptor_fingerprint="d" * 64,
+            )
+            found.append(_files(folder / "segment"))
+    return found
+
+
+def sign_segment(folder: Path) -> None:
+    """Make its description that of the files that are there."""
+    meta = json.loads((folder / "meta.json").read_bytes())
+    for name, entry in meta["files"].items():
+        path = folder / f"{name}.npy"
+        if path.is_file():
+            entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+            with contextlib.suppress(CairnError):
+                array = load_array(path, mmap=True)
+                entry |= {"dtype": array.dtype.str, "shape": list(array.shape)}
+    meta.pop("sha256", None)
+    save_json(folder / "meta.json", {**meta, "sha256": fingerprint({}, meta)})
+
+
+def read_segment(folder: Path) -> None:
+    """Check, open and search a segment."""
+    damaged = verify_segment(folder)
+    assert all(Path(name).name == name for name in damaged)
+    segment = Segment.open(folder)
+    for number in range(segment.images):
+        features = segment.image(number)
+        assert all(len(column) == len(features.words) for column in features.columns.values())
+    if damaged:  # what does not show without reading it all
+        return
+    index = InvertedIndex([segment], WORDS)
+    scores = index.score(np.arange(WORDS))
+    assert len(scores) == segment.images and np.isfinite(scores.scores).all()
+
+
+def _vocabularies() -> list[Vocabulary]:
+    rows = np.random.default_rng(1).random((400, 16), dtype=np.float32)
+    kinds: list[tuple[str, Any, int]] = [("faiss", FaissOptions(), 10), ("faiss", FaissOptions(exact_below=0), 50)]
+    kinds += [("faiss", FaissOptions(exact_below=0, lists_from=0, code_dims=4), 70)]
+    kinds += [("flann", FlannOptions(trees=2, checks=16), 40), ("pyflann", FlannOptions(trees=2, checks=16), 40)]
+    found = []
+    for backend, search, words in kinds:
+        with contextlib.suppress(CairnError):  # a back-end that is not installed
+            options = VocabularyOptions(words=words, iterations=1, backend=backend, search=search)
+            found.append(Vocabulary.train(ArraySource(rows), options, descriptor="d" * 64, trained_on="chance"))
+    return found
+
+
+def vocabulary_samples() -> list[Sample]:
+    """Vocabularies of every search back-end, and of every kind of index."""
+    found = []
+    for vocabulary in _vocabularies():
+        with _folder() as folder:
+            vocabulary.save(folder / "vocabulary")
+            found.append(_files(folder / "vocabulary"))
+    return found
+
+
+def sign_vocabulary(folder: Path) -> None:
+    """Make its fingerprints those of the files that are there."""
+    search = json.loads((folder / "search.json").read_bytes())
+    meta = json.loads((folder / "meta.json").read_bytes())
+    points = load_array(folder / "centres.npy")
+    search["points"] = fingerprint({"points": points}, {})
+    if (folder / "search.index").is_file():
+        search["index_sha256"] = hashlib.sha256((folder / "search.index").read_bytes()).hexdigest()
+    settings = {"backend": search["name"], "options": search["options"], "seed": search["seed"]}
+    meta["search"] = settings
+    meta["fingerprint"] = fingerprint({"centres": points}, {"descriptor": meta["descriptor"], **settings})
+    (folder / "search.json").write_text(json.dumps(search))
+    (folder / "meta.json").write_text(json.dumps(meta))
+
+
+def read_vocabulary(folder: Path) -> None:
+    """Load a vocabulary and find words."""
+    vocabulary = Vocabulary.load(folder)
+    assert vocabulary.words > 0 and np.isfinite(vocabulary.centres).all()
+    assert 0 <= vocabulary.recall_at_1 <= 1 and 0 <= vocabulary.sigma < np.inf
+    queries = np.random.default_rng(2).random((20, vocabulary.dim), dtype=np.float32)
+    words, weights = vocabulary.assign_soft(queries)
+    assert 0 <= words.min() <= words.max() < vocabulary.words and np.isfinite(weights).all()
+    assert vocabulary.assign(queries).min() >= 0
+
+
+# --------------------------------------------------------------------------------- descriptors, similarities, matches
+
+
+def descriptor_samples() -> list[Sample]:
+    """Descriptor files of every kind."""
+    found = []
+    small = learnt_models.circles((6,), 4)
+    models: list[LearntModel] = [learnt_models.projected("sift", dim=8), learnt_models.binary(bits=32)]
+    models += [learnt_models.boosted(kind) for kind in ("bgm", "lbgm")]
+    models += [learnt_models.product(), LearntModel("pooled", learnt_models.pooling(regions=small))]
+    for model in models:
+        with _folder() as folder:
+            save_model(folder / "descriptor.npz", model)
+            found.append(_files(folder))
+    return found
+
+
+def read_descriptor(folder: Path) -> None:
+    """Load a descriptor and describe patches."""
+    descriptor = LearntDescriptor(load_model(folder / "descriptor.npz"))
+    patches = learnt_models.textures(2, descriptor.patch_size)
+    rows = descriptor.describe(patches)
+    assert rows.shape == (2, descriptor.dim) and rows.dtype == np.float32 and np.isfinite(rows).all()
+    assert len(descriptor.fingerprint) == 64
+
+
+def similarity_samples() -> list[Sample]:
+    """Similarity files with pairs, and without."""
+    rng = np.random.default_rng(3)
+    pairs = np.argwhere(np.triu(rng.random((WORDS, WORDS)) < 0.2, 1)).astype(np.int32)
+    values = rng.random(len(pairs), dtype=np.float32)
+    diagonal = np.ones(WORDS, np.float32)
+    matrices = [SimilarityMatrix("v" * 64, diagonal, pairs[:, 0].copy(), pairs[:, 1].copy(), values, {"neighbours": 2})]
+    found = []
+    for matrix in [*matrices, SimilarityMatrix.identity("v" * 64, 3)]:
+        with _folder() as folder:
+            matrix.save(folder / "similarity.npz")
+            found.append(_files(folder))
+    return found
+
+
+def read_similarity(folder: Path) -> None:
+    """Load a similarity and multiply by it."""
+    matrix = SimilarityMatrix.load(folder / "similarity.npz")
+    words, weights = matrix.apply(np.arange(matrix.words), np.ones(matrix.words))
+    assert len(words) == len(weights) and (len(words) == 0 or 0 <= words.min() <= words.max() < matrix.words)
+    assert np.isfinite(weights).all()
+
+
+def mined_samples() -> list[Sample]:
+    """Files of mined matches."""
+    found = []
+    for seed in (0, 1):
+        with _folder() as folder:
+            mined_files.write(folder / "matches.npz", mined_files.drawn(np.random.default_rng(seed)))
+            found.append(_files(folder))
+    return found
+
+
+def read_mined(folder: Path) -> None:
+    """Open mined matches, and read every list and patch."""
+    matches = MinedMatches.open(folder / "matches.npz")
+    patches = MinedPatches(matches)
+    assert patches.read(np.arange(len(patches))).shape == (len(patches), 31, 31)
+    for x in range(min(matches.features, 50)):
+        for rows in (matches.positives(x), matches.ambiguous(x), matches.negatives(x)):
+            patches.read(rows)
+    assert sum(len(matches.of_pair(pair)) for pair in range(min(len(matches.pairs), 50))) <= matches.features
+    assert all(str(name) for name in matches.names[:50]) or len(matches.names)
+    if len(matches.pairs) > 1 and matches.features:
+        matches.pair_split()
+
+
+def points_samples() -> list[Sample]:
+    """Files of correspondences."""
+    rng = np.random.default_rng(4)
+    file = io.BytesIO()
+    np.savez(
+        file,
+        names=np.array(["one", "two"]),
+        image=np.array([0, 0, 1, 1]),
+        point=np.array([5, 6, 5, 6]),
+        pairs=np.array([[0, 2], [1, 3]]),
+        pair_angle=np.array([3.0, 9.0]),
+        **{name: rng.uniform(1, 20, 4) for name in ("x", "y", "size", "angle")},
+    )
+    return [{"points.npz": file.getvalue()}]
+
+
+def read_point_file(folder: Path) -> None:
+    """Read correspondences."""
+    points = read_points(folder / "points.npz", min_angle=1.0)
+    assert len(points.photos) == len(points.points) == len(points.detections)
+    assert np.isfinite(points.detections.frames).all()
+
+
+def phototour_samples() -> list[Sample]:
+    """Folders of labelled patches."""
+    patches = np.random.default_rng(5).integers(0, 256, (6, 64, 64), np.uint8)
+    points = np.array([0, 0, 1, 1, 2, 2])
+    with _folder() as folder:
+        write_bitmaps(folder, patches)
+        write_info(folder, points, np.arange(6))
+        write_pairs(folder, 0, np.array([0, 2, 4, 0]), np.array([1, 3, 5, 3]), points)
+        return [_files(folder)]
+
+
+def read_phototour(folder: Path) -> None:
+    """Open a set and read its pairs and patches."""
+    patches = PatchSet.open(folder)
+    pairs = patches.pairs()
+    assert len(pairs.first) == len(pairs.second) == len(pairs.match)
+    numbers = np.arange(min(len(patches), 600))
+    assert patches.read(numbers).shape == (len(numbers), 64, 64)
+
+
+# ------------------------------------------------------------------------------------------------ tables and options
+
+
+def records_samples() -> list[Sample]:
+    """Records of model selection."""
+    one = Record("pooling", "ab" * 32, 0.1, 1.0, 8, 2, 0.3, 1.5, 0, 2.0)
+    two = LatentRecord("projection", "cd" * 32, 0.1, 1, 1.0, 0, 8, 2, 0.3, 0.4, 1.5, 0, [{"step": 1}], 2.0)
+    found = []
+    for record in (one, two):
+        with _folder() as folder:
+            Records(folder, type(record)).add([(record, np.ones(3, np.float32))])
+            found.append(_files(folder))
+    return found
+
+
+def read_records(folder: Path) -> None:
+    """Read records and the parameters of each."""
+    latent = b"share" in (folder / "records.json").read_bytes()
+    records: Any = Records(folder, LatentRecord) if latent else Records(folder, Record)
+    for record in records.all:
+        assert records._path(record).resolve().parent == folder.resolve()
+        records.parameters(record)
+    assert records.of("ab" * 32) is not None
+
+
+def options_samples() -> list[Sample]:
+    """Options of a collection."""
+    with _folder() as folder:
+        write_options(folder / "collection.toml", CollectionOptions())
+        return [_files(folder)]
+
+
+def read_collection_options(folder: Path) -> None:
+    """Read options of a collection."""
+    options = read_options(folder / "collection.toml")
+    assert isinstance(options, CollectionOptions)
+    json.dumps(fingerprint({}, {"options": options}))
+
+
+def links_samples() -> list[Sample]:
+    """A log of links."""
+    with _folder() as folder:
+        with open_log(folder / "links.jsonl", "v" * 64, 10) as log:
+            log.write(1, [Link(1, 2, 30, (1.0, 0.0, 0.1, 0.0, 1.0, 0.2))])
+            log.write(2, [])
+            log.write(3, [Link(3, 1, 20, (1.0, 0.5, 0.1, 0.0, 1.0, 0.2)), Link(3, 2, 12, (1.0, 0, 0, 0, 1.0, 0))])
+        return [_files(folder)]
+
+
+def read_links(folder: Path) -> None:
+    """Read a log of links, and go on with it."""
+    with open_log(folder / "links.jsonl", "v" * 64, 10) as log:
+        for number, links in log.read():
+            assert all(link.asked == number and np.isfinite(link.transform).all() for link in links)
+        log.write(9, [])
+
+
+def groups_samples() -> list[Sample]:
+    """Groups of a collection."""
+    groups = [{"group": 1, "photos": [1, 2, 5], "links": 2, "duplicates": [[2, 1]]}]
+    groups += [{"group": 2, "photos": [3, 4], "links": 1, "duplicates": []}]
+    state = fingerprint({"numbers": np.arange(1, 7)}, {})
+    value = {"format": 1, "state": state, "inliers": 20, "photos": 6, "groups": groups}
+    return [{"groups.json": json.dumps(value).encode()}]
+
+
+def read_group_file(folder: Path) -> None:
+    """Read groups."""
+    catalogue = SimpleNamespace(numbers=lambda: np.arange(1, 7))
+    found: Any = SimpleNamespace(folder=folder, catalogue=catalogue)
+    groups = read_groups(found)
+    for group in groups.groups:
+        assert len(set(group.photos)) == len(group.photos) > 1 and group.number > 0 and group.links > 0
+        assert {*group.duplicates, *group.duplicates.values()} <= set(group.photos)
+
+
+def ground_truth_samples() -> list[Sample]:
+    """A folder in the layout of Oxford5K, and homographies of an image sequence beside it."""
+    files: dict[str, str] = {}
+    for number in (1, 2):
+        files[f"church_{number}_query.txt"] = f"oxc1_photo{number} 10.5 20 110 220.25\n"
+        files |= {f"church_{number}_{part}.txt": "" for part in ("good", "ok", "junk")}
+        files[f"church_{number}_good.txt"] = "photo1\nphoto3\nphoto5\n"
+        files[f"church_{number}_junk.txt"] = "photo4\n"
+    return [{name: text.encode() for name, text in files.items()}]
+
+
+def _rows(folder: Path) -> Any:
+    row = SimpleNamespace
+    return [row(name=f"a/photo{n}.jpg", path=str(folder / f"photo{n}.jpg"), number=n) for n in range(1, 6)]
+
+
+def read_ground_truths(folder: Path) -> None:
+    """Read ground truth for measuring, and for learning."""
+    for query in read_ground_truth(folder):
+        assert query.box[0] < query.box[2] and query.box[1] < query.box[3] and np.isfinite(query.box).all()
+    read_labels(folder, _rows(folder), skip_missing=True)
+
+
+def labels_samples() -> list[Sample]:
+    """Tables of labels."""
+    lines = ["photo;label", *(f'"a/photo{n}.jpg";church' for n in (1, 2, 3)), "photo4;", "photo5;tower"]
+    texts = ["\n".join(lines), "\n".join(lines).replace(";", ","), "\r\n".join(lines).replace(";", "\t")]
+    return [{"labels.csv": text.encode()} for text in texts]
+
+
+def read_label_table(folder: Path) -> None:
+    """Read a table of labels."""
+    labels = read_labels(folder / "labels.csv", _rows(folder))
+    assert all(label.positives <= set(range(1, 6)) for label in labels.objects)
+
+
+def sequence_samples() -> list[Sample]:
+    """An image sequence: only its homographies are read."""
+    files = {"img1.png": b"", "img2.png": b"", "img3.png": b""}
+    text = b"0.9 0.1 20\n-0.1 1.1 5\n1e-5 2e-5 1\n"
+    return [{**files, "H1to2p.txt": text, "H1to3p.txt": text.replace(b" ", b", ")}]
+
+
+def read_sequence(folder: Path) -> None:
+    """Read a sequence."""
+    for number in (2, 3):
+        (folder / f"H1to{number}p").write_bytes((folder / f"H1to{number}p.txt").read_bytes())
+    for sequence in read_sequences(folder):
+        for homography in sequence.homographies:
+            assert np.isfinite(np.linalg.inv(homography)).all()
+
+
+def arrays_samples() -> list[Sample]:
+    """Arrays and JSON."""
+    with _folder() as folder:
+        save_array(folder / "array.npy", np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+        save_json(folder / "values.json", {"a": [1, 2.5, "x", None], "b": {"c": True}})
+        return [_files(folder)]
+
+
+def read_arrays(folder: Path) -> None:
+    """Read an array, as it is and mapped, and JSON."""
+    load_json(folder / "values.json")
+    array = load_array(folder / "array.npy")
+    assert not array.dtype.hasobject
+    np.testing.assert_array_equal(np.asarray(load_array(folder / "array.npy", mmap=True)), array)
+
+
+def catalogue_samples() -> list[Sample]:
+    """A catalogue's database."""
+    with _folder() as folder:
+        catalogue = Catalogue.open(folder, create=True)
+        catalogue.close()
+        return [_files(folder)]
+
+
+def read_catalogue(folder: Path) -> None:
+    """Open a catalogue, and list its photos."""
+    catalogue = Catalogue.open(folder)
+    try:
+        assert len(catalogue.numbers()) == len(catalogue.images())
+    finally:
+        catalogue.close()
+
+
+TARGETS: dict[str, Target] = {
+    "photo": Target(photo_samples, read_photos, sign_photo),
+    "heic": Target(heic_samples, read_photos),
+    "segment": Target(segment_samples, read_segment, sign_segment),
+    "vocabulary": Target(vocabulary_samples, read_vocabulary, sign_vocabulary),
+    "descriptor": Target(descriptor_samples, read_descriptor),
+    "similarity": Target(similarity_samples, read_similarity),
+    "mined": Target(mined_samples, read_mined),
+    "points": Target(points_samples, read_point_file),
+    "phototour": Target(phototour_samples, read_phototour),
+    "records": Target(records_samples, read_records),
+    "options": Target(options_samples, read_collection_options),
+    "links": Target(links_samples, read_links),
+    "groups": Target(groups_samples, read_group_file),
+    "ground-truth": Target(ground_truth_samples, read_ground_truths),
+    "labels": Target(labels_samples, read_label_table),
+    "sequence": Target(sequence_samples, read_sequence),
+    "arrays": Target(arrays_samples, read_arrays),
+    "catalogue": Target(catalogue_samples, read_catalogue),
+}
