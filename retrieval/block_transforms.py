@@ -1,7 +1,6 @@
 """G- and T-blocks: patches are smoothed, and each sample becomes a vector of filter responses (Brown11, III.A, III.B).
 
-The 1-D polynomials of the steerable filters are those of Freeman and Adelson, *The Design and Use of Steerable
-Filters*, PAMI 1991, tables III, V, VII and IX.
+The steerable filters are those of Freeman and Adelson, *The Design and Use of Steerable Filters*, PAMI 1991, appendix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,82 +25,75 @@ SURROUND = 1.4
 
 @dataclass(frozen=True)
 class Basis:
-    """A steerable filter P(x, y) exp(-x² - y²), as separable filters that those of all orientations are sums of."""
+    """A steerable filter P(x) exp(-x² - y²), as separable filters that those of all orientations are sums of."""
 
     across: tuple[np.ndarray, ...]  # taps along x of each separable filter
     down: tuple[np.ndarray, ...]  # and along y
-    order: int  # of the filter as a polynomial: it has one separable filter more
+    powers: np.ndarray  # (B,) int: each counts cos^(order - power) sin^power of the angle
+    order: int  # of P
 
     def weights(self, angle: float) -> np.ndarray:
         """What each separable filter counts (B,) float64 in the filter turned by an angle, radians from x towards y."""
-        powers = np.arange(self.order + 1)
-        binomials = np.array([comb(self.order, power) for power in powers])
-        return np.asarray(binomials * np.cos(angle) ** (self.order - powers) * np.sin(angle) ** powers)
+        return np.asarray(np.cos(angle) ** (self.order - self.powers) * np.sin(angle) ** self.powers)
 
 
-_Filter = tuple[Sequence[float], Sequence[float]]  # polynomials of x and of y, lowest power first
+def _polynomial(order: int, odd: bool) -> tuple[float, ...]:
+    """P of Freeman and Adelson's filters G2, H2, G4, H4, lowest power first."""
+    scale, coefficients = {
+        (2, False): (0.9213, (-1, 0, 2)),
+        (2, True): (0.9780, (0, -2.254, 0, 1)),
+        (4, False): (1.246, (0.75, 0, -3, 0, 1)),
+        (4, True): (0.3975, (0, 7.189, 0, -7.501, 0, 1)),
+    }[order, odd]
+    return tuple(scale * coefficient for coefficient in coefficients)
 
 
-@dataclass(frozen=True)
-class _Family:
-    """A quadrature pair."""
+def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    """Write P(x cos + y sin) as a sum of cos^(n - k) sin^k X(x) Y(y): k and the polynomials X, Y of each term.
 
-    spacing: float  # of the taps
-    taps: int  # to each side of the centre
-    even: tuple[float, tuple[_Filter, ...]]  # what all are multiplied by, and the separable filters
-    odd: tuple[float, tuple[_Filter, ...]]
-
-
-def _mirrored(half: Sequence[_Filter], number: int) -> tuple[_Filter, ...]:
-    """Filters of a basis: the second half are those of the first with x and y exchanged."""
-    return tuple(half) + tuple((down, across) for across, down in reversed(half[: number - len(half)]))
-
-
-_FAMILIES = {
-    2: _Family(
-        0.67,
-        4,
-        (0.9213, _mirrored([((-1, 0, 2), (1,)), ((0, 2), (0, 1))], 3)),
-        (0.9780, _mirrored([((0, -2.254, 0, 1), (1,)), ((-0.7515, 0, 1), (0, 1))], 4)),
-    ),
-    4: _Family(
-        0.5,
-        6,
-        (
-            1.246,
-            _mirrored([((0.75, 0, -3, 0, 1), (1,)), ((0, -1.5, 0, 1), (0, 1)), ((-0.5, 0, 1), (-0.5, 0, 1))], 5),
-        ),
-        (
-            0.3975,
-            _mirrored(
-                [
-                    ((0, 7.189, 0, -7.501, 0, 1), (1,)),
-                    ((1.438, 0, -4.501, 0, 1), (0, 1)),
-                    ((0, -2.225, 0, 1), (-0.6638, 0, 1)),
-                ],
-                6,
-            ),
-        ),
-    ),
-}
+    All powers of P have the parity of its order n; lower ones are brought to it by cos² + sin² = 1.
+    """
+    order = len(polynomial) - 1
+    found = np.zeros((order + 1, order + 1, order + 1))  # by k, and the powers of x and of y
+    for power, coefficient in enumerate(polynomial):
+        if coefficient:
+            missing = (order - power) // 2
+            for of_y in range(power + 1):
+                for sines in range(missing + 1):
+                    found[of_y + 2 * sines, power - of_y, of_y] += (
+                        coefficient * comb(power, of_y) * comb(missing, sines)
+                    )
+    terms = []
+    for k, matrix in enumerate(found):
+        # One product each, but for two of H4's, which are sums of two. (The published table has one that comes near.)
+        left, values, right = np.linalg.svd(matrix)
+        terms += [(k, left[:, row] * value, right[row]) for row, value in enumerate(values) if value > 1e-9]
+    return terms
 
 
 def quadrature_pair(order: int) -> tuple[Basis, Basis]:
     """Give the even and the odd filter (G and H) of a derivative of a Gaussian, of order 2 or 4.
 
-    The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables.
+    The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables. What cutting G's tails off
+    leaves of its mean is taken away, so that nothing answers to a flat patch.
     """
-    family = _FAMILIES[order]
-    points = family.spacing * np.arange(-family.taps, family.taps + 1)
+    spacing, number = {2: (0.67, 4), 4: (0.5, 6)}[order]
+    points = spacing * np.arange(-number, number + 1)
     gaussian = np.exp(-(points**2))
 
-    def basis(scale: float, filters: Sequence[_Filter]) -> Basis:
-        evaluate = np.polynomial.polynomial.polyval
-        across = tuple(scale * evaluate(points, x) * gaussian for x, _ in filters)
-        down = tuple(evaluate(points, y) * gaussian for _, y in filters)
-        return Basis(across, down, len(filters) - 1)
+    def taps(polynomial: np.ndarray, balanced: bool) -> np.ndarray:
+        values = np.polynomial.polynomial.polyval(points, polynomial) * gaussian
+        if balanced and np.abs(polynomial[1:]).max() > 1e-9:
+            values = values - gaussian * (values.sum() / gaussian.sum())
+        return np.asarray(values)
 
-    return basis(*family.even), basis(*family.odd)
+    def basis(odd: bool) -> Basis:
+        terms = _separable_terms(_polynomial(order, odd))
+        across = tuple(taps(x, not odd) for _, x, _ in terms)
+        down = tuple(taps(y, not odd) for *_, y in terms)
+        return Basis(across, down, np.array([k for k, *_ in terms]), order + odd)
+
+    return basis(odd=False), basis(odd=True)
 
 
 def line_operator(size: int, sigma: float, taps: np.ndarray | None = None, margin: int = 0) -> np.ndarray:
