@@ -307,6 +307,8 @@ class Catalogue:
 
     def shrink(self) -> None:
         """Give room that is no longer used back to the file system, where the database is a file of SQLite's."""
+        with self._transaction(write=True):
+            pass  # counted: the file is another one afterwards
         self._database.shrink()
 
     def store_metadata(self, found: Sequence[tuple[int, Metadata]]) -> None:

@@ -25,6 +25,7 @@ VOCABULARY = "vocabulary"
 SEGMENTS = "segments"
 STAGING = "staging"
 LOCK = "collection.lock"
+SEAL = "collection.sums"
 VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"
@@ -76,7 +77,7 @@ class Collection:
                 f"The catalogue {folder / FILE} is missing: restore it from a copy, "
                 "or give the address of the collection's catalogue with --catalogue."
             )
-        return Collection(folder, options, Catalogue.open(_where(folder, catalogue)))
+        return Collection(folder, options, Catalogue.open(catalogue_place(folder, catalogue)))
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":
@@ -105,10 +106,12 @@ class Collection:
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
         Extractor(find_descriptor(named), options.features)
         search_backend(options.search)
-        where = _where(folder, catalogue)
+        where = catalogue_place(folder, catalogue)
         (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with lock_folder(folder):
             opened = Catalogue.open(where, create=True)
+            # Other options than those that were sealed, where the collection has no vocabulary yet.
+            (folder / SEAL).unlink(missing_ok=True)
             if learnt is not None:
                 save_bytes(folder / DESCRIPTOR, learnt)
             write_options(folder / OPTIONS, options)
@@ -134,7 +137,7 @@ class Collection:
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from adding to the collection, or rewriting it; CairnError where one is at it."""
-        return _locked(self.folder)
+        return lock_folder(self.folder)
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -268,7 +271,8 @@ def find_vocabulary(source: Path) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from changing the collection in a folder; CairnError where one is at it."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -294,7 +298,7 @@ def _fingerprint(vocabulary: Path) -> str | None:
     return meta.get("fingerprint") if isinstance(meta, dict) else None
 
 
-def _where(folder: Path, catalogue: str | None) -> Path | str:
+def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
     """Place of a catalogue: its address, or the folder."""
     if catalogue is not None and "://" not in catalogue:
         raise CairnError(

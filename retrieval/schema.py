@@ -12,6 +12,8 @@ FROM_FILE, IMPORTED = "file", "import"
 
 # Settings of the catalogue itself.
 FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number", "cairn.revision"
+# The revision again, in SQLite files that were sealed: where the two differ, the file is damaged.
+REVISION_COPY_KEY = "cairn.revision_copy"
 
 
 def path_hash_of(path: str) -> int:
@@ -116,7 +118,7 @@ class Setting(Base, kw_only=True):
 # What every transaction that writes begins with. Of two writers the second waits for it, so none meets the other half.
 COUNT_WRITING = (
     sa.update(Setting)
-    .where(Setting.key == REVISION_KEY)
+    .where(Setting.key.in_((REVISION_KEY, REVISION_COPY_KEY)))
     .values(value=sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text))
     .execution_options(synchronize_session=False)
 )

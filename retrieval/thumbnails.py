@@ -19,7 +19,11 @@ SIZES = (128, 256, 512)
 
 QUALITY = 82
 FOLDER = "thumbnails"
-_START, _END = b"\xff\xd8\xff", b"\xff\xd9"
+# A kept thumbnail has the SHA-256 of all its other bytes in a comment behind its header (JFIF, 20 bytes).
+_HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+_AT = 20
+_COMMENT = b"cairn sha256 "
+_MARK = b"\xff\xfe" + (2 + len(_COMMENT) + 64).to_bytes(2, "big") + _COMMENT
 
 
 def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
@@ -54,7 +58,7 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     if known is not None:
         return known
     kept = thumbnail_file(sha256, size, cache) if sha256 else None
-    made = encode_jpeg(_read(path, size))
+    made = with_checksum(encode_jpeg(_read(path, size)))
     if kept is not None and _content_of(path) == sha256:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
@@ -68,9 +72,26 @@ def kept_thumbnail(sha256: str | None, size: int, cache: Path) -> bytes | None:
     if sha256:
         with contextlib.suppress(OSError):
             made = thumbnail_file(sha256, size, cache).read_bytes()
-            if made.startswith(_START) and made.endswith(_END):
+            if is_whole(made):
                 return made
     return None
+
+
+def with_checksum(jpeg: bytes) -> bytes:
+    """Give a JPEG that `encode_jpeg` has made a comment by which `is_whole` knows that it is what was written."""
+    return jpeg[:_AT] + _MARK + hashlib.sha256(jpeg).hexdigest().encode() + jpeg[_AT:]
+
+
+def is_whole(thumbnail: bytes) -> bool:
+    """Whether a kept thumbnail is, byte for byte, what was written."""
+    behind = _AT + len(_MARK) + 64
+    jpeg = thumbnail[:_AT] + thumbnail[behind:]
+    return thumbnail == with_checksum(jpeg)
+
+
+def is_without_checksum(thumbnail: bytes) -> bool:
+    """Whether a kept thumbnail is one of an earlier version, which had no checksums: it is made anew when it is shown."""
+    return thumbnail.startswith(_HEADER) and _COMMENT not in thumbnail[: _AT + len(_MARK)]
 
 
 def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:

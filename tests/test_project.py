@@ -29,6 +29,7 @@ COMMANDS = (
     "remove",
     "compact",
     "retrain",
+    "check",
     "metadata",
     "group",
     "serve",

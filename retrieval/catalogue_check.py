@@ -1,0 +1,147 @@
+"""Whether the database of a catalogue is what was written, as far as that shows without the segments."""
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from retrieval.database import Database
+from retrieval.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
+from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_file, read_seal
+
+_LOOKS = 5
+_STALE = (
+    "is older than the catalogue, as where a process was killed or is at work: the catalogue was checked without it; "
+    "cairn index renews it."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of a catalogue's database."""
+
+    seal: Seal | None = None  # the newest that could be read
+    damage: str | None = None  # what is wrong with the database
+    note: str | None = None  # of the seal, behind its name
+    seal_is_lost: bool = False  # there was one, and it is gone
+
+
+def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Finding:
+    """Check an SQLite file by the seal or, where that is of another moment, by SQLite's own means.
+
+    The file is opened for reading only, so that damage in it is not made worse, or hidden.
+
+    Parameters
+    ----------
+    file : Path
+        Whose write-ahead log is sound (see `retrieval.journal`).
+    seal_file : Path
+        The collection's seal.
+    tell : callable
+        Called with numbers of bytes that were read.
+    """
+    finding = Finding()
+    for _ in range(_LOOKS):
+        kept = _read_seal(seal_file)
+        try:
+            with contextlib.closing(_connect(file)) as connection:
+                before = _settings(connection)
+                finding = _compare(kept, before.get(REVISION_KEY), before.get(REVISION_COPY_KEY))
+                if finding.damage is not None:
+                    return finding
+                sealed = finding.note is None and kept is not None and kept.catalogue is not None
+                what = None
+                if sealed and kept is not None:
+                    if hash_file(file, tell) != kept.catalogue:
+                        what = "It is not what was written."
+                else:
+                    what = _examine(connection)
+                    tell(file.stat().st_size)
+                after = _settings(connection)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            before, after, what = {}, {}, f"It cannot be read ({' '.join(str(error).split())[:200]})."
+        # Written to, or sealed, while it was looked at: once more.
+        if _read_seal(seal_file) != kept or before.get(REVISION_KEY) != after.get(REVISION_KEY):
+            continue
+        if what is not None:
+            return Finding(kept, what)
+        return Finding(kept, None, finding.note, kept is None and COPIES_KEY in before)
+    return finding
+
+
+def check_server(database: Database, seal_file: Path) -> Finding:
+    """Compare the revision of a database, which is no file of ours, with the seal; DatabaseError where it fails."""
+    kept = _read_seal(seal_file)
+    with database.transaction() as session:
+        wanted = (REVISION_KEY, REVISION_COPY_KEY)
+        found = {row.key: row.value for row in session.scalars(sa.select(Setting).where(Setting.key.in_(wanted)))}
+        copies = session.get(Setting, COPIES_KEY) is not None
+    finding = _compare(kept, found.get(REVISION_KEY), found.get(REVISION_COPY_KEY))
+    return Finding(finding.seal, finding.damage, finding.note, kept is None and copies)
+
+
+def _compare(kept: Seal | None, revision: str | None, copy: str | None) -> Finding:
+    """Compare what a catalogue says of its revision with its copy of that, and with the seal."""
+    if kept is None:
+        note = "is missing: an earlier version made the collection, or its first run was stopped."
+        if revision is None:  # of an earlier format
+            return Finding(None, None, note)
+    else:
+        note = _STALE
+    if revision is None or not re.fullmatch("[0-9]{1,18}", str(revision)):
+        return Finding(kept, "It does not say at which revision it is.")
+    if copy is not None and copy != revision:
+        return Finding(kept, "It says twice at which revision it is, and not the same.")
+    if kept is not None and kept.revision is not None and int(revision) < kept.revision:
+        return Finding(
+            kept,
+            f"It has lost what was last written to it: it is at revision {revision}, and should be at {kept.revision} "
+            "or later.",
+        )
+    if kept is not None and kept.revision == int(revision):
+        return Finding(kept)
+    return Finding(kept, None, note)
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    """Open an SQLite file for reading."""
+    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN:
+            raise
+        # In a folder that may not be written, where no other process can write either.
+        connection = sqlite3.connect(f"{file.resolve().as_uri()}?immutable=1", uri=True)
+    return connection
+
+
+def _settings(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(_rows(connection))
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    for key, value in connection.execute("SELECT key, value FROM settings").fetchall():
+        if isinstance(key, str) and isinstance(value, str):
+            yield key, value
+
+
+def _examine(connection: sqlite3.Connection) -> str | None:
+    """Let SQLite look through a file; give what is wrong with it."""
+    told = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    if told != "ok":
+        return f"It is damaged ({' '.join(told.split())[:200]})."
+    broken = connection.execute("PRAGMA foreign_key_check").fetchone()
+    return None if broken is None else f"A row of its table {broken[0]!r} belongs to one that is not there."
+
+
+def _read_seal(seal_file: Path) -> Seal | None:
+    try:
+        return read_seal(seal_file)
+    except SealDamagedError:
+        return None

@@ -1,0 +1,138 @@
+"""Whether the rows of a catalogue and the segments of its collection say the same."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from index.segment import Segment
+from retrieval.database import Database
+from retrieval.notes import read_notes
+from retrieval.schema import (
+    FAILED,
+    INDEXED,
+    NEXT_NUMBER_KEY,
+    ImageRow,
+    MetadataRow,
+    SegmentRow,
+    Setting,
+    path_hash_of,
+    value_hash_of,
+)
+
+_AT_ONCE = 10_000  # rows
+
+
+class SegmentImage(NamedTuple):
+    """What the catalogue says of an image in a segment."""
+
+    number: int
+    position: int | None
+    features: int
+    sha256: str | None
+    width: int | None
+    height: int | None
+    state: str
+    name: str | None
+    path: str
+    path_hash: int
+
+
+def segment_ids(database: Database) -> list[int]:
+    """Ids of the segments of a catalogue."""
+    with database.transaction() as session:
+        return list(session.scalars(sa.select(SegmentRow.id).order_by(SegmentRow.id)))
+
+
+def read_segment_rows(database: Database, segment: int) -> tuple[SegmentRow, list[SegmentImage]] | None:
+    """The row of a segment and those of its images by their numbers, of one moment; None where it is gone."""
+    columns = [getattr(ImageRow, name) for name in SegmentImage._fields]
+    query = sa.select(*columns).where(ImageRow.segment_id == segment).order_by(ImageRow.number)
+    with database.transaction(snapshot=True) as session:
+        row = session.get(SegmentRow, segment)
+        return None if row is None else (row, [SegmentImage(*image) for image in session.execute(query)])
+
+
+def compare_segment(
+    folder: Path, row: SegmentRow, images: Sequence[SegmentImage], fingerprints: Mapping[str, str | None]
+) -> str | None:
+    """Compare a segment, whose files are sound, with the catalogue.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the segment.
+    row : SegmentRow
+        What the catalogue says of it.
+    images : sequence of SegmentImage
+        What it says of its images, by ascending numbers.
+    fingerprints : mapping
+        Of the collection's `vocabulary` and `descriptor`; None where it is not known.
+
+    Returns
+    -------
+    str or None
+        What does not fit, in one sentence.
+
+    Raises
+    ------
+    CairnError
+        The segment or its notes cannot be opened.
+    """
+    segment = Segment.open(folder)
+    name = f"segments/{row.folder}"
+    for thing in ("vocabulary", "descriptor"):
+        recorded = getattr(row, f"{thing}_fingerprint")
+        found = getattr(segment, f"{thing}_fingerprint")
+        if recorded != found or fingerprints[thing] not in (None, found):
+            return f"{name} is of another {thing} than the collection."
+    if (row.images, row.features, row.bytes) != (segment.images, segment.features, sum(segment.bytes.values())):
+        return f"{name} holds another number of photos, features or bytes than the catalogue says."
+    if [image.number for image in images] != segment.image_numbers.tolist():
+        return f"{name} holds other photos than the catalogue says."
+    if [image.position for image in images] != list(range(len(images))):
+        return f"The positions of the photos in {name} are not those that the catalogue says."
+    if [image.features for image in images] != np.diff(segment.offsets.astype(np.int64)).tolist():
+        return f"The photos of {name} have other numbers of features than the catalogue says."
+    for image in images:
+        if path_hash_of(image.path) != image.path_hash:
+            return f"The path of photo {image.number} is not what was written."
+        if (image.name is None) == (image.state == INDEXED) or image.state == FAILED:
+            return f"Photo {image.number} has no name, or one that it should not have."
+    if segment.notes:
+        kept: list[Any] = ["number", "features", "sha256", "width", "height"]
+        noted = [[getattr(one, key) for key in kept] for one in read_notes(segment.notes)]
+        if noted != [[getattr(image, key) for key in kept] for image in images]:
+            return f"The photos of {name} are noted there with other contents than the catalogue says."
+    return None
+
+
+def check_rows(database: Database) -> Iterator[str]:
+    """Check the rows that belong to no segment, and those of the metadata; give what is wrong, in sentences."""
+    placed = sa.select(SegmentRow.id)
+    lost = sa.select(ImageRow.number).where(
+        sa.or_(
+            sa.and_(ImageRow.state != FAILED, ImageRow.segment_id.is_(None)),
+            ImageRow.segment_id.is_not(None) & ImageRow.segment_id.not_in(placed),
+        )
+    )
+    with database.transaction(snapshot=True) as session:
+        number = session.scalars(lost.limit(1)).first()
+        if number is not None:
+            yield f"Photo {number} is in no segment that the collection has."
+        following = session.scalars(sa.select(Setting.value).where(Setting.key == NEXT_NUMBER_KEY)).one()
+        largest = session.scalars(sa.select(sa.func.max(ImageRow.number))).one()
+        if largest is not None and not (following.isdecimal() and int(following) > largest):
+            yield f"The next photo would get the number {following[:20]!r}, which is not above all that were given."
+        failed = sa.select(ImageRow.number, ImageRow.path, ImageRow.path_hash).where(ImageRow.state == FAILED)
+        for number, path, path_hash in session.execute(failed.execution_options(yield_per=_AT_ONCE)):
+            if path_hash_of(path) != path_hash:
+                yield f"The path of photo {number} is not what was written."
+                break
+        values = sa.select(MetadataRow.number, MetadataRow.value, MetadataRow.value_hash)
+        for number, value, value_hash in session.execute(values.execution_options(yield_per=_AT_ONCE)):
+            if value_hash_of(value) != value_hash:
+                yield f"The metadata of photo {number} are not what was written."
+                break

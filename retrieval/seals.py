@@ -1,0 +1,258 @@
+"""The seal of a collection: checksums of those of its files that have none of their own.
+
+Segments carry their checksums in themselves. The seal, `collection.sums`, has those of the options, the descriptor, the
+vocabulary and the SQLite file of the catalogue, and it is renewed at the end of every command that writes. What it says
+of the catalogue counts for one revision of it: a process that is killed before it has sealed leaves a stale seal, which
+is no damage. Copies of the small files lie in the catalogue, so that they can be restored byte by byte.
+"""
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from index.arrays import check_format, fingerprint, save_bytes
+from index.errors import CairnError
+from index.segment import META
+from retrieval.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
+from retrieval.database import Database, DatabaseError
+from retrieval.options import read_options
+from retrieval.schema import COUNT_WRITING, REVISION_COPY_KEY, REVISION_KEY, Setting
+
+FORMAT = 1
+COPIES_KEY = "cairn.copies"
+"""Setting of the catalogue: copies of the small sealed files, JSON of base64 by path."""
+LARGEST_COPY = 1 << 22
+"""Bytes of a file that is copied into the catalogue, at most."""
+
+_LARGEST_SEAL = 1 << 26  # bytes
+_BLOCK = 1 << 20
+_LOOKS = 5
+_WAIT = 5.0  # seconds for readers of the SQLite file to end
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class SealedFile:
+    """A file as it was when it was sealed."""
+
+    sha256: str
+    bytes: int
+    mtime_ns: int  # a file of the same size and time is not hashed again for the next seal
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What a collection's files were when a command had written to it."""
+
+    revision: int | None  # of the catalogue; None: it was written to while it was sealed
+    database: str  # what the catalogue is in: sqlite, postgresql, …
+    catalogue: str | None  # SHA-256 of the SQLite file at that revision
+    vocabulary: str | None  # folder of the vocabulary; None: there was none
+    files: Mapping[str, SealedFile] = field(default_factory=dict)  # by path in the collection, with slashes
+
+
+class SealDamagedError(CairnError):
+    """The seal is not what was written."""
+
+
+def seal(collection: Collection) -> Seal:
+    """Seal a collection: write down what its files are now, and keep copies of the small ones in the catalogue.
+
+    To be called at the end of every command that writes. A file that never changes once it is written (of the
+    vocabulary; options and descriptor, once there is one) keeps the checksum that it was first sealed with, so that
+    damage is never sealed as sound.
+
+    Raises
+    ------
+    CairnError
+        A file is missing, or the catalogue cannot be written.
+    """
+    path = collection.folder / SEAL
+    try:
+        earlier = read_seal(path)
+    except SealDamagedError:
+        earlier = None
+    vocabulary = collection.vocabulary_folder.name if collection.has_vocabulary else None
+    files = {name: _sealed(collection.folder, name, earlier) for name in _names(collection)}
+    name = collection.catalogue.address.get_backend_name()
+    if earlier is None:
+        # First, so that no copies are ever without a seal: that would look as if the seal had been lost.
+        _write(path, Seal(None, name, None, vocabulary, files))
+    if vocabulary is not None:
+        _keep_copies(collection, files)
+    if name == "sqlite":
+        _double_revision(Database(collection.catalogue.address))
+    made = Seal(None, name, None, vocabulary, files)
+    for _ in range(_LOOKS):
+        revision = collection.catalogue.revision()
+        digest = _hash_catalogue(Database(collection.catalogue.address).file)
+        if collection.catalogue.revision() == revision:
+            made = Seal(revision, name, digest, vocabulary, files)
+            break
+    if made != earlier:
+        _write(path, made)
+    return made
+
+
+def read_seal(path: Path) -> Seal | None:
+    """Read a seal; None where there is none.
+
+    Raises
+    ------
+    SealDamagedError
+        It is not what was written.
+    CairnError
+        It is of a later version.
+    """
+    if not path.exists():
+        return None
+    damaged = SealDamagedError(f"{path} is damaged: run cairn repair.")
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_SEAL:
+            raise damaged
+        contents = path.read_bytes()
+        value = json.loads(contents)
+        # Every byte counts, such as those between two values.
+        if contents != _encoded(value) or value.pop("sha256") != fingerprint({}, value):
+            raise damaged
+        check_format(path, value["format"], FORMAT)
+        files = {name: _entry(name, entry) for name, entry in value["files"].items()}
+        kept = Seal(value["revision"], value["database"], value["catalogue"], value["vocabulary"], files)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise damaged from error
+    fits = (
+        (kept.revision is None or type(kept.revision) is int)
+        and isinstance(kept.database, str)
+        and all(text is None or isinstance(text, str) for text in (kept.catalogue, kept.vocabulary))
+    )
+    if not fits:
+        raise damaged
+    return kept
+
+
+def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
+    """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
+    digest = hashlib.sha256()
+    if not path.is_file():  # a pipe would be waited for without end
+        raise FileNotFoundError(f"{path} is not a regular file")
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            if tell is not None:
+                tell(len(block))
+    return digest.hexdigest()
+
+
+def read_copies(text: str | None) -> dict[str, bytes]:
+    """Copies of small files, by their paths, from what the catalogue keeps under `COPIES_KEY`; none of damaged ones."""
+    try:
+        return {str(name): base64.b64decode(one, validate=True) for name, one in json.loads(text or "{}").items()}
+    except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error):
+        return {}
+
+
+def _names(collection: Collection) -> Iterator[str]:
+    """Paths, in the collection, of the files that are to be sealed."""
+    yield OPTIONS
+    if collection.options.descriptor == DESCRIPTOR:
+        yield DESCRIPTOR
+    if collection.has_vocabulary:
+        folder = collection.vocabulary_folder
+        yield from (f"{folder.name}/{file.name}" for file in sorted(folder.iterdir()) if file.is_file())
+    # Segments of earlier versions, whose descriptions the catalogue has no checksums of.
+    yield from (f"{SEGMENTS}/{row.folder}/{META}" for row in collection.catalogue.segments() if row.sha256 is None)
+
+
+def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
+    """What is sealed of a file: what was, where the file cannot have changed since."""
+    before = earlier.files.get(name) if earlier is not None else None
+    # Without a vocabulary, a collection may get other options; with one, none of these files is written again.
+    if earlier is not None and earlier.vocabulary is not None and before is not None:
+        return before
+    try:
+        state = (folder / name).stat()
+        if before is not None and (before.bytes, before.mtime_ns) == (state.st_size, state.st_mtime_ns):
+            return before
+        return SealedFile(hash_file(folder / name), state.st_size, state.st_mtime_ns)
+    except OSError as error:
+        raise CairnError(f"{folder / name} cannot be read ({error.strerror or error}): run cairn check.") from error
+
+
+def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> None:
+    """Keep copies of the small files in the catalogue, of those that are what was sealed."""
+    known = read_copies(collection.catalogue.setting(COPIES_KEY))
+    copies = {}
+    for name, sealed in files.items():
+        copy = known.get(name)
+        if copy is None or hashlib.sha256(copy).hexdigest() != sealed.sha256:
+            if sealed.bytes > LARGEST_COPY or name.startswith(SEGMENTS):
+                continue
+            copy = (collection.folder / name).read_bytes()
+            if hashlib.sha256(copy).hexdigest() != sealed.sha256:
+                continue
+        copies[name] = copy
+    if copies.get(OPTIONS) is not None:
+        read_options(collection.folder / OPTIONS)
+    if copies != known:
+        text = json.dumps({name: base64.b64encode(copy).decode() for name, copy in sorted(copies.items())})
+        collection.catalogue.set_setting(COPIES_KEY, text)
+
+
+def _double_revision(database: Database) -> None:
+    """Let an SQLite catalogue count its revisions twice, so that a damaged count is not taken for a later one."""
+    with database.transaction() as session:
+        if session.get(Setting, REVISION_COPY_KEY) is not None:
+            return
+    with database.transaction(write=True) as session:
+        session.execute(COUNT_WRITING)
+        revision = session.get_one(Setting, REVISION_KEY, populate_existing=True).value
+        session.merge(Setting(key=REVISION_COPY_KEY, value=revision))
+
+
+def _hash_catalogue(file: Path | None) -> str | None:
+    """SHA-256 of an SQLite file with all that was committed; None where there is none, or readers are in the way."""
+    if file is None or not file.is_file():
+        return None
+    try:
+        with contextlib.closing(sqlite3.connect(file, timeout=_WAIT)) as connection:
+            _, log, written = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return hash_file(file) if log == written else None
+    except (sqlite3.Error, OSError) as error:
+        raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error
+
+
+def _write(path: Path, made: Seal) -> None:
+    value = {
+        "format": FORMAT,
+        "revision": made.revision,
+        "database": made.database,
+        "catalogue": made.catalogue,
+        "vocabulary": made.vocabulary,
+        "files": {
+            name: {"sha256": one.sha256, "bytes": one.bytes, "mtime_ns": one.mtime_ns}
+            for name, one in made.files.items()
+        },
+    }
+    save_bytes(path, _encoded({**value, "sha256": fingerprint({}, value)}))
+
+
+def _encoded(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:
+    """An entry of a seal; ValueError, TypeError or KeyError where it is none, or its path leads elsewhere."""
+    if not isinstance(name, str) or name.startswith("/") or ".." in Path(name).parts or "\\" in name:
+        raise ValueError("a path leads out of the collection")
+    made = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])
+    if not _HASH.fullmatch(made.sha256) or type(made.bytes) is not int or type(made.mtime_ns) is not int:
+        raise ValueError("an entry is none")
+    return made

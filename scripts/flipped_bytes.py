@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Flip bytes in the files of a collection, one at a time, and tell whether `cairn check` finds each.
+
+A small collection is made from synthetic photos, with all that a collection may have: a learnt descriptor, groups,
+their log and thumbnails. Then one byte of one file is changed into another, the collection is checked, and the byte is
+put back. Each file gets as many flips as the others, at random places; what is flipped follows from the seed.
+
+usage: scripts/flipped_bytes.py [--flips N] [--seed S] [--work DIR]
+
+Prints one JSON object. Exit code 1 where a flip was not found, or another file was named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(ROOT))
+
+
+def make_collection(work: Path) -> Path:
+    """Make a sealed collection of a few photos in three segments, with every kind of file."""
+    from eval.synthetic import build_demo_collection
+    from retrieval.collection import Collection
+    from retrieval.grouping import group_photos
+    from retrieval.indexing import index_photos
+    from retrieval.options import CollectionOptions
+    from retrieval.seals import seal
+    from retrieval.thumbnails import thumbnail
+
+    demo = build_demo_collection(work / "photos", views=3, distractors=0)
+    folder = work / "flipped.cairn"
+    with Collection.create(folder, CollectionOptions(descriptor="cairn", batch=5, words=300)) as collection:
+        index_photos(collection, sorted(demo.images.iterdir())[:12])
+        group_photos(collection)
+        for row in collection.catalogue.images():
+            thumbnail(Path(row.path), row.sha256, 128, folder / "cache")
+        seal(collection)
+    return folder
+
+
+def flip(folder: Path, flips: int, seed: int) -> dict[str, object]:
+    """Flip bytes one after the other; give what was tried and found."""
+    import numpy as np
+
+    from retrieval.integrity import check_collection
+
+    rng = np.random.default_rng(seed)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    sound = check_collection(folder)
+    assert sound.ok and not sound.notes, (sound.damaged, sound.notes)
+    missed: list[dict[str, object]] = []
+    start = time.perf_counter()
+    for number in range(flips):
+        path = files[number % len(files)]
+        name = path.relative_to(folder).as_posix()
+        contents = path.read_bytes()
+        place, change = int(rng.integers(len(contents))), int(rng.integers(1, 256))
+        flipped = bytearray(contents)
+        flipped[place] ^= change
+        path.write_bytes(flipped)
+        named = [one.file for one in check_collection(folder).damaged]
+        path.write_bytes(contents)
+        if named != [name]:
+            missed.append({"file": name, "place": place, "change": change, "named": named})
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1} of {flips}: {len(missed)} not found", file=sys.stderr)
+    assert check_collection(folder).ok
+    return {
+        "flips": flips,
+        "found": flips - len(missed),
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "missed": missed,
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def main() -> int:
+    """Run the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flips", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path, help="folder for the collection; it is kept")
+    options = parser.parse_args()
+    work = options.work or Path(tempfile.mkdtemp(prefix="cairn-flips-"))
+    try:
+        folder = work / "flipped.cairn"
+        result = flip(folder if folder.is_dir() else make_collection(work), options.flips, options.seed)
+    finally:
+        if options.work is None:
+            shutil.rmtree(work, ignore_errors=True)
+    print(json.dumps(result, indent=2))
+    return 1 if result["missed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
