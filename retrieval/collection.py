@@ -17,9 +17,10 @@ from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor, model_file
 from retrieval.features import Extractor
 from retrieval.learnt import read_model_file
+from retrieval.names import COLLECTION_FILE
 from retrieval.options import CollectionOptions, read_options, write_options
 
-OPTIONS = "collection.toml"
+OPTIONS = COLLECTION_FILE
 DESCRIPTOR = "descriptor.npz"
 VOCABULARY = "vocabulary"
 SEGMENTS = "segments"
@@ -36,6 +37,10 @@ _FIRST = (
     *(FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"),
     *(SEGMENTS, LOCK, DESCRIPTOR, Path(OPTIONS).with_suffix(".writing").name),
 )
+
+
+class CollectionLocked(CairnError):
+    """Another process is changing the collection."""
 
 
 class CollectionChanged(CairnError):
@@ -136,7 +141,7 @@ class Collection:
             )
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from adding to the collection, or rewriting it; CairnError where one is at it."""
+        """Keep other processes from adding to the collection, or rewriting it; CollectionLocked where one is at it."""
         return lock_folder(self.folder)
 
     @cached_property
@@ -272,7 +277,7 @@ def find_vocabulary(source: Path) -> Path:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing the collection in a folder; CairnError where one is at it."""
+    """Keep other processes from changing the collection in a folder; CollectionLocked where one is at it."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -283,7 +288,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CairnError(f"Another cairn command is changing {folder}: wait until it has ended.") from None
+            raise CollectionLocked(f"Another cairn command is changing {folder}: wait until it has ended.") from None
         except OSError:
             pass  # a file system without locks
         yield

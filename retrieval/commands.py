@@ -1,10 +1,15 @@
 """Commands: index, query, info."""
 
+import contextlib
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from index.errors import CairnError
 from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
 
 Workers = Annotated[int, typer.Option(help="Processes; 0: one a core. The result does not depend on it.", min=0)]
@@ -68,15 +73,22 @@ def index(
         bool, typer.Option("--keep-descriptors", help="Keep descriptors, for the engine raw.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="End with code 1 if any photo failed.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on until Ctrl-C: index whenever photos are added, changed or removed.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(help="With --watch, seconds after which to look in any case: not all drives tell.", min=1)
+    ] = 600,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
     """Make a collection from photos, or add photos to it.
 
-    Photos that are in it and unchanged are skipped; damaged ones are listed with the reason; an interrupted run is
-    picked up by running the same command again. Options that shape the collection (descriptor, words, max-side,
-    detector) count when it is made.
+    Photos that are in it and unchanged are skipped, and those that have moved are recognised; photos that have gone are
+    marked, and stay until cairn remove --missing; damaged ones are listed with the reason. An interrupted run is picked
+    up by running the same command again. Options that shape the collection (descriptor, words, max-side, detector)
+    count when it is made. With --watch and --json, each run that finds something prints an object on a line of its own.
     """
     from retrieval.collection import Collection
     from retrieval.features import FeatureOptions
@@ -96,34 +108,80 @@ def index(
     )
     opened = Collection.create(collection, options, catalogue=catalogue)
     titles = {"look": "Looking", "extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing"}
-    with progress_bars(quiet or json, titles) as tell:
-        report = index_photos(opened, photos, vocabulary=vocabulary, workers=workers or cores(), progress=tell)
-    facts = describe_collection(opened)
-    summary = {
-        "collection": str(collection),
-        "added": report.added,
-        "unchanged": report.unchanged,
-        "moved": report.moved,
-        "vanished": report.vanished,
-        "failed": report.failed,
-        "images": facts["images"],
-        "features": facts["features"],
-        "words": facts["words"],
-        "bytes_per_feature": facts["bytes_per_feature"],
-        "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
-    }
-    if json:
-        print_json(summary)
-    else:
-        say(
-            f"{collection}: {report.added} added, {report.unchanged} unchanged, {len(report.moved)} moved, "
-            f"{len(report.vanished)} vanished, {len(report.failed)} failed; "
-            f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
-            f"in {report.seconds['total']:.1f} s."
-        )
-        print_failures(report.failed)
-    if report.failed and (strict or not facts["images"]):
+
+    def run() -> Any:
+        with progress_bars(quiet or json, titles) as tell:
+            return index_photos(opened, photos, vocabulary=vocabulary, workers=workers or cores(), progress=tell)
+
+    if watch:
+        _keep_indexing(opened, photos, run, every, json)
+        return
+    report = run()
+    _report_index(opened, report, json)
+    if report.failed and (strict or not opened.catalogue.counts()["indexed"]):
         raise typer.Exit(FAILED)
+
+
+def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], every: float, json: bool) -> None:
+    """Index whenever photos have changed, until Ctrl-C; what goes wrong is said, and tried again."""
+    from retrieval.image import list_photos
+    from retrieval.watching import WatchOptions, changes
+
+    list_photos([path for path in photos if not path.exists()])  # says which is not there
+    if not json:
+        say(f"{collection.folder}: watching; Ctrl-C ends it.")
+    known_failures = None
+    with contextlib.suppress(KeyboardInterrupt):
+        for _ in changes(photos, collection.folder, WatchOptions(every=every)):
+            try:
+                report = _when_free(run)
+            except CairnError as error:
+                print(f"cairn: {error}", file=sys.stderr, flush=True)
+                continue
+            failures = {(entry["path"], entry["reason"]) for entry in report.failed}
+            if report.added or report.moved or report.vanished or failures != known_failures:
+                _report_index(collection, report, json)
+            known_failures = failures
+
+
+def _when_free(run: Callable[[], Any]) -> Any:
+    """Run as soon as no other process is changing the collection."""
+    from retrieval.collection import CollectionLocked
+
+    while True:
+        try:
+            return run()
+        except CollectionLocked:
+            time.sleep(1)
+
+
+def _report_index(collection: Any, report: Any, json: bool) -> None:
+    """Say what a run of indexing did."""
+    facts = describe_collection(collection)
+    if json:
+        print_json(
+            {
+                "collection": str(collection.folder),
+                "added": report.added,
+                "unchanged": report.unchanged,
+                "moved": report.moved,
+                "vanished": report.vanished,
+                "failed": report.failed,
+                "images": facts["images"],
+                "features": facts["features"],
+                "words": facts["words"],
+                "bytes_per_feature": facts["bytes_per_feature"],
+                "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
+            }
+        )
+        return
+    say(
+        f"{collection.folder}: {report.added} added, {report.unchanged} unchanged, {len(report.moved)} moved, "
+        f"{len(report.vanished)} vanished, {len(report.failed)} failed; "
+        f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
+        f"in {report.seconds['total']:.1f} s."
+    )
+    print_failures(report.failed)
 
 
 def info(

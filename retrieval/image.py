@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
+from retrieval.names import COLLECTION_FILE
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
 Image.MAX_IMAGE_PIXELS = None
@@ -146,9 +147,9 @@ def list_photos(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
     """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
 
     A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
-    folders are skipped, links are followed once. A file named explicitly is taken whatever its extension, and its
-    root is its folder. A file that is reached twice is listed once. Entries that cannot be read, such as a broken link
-    or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+    folders, and collections, are skipped, links are followed once. A file named explicitly is taken whatever its
+    extension, and its root is its folder. A file that is reached twice is listed once. Entries that cannot be read,
+    such as a broken link or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
 
     Raises
     ------
@@ -205,7 +206,8 @@ def _walk(root: Path) -> Iterator[Path]:
                 if is_photo or os.path.isdir(path):  # noqa: PTH112
                     links.append(path)
             elif entry.is_dir():
-                folders.append(path)
+                if not os.path.lexists(path / COLLECTION_FILE):
+                    folders.append(path)
             elif is_photo:
                 yield path
 

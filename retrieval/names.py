@@ -7,6 +7,9 @@ from pathlib import Path
 
 from index.errors import CairnError
 
+COLLECTION_FILE = "collection.toml"
+"""A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
+
 
 def unique_name(path: Path | str, taken: Container[str]) -> str:
     """A name for a photo that no other has: its file's, else with its folder's before it, else with (2), (3), ….

@@ -1,0 +1,46 @@
+"""Waiting for photos to be added, changed and removed, to keep a collection as its folders are."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """How folders are watched."""
+
+    every: float = 600.0  # seconds after which to look in any case: not every drive tells of changes
+    settle: float = 2.0  # seconds for which changes are gathered: photos are copied many at a time
+
+
+def changes(paths: Sequence[Path], ignore: Path, options: WatchOptions | None = None) -> Iterator[None]:
+    """Wait until something has changed below some paths; yield at once, and then each time that it is worth looking.
+
+    Changes that happen while the caller is at work are not lost: they make it yield once more.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders that are there.
+    ignore : Path
+        Folder in which changes do not count: the collection, which may lie in one of the others.
+    options : WatchOptions, optional
+    """
+    from watchfiles import Change, watch
+
+    options = options or WatchOptions()
+    inside = os.path.join(os.path.realpath(ignore), "")  # noqa: PTH118 (ends in a slash)
+
+    def counts(_: Change, path: str) -> bool:
+        hidden = Path(path).name.startswith(".")
+        return not hidden and not os.path.join(os.path.realpath(path), "").startswith(inside)  # noqa: PTH118
+
+    looked = -float("inf")
+    settle = int(1000 * options.settle)
+    # It also yields where nothing has changed, at first so soon that nothing can happen between that and a first look.
+    for found in watch(*paths, watch_filter=counts, debounce=settle, rust_timeout=1000, yield_on_timeout=True):
+        if found or time.monotonic() - looked >= options.every:
+            yield
+            looked = time.monotonic()

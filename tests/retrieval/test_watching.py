@@ -1,0 +1,72 @@
+"""Watching folders: what happens while nobody looks is not lost, and what the collection writes does not count."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from retrieval.image import list_photos
+from retrieval.watching import WatchOptions, changes
+from tests.hostile import photo
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_it_yields_at_once_after_a_change_and_when_time_is_up(tmp_path: Path) -> None:
+    inside = tmp_path / "c.cairn"
+    inside.mkdir()
+    watching = changes([tmp_path], inside, WatchOptions(every=3.0, settle=0.1))
+    next(watching)
+    (tmp_path / "new.jpg").write_bytes(b"1")  # while the caller is at work
+    start = time.monotonic()
+    next(watching)
+    assert time.monotonic() - start < 2.5
+    (inside / "segment.npy").write_bytes(b"1")
+    (tmp_path / ".hidden.jpg").write_bytes(b"1")
+    start = time.monotonic()
+    next(watching)
+    assert time.monotonic() - start > 2.0
+
+
+def test_a_collection_among_the_photos_is_not_indexed(tmp_path: Path) -> None:
+    (tmp_path / "c.cairn" / "cache" / "thumbnails").mkdir(parents=True)
+    (tmp_path / "c.cairn" / "collection.toml").touch()
+    (tmp_path / "c.cairn" / "cache" / "thumbnails" / "1.jpg").touch()
+    (tmp_path / "1.jpg").touch()
+    assert [path.name for _, path in list_photos([tmp_path])] == ["1.jpg"]
+
+
+@pytest.mark.slow
+def test_the_command_keeps_a_collection_as_its_folder_is(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number, name in enumerate(("astronaut", "coffee")):
+        photo(name, (200, 150)).save(photos / f"{number}.jpg")
+    command = [sys.executable, ROOT / "cairn.py", "index", photos / "c.cairn", photos, "--watch", "--json"]
+    with subprocess.Popen(
+        [*map(str, command)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+
+        def told() -> dict[str, object]:
+            report = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+            return {key: report[key] for key in ("added", "moved", "vanished", "images")}
+
+        assert told() == {"added": 2, "moved": [], "vanished": [], "images": 2}
+        photo("rocket", (200, 150)).save(photos / "2.jpg")
+        assert told() == {"added": 1, "moved": [], "vanished": [], "images": 3}
+        (photos / "0.jpg").rename(photos / "moved.jpg")
+        assert told() == {"added": 0, "moved": ["moved.jpg"], "vanished": [], "images": 3}
+        (photos / "1.jpg").unlink()
+        assert told() == {"added": 0, "moved": [], "vanished": ["1.jpg"], "images": 3}
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
