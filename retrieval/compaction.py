@@ -13,6 +13,7 @@ from retrieval.collection import SEGMENTS, Collection
 from retrieval.leftovers import remove_leftovers
 from retrieval.notes import write_notes
 from retrieval.rewriting import check_sound, segment_row
+from retrieval.seals import seal
 from retrieval.thumbnails import forget_thumbnails
 
 STEP = "compact"
@@ -78,6 +79,7 @@ def compact(
         collection.catalogue.shrink()
         known = {row.sha256 for row in collection.catalogue.known().values()}
         thumbnails = forget_thumbnails(collection.folder / "cache", known)
+        seal(collection)
     collection.forget()
     after = collection.catalogue.segments()
     return CompactReport(

@@ -25,6 +25,7 @@ from retrieval.metadata import read_metadata
 from retrieval.notes import write_notes
 from retrieval.rewriting import segment_row
 from retrieval.schema import FAILED, INDEXED
+from retrieval.seals import seal
 from retrieval.staging import Staged, Staging, stage_all
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
@@ -124,6 +125,7 @@ def index_photos(
         for start in range(0, len(files), batch):
             _add_segment(collection, staging, files[start : start + batch], report, workers, tell, start, len(files))
         staging.remove()
+        seal(collection)
     collection.forget()
     return report
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from index.errors import CairnError
 from retrieval.collection import Collection
+from retrieval.seals import seal
 
 
 def remove_photos(
@@ -52,5 +53,6 @@ def remove_photos(
         chosen.update(row.number for row in catalogue.missing())
     removed = sorted(catalogue.names_of(sorted(chosen)).values())
     catalogue.remove(sorted(chosen))
+    seal(collection)
     collection.forget()
     return removed

@@ -21,6 +21,7 @@ from retrieval.encoding import encode_geometry
 from retrieval.leftovers import remove_leftovers
 from retrieval.notes import write_notes
 from retrieval.rewriting import check_sound, segment_row
+from retrieval.seals import seal
 from retrieval.staging import Staging, stage_all
 
 FOLDER = "retrain"
@@ -96,6 +97,7 @@ def retrain(
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
         remove_leftovers(collection)
         shutil.rmtree(collection.folder / FOLDER, ignore_errors=True)
+        seal(collection)
     collection.forget()
     return report
 
