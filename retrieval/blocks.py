@@ -111,7 +111,7 @@ class Blocks:
                 responses = transform(patches[start : start + chunk])
                 pooled = responses.reshape(-1, samples) @ kernels
                 rows[start : start + chunk] = pooled.reshape(channels, -1, kernels.shape[1]).transpose(1, 2, 0)
-        return rows.reshape(len(patches), -1)
+        return rows.reshape(len(patches), self.pooled_dim)
 
     def normalised(self, rows: np.ndarray) -> np.ndarray:
         """Give pooled rows (N, D) as the N-block makes them."""
@@ -153,8 +153,8 @@ def block_parameters(transform: str, spatial: str, size: int = REFERENCE) -> lis
 
 def is_blocks(name: str) -> bool:
     """Whether a name is one of blocks: ``T3h-S4-25``, ``T3h``, ``T3h-grid-12``, ``pixels`` or the like."""
-    transform, _, spatial = name.partition("-")
-    return transform in TRANSFORMS and (not spatial or is_spatial(spatial))
+    transform, hyphen, spatial = name.partition("-")
+    return transform in TRANSFORMS and (is_spatial(spatial) if hyphen else True)
 
 
 def named_blocks(name: str, size: int = REFERENCE) -> Blocks:

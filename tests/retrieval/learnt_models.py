@@ -1,11 +1,12 @@
 """Learnt descriptors that nobody learnt: a plausible layout of regions, and parameters drawn by a seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import ndimage
 
+from retrieval.blocks import named_blocks
 from retrieval.boosted import Boosted, WeakLearners
 from retrieval.boxes import ResponseOptions, integral_images, responses
 from retrieval.codes import BinaryCode, ProductCode
@@ -105,6 +106,13 @@ def boosted(kind: str = "bgm", seed: int = 0) -> LearntModel:
     return LearntModel("boosted", provenance={"seed": seed}, base_model=Boosted(kind, learners, embedding))
 
 
+def blocks(name: str, embedding: str = "none", bits: int = 0) -> LearntModel:
+    """Building blocks with the parameters that learning begins with, and a projection drawn by a seed."""
+    found = named_blocks(name, 31)
+    projection = None if embedding == "none" else orthogonal_rows(DIM, found.pooled_dim)
+    return LearntModel("blocks", base_model=replace(found, embedding=embedding, projection=projection, bits=bits))
+
+
 def cases() -> dict[str, Case]:
     """Every kind, by the name that it gives itself."""
     found = [
@@ -115,5 +123,9 @@ def cases() -> dict[str, Case]:
         Case(binary(), longest=BITS**0.5, coded=True),
         Case(product(), longest=PARTS**0.5, coded=True),
         *(Case(boosted(kind), coded=True) for kind in ("bgm", "ssc", "lbgm")),
+        Case(blocks("T1b-S4-17")),
+        Case(blocks("T3h-S2-17", "pca")),
+        Case(blocks("T2a", "lpp")),
+        Case(blocks("T3h-S4-25", bits=3), longest=1.6, coded=True),
     ]
     return {case.model.name: case for case in found}
