@@ -51,8 +51,8 @@ def boosted(
     floor: Annotated[
         float | None,
         typer.Option(
-            help="Energy that each sample adds to that of all orientations, as a share of the patch's mean (default: "
-            "0.3): where there is hardly any gradient, no orientation has much of it."
+            help="Energy that each sample adds to that of all orientations, in units of the patch's mean gradient "
+            "(default: 3): faint gradients count for little then. 0.001: hardly any, as in the paper."
         ),
     ] = None,
     offset: Annotated[
