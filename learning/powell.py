@@ -61,6 +61,8 @@ class Trials:
         try:
             if told["key"] == self._key:
                 self.all = [Trial(dict(trial["parameters"]), float(trial["area"])) for trial in told["trials"]]
+                if not all(0 <= trial.area <= 1 for trial in self.all):
+                    raise ValueError("an area is none")
         except (KeyError, TypeError, ValueError, AttributeError):
             raise CairnError(f"{path} is damaged: delete it to begin again.") from None
 

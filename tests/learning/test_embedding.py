@@ -1,0 +1,165 @@
+"""E-blocks beside direct, dense solutions of the paper's equations."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eig, eigh
+
+from index.errors import CairnError
+from learning.embedding import Moments, learn_embedding, regularised
+
+KINDS = ("lpp", "lde", "glde")
+ORTHOGONAL = {"olpp": "lpp", "olde": "lde", "golde": "glde"}
+DIM, ROWS, PAIRS = 14, 400, 900
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(60, DIM)) * np.linspace(3, 0.3, DIM)
+    owner = rng.integers(0, 60, ROWS)
+    mixing = rng.normal(size=(DIM, DIM))
+    rows = (points[owner] + rng.normal(size=(ROWS, DIM)) * np.linspace(0.2, 1.2, DIM)) @ mixing + 5
+    first, second = rng.integers(0, ROWS, (2, 20_000))
+    match = (owner[first] == owner[second]) & (first != second)
+    chosen = np.concatenate([np.flatnonzero(match)[: PAIRS // 3], np.flatnonzero(~match)[:PAIRS]])
+    return rows.astype(np.float32), first[chosen], second[chosen], match[chosen]
+
+
+@pytest.fixture(scope="module")
+def moments(data):
+    return Moments.of(*data)
+
+
+def numerator(kind, moments):
+    return {"lpp": moments.matched, "lde": moments.different, "glde": moments.every}[kind]
+
+
+def same_direction(first, second):
+    return abs(first @ second) / np.linalg.norm(first) / np.linalg.norm(second)
+
+
+def test_moments_are_sums_over_pairs(data, moments):
+    """Equations 6 to 9, pair by pair."""
+    rows, first, second, match = data
+    x = rows.astype(np.float64) - rows.mean(axis=0)
+    matched, different, same = np.zeros((3, DIM, DIM))
+    for one, other, is_match in zip(first, second, match, strict=True):
+        difference = np.outer(x[one] - x[other], x[one] - x[other])
+        if is_match:
+            matched += np.outer(x[one], x[one]) + np.outer(x[other], x[other])
+            same += difference
+        else:
+            different += difference
+    np.testing.assert_allclose(moments.matched, matched / (2 * match.sum()), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(moments.different, different / (~match).sum(), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(moments.same, same / match.sum(), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(moments.every, x.T @ x / len(x), rtol=1e-4, atol=1e-3)
+
+
+class TestGeneralised:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_directions_are_the_generalised_eigenvectors(self, kind, moments):
+        """Equation 11, by a solver that takes both matrices."""
+        found = learn_embedding(kind, moments, 6)
+        values, vectors = eigh(numerator(kind, moments), moments.same)
+        for row, vector in zip(found, vectors[:, ::-1].T, strict=False):
+            assert same_direction(row, vector) > 1 - 1e-6
+        np.testing.assert_allclose(found @ moments.same @ found.T, np.eye(6), atol=1e-4)
+        ratios = np.diag(found @ numerator(kind, moments) @ found.T)
+        np.testing.assert_allclose(ratios, values[::-1][:6], rtol=1e-4)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_no_direction_has_a_larger_ratio(self, kind, moments):
+        best = learn_embedding(kind, moments, 1)[0].astype(np.float64)
+        a = numerator(kind, moments)
+        largest = (best @ a @ best) / (best @ moments.same @ best)
+        for direction in np.random.default_rng(0).normal(size=(500, DIM)):
+            assert (direction @ a @ direction) / (direction @ moments.same @ direction) <= largest * (1 + 1e-5)
+
+
+class TestOrthogonal:
+    @pytest.mark.parametrize("kind", ORTHOGONAL)
+    def test_directions_are_orthonormal(self, kind, moments):
+        found = learn_embedding(kind, moments, DIM).astype(np.float64)
+        np.testing.assert_allclose(found @ found.T, np.eye(DIM), atol=1e-5)
+
+    @pytest.mark.parametrize("kind", ORTHOGONAL)
+    def test_each_is_the_leading_eigenvector_of_equation_18(self, kind, moments):
+        found = learn_embedding(kind, moments, 6).astype(np.float64)
+        a, b_inverse = numerator(ORTHOGONAL[kind], moments), np.linalg.inv(moments.same)
+        for k in range(6):
+            before = found[:k].T
+            inside = np.eye(DIM)
+            if k:
+                q = before.T @ b_inverse @ before
+                inside = np.eye(DIM) - b_inverse @ before @ np.linalg.inv(q) @ before.T
+            values, vectors = eig(inside @ b_inverse @ a)
+            leading = np.real(vectors[:, np.real(values).argmax()])
+            assert same_direction(found[k], leading) > 1 - 1e-6
+
+    @pytest.mark.parametrize("kind", ORTHOGONAL)
+    def test_the_first_is_that_without_constraints(self, kind, moments):
+        first, free = (learn_embedding(name, moments, 1)[0] for name in (kind, ORTHOGONAL[kind]))
+        assert same_direction(first.astype(np.float64), free) > 1 - 1e-6
+
+    def test_many_dimensions_are_solved_as_few_are(self):
+        """Above 200 dimensions an iterative solver is at work."""
+        rng = np.random.default_rng(1)
+        a, b = (np.cov(rng.normal(size=(230, 600)) * np.linspace(1, 4, 230)[:, None]) for _ in range(2))
+        moments = Moments(a, a, a, b)
+        found = learn_embedding("olde", moments, 5, 0.05).astype(np.float64)
+        np.testing.assert_allclose(found @ found.T, np.eye(5), atol=1e-5)
+        values, vectors = eigh(b)
+        regular = (vectors * regularised(values[::-1], 0.05)[::-1]) @ vectors.T
+        for k in range(5):
+            # Within what is orthogonal to those before: a generalised problem of its own.
+            inside = np.linalg.svd(np.vstack([found[:k], np.zeros((1, 230))]))[2][k:].T
+            best = inside @ eigh(inside.T @ a @ inside, inside.T @ regular @ inside)[1][:, -1]
+            assert same_direction(found[k], best) > 1 - 1e-5
+
+
+class TestPca:
+    def test_it_is_the_singular_vectors_of_the_centred_rows(self, data, moments):
+        rows = data[0].astype(np.float64)
+        vectors = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2]
+        for row, vector in zip(learn_embedding("pca", moments, 8), vectors, strict=False):
+            assert same_direction(row.astype(np.float64), vector) > 1 - 1e-5
+
+
+class TestRegularisation:
+    @settings(deadline=None)
+    @given(st.lists(st.floats(0, 100), min_size=2, max_size=20), st.floats(0, 0.9))
+    def test_it_is_equations_20_and_21(self, values, alpha):
+        values = np.sort(np.array(values))[::-1]
+        if values[0] < 1e-3:
+            return
+        found = regularised(values, alpha)
+        sums = [values[k:].sum() / values.sum() for k in range(len(values))]
+        fitting = [k for k, part in enumerate(sums) if part <= alpha]
+        floor = values[fitting[0]] if fitting else 0
+        np.testing.assert_allclose(found, np.maximum(values, max(floor, 1e-9 * values[0])), rtol=1e-9)
+
+    def test_directions_without_any_difference_do_no_harm(self, data):
+        rows, first, second, match = data
+        padded = np.hstack([rows, np.full((ROWS, 3), 7, np.float32)])
+        for kind in (*KINDS, *ORTHOGONAL):
+            found = learn_embedding(kind, Moments.of(padded, first, second, match), 4, 0.1)
+            assert np.isfinite(found).all() and np.abs(found[:, DIM:]).max() < 1e-2 * np.abs(found).max()
+
+    @pytest.mark.parametrize("kind", ("pca", *KINDS, *ORTHOGONAL))
+    def test_fewer_dimensions_are_the_first_of_more_and_the_same_each_time(self, kind, moments):
+        more = learn_embedding(kind, moments, 9, 0.1)
+        np.testing.assert_array_equal(more, learn_embedding(kind, moments, 9, 0.1))
+        np.testing.assert_allclose(learn_embedding(kind, moments, 4, 0.1), more[:4], rtol=1e-4, atol=1e-5)
+        assert more.shape == (9, DIM) and more.dtype == np.float32
+        assert (more[np.arange(9), np.abs(more).argmax(axis=1)] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "dim", "alpha"), [("none", 3, 0), ("lda", 3, 0), ("pca", 0, 0), ("lpp", DIM + 1, 0), ("lpp", 3, 1.0)]
+)
+def test_what_cannot_be_is_refused(kind, dim, alpha, moments):
+    with pytest.raises(CairnError):
+        learn_embedding(kind, moments, dim, alpha)
