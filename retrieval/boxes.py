@@ -27,7 +27,7 @@ class ResponseOptions:
     patch_size: int = 31  # samples along a side
     smoothing: float = 2.0  # Gaussian smoothing before all else, standard deviation in samples; 0: none
     orientations: int = 24  # q
-    # Ours: what each sample adds to the energy of all orientations, in units of a gradient of the patch's mean strength.
+    # Ours: what each sample adds to the energy of all orientations, in units of the mean gradient over the patch.
     # Equation 10 has none of it, and faint gradients count for as much as strong ones; with much of it, responses are
     # energies over the contrast of the patch, as those of SIFT are. Of 0.01 to 10, 3 did best on validation pairs.
     floor: float = 3.0
