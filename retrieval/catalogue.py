@@ -19,7 +19,16 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from retrieval.browsing import folders_of, numbers_of, page_of
-from retrieval.changes import Move, Rewritten, mark_missing, move_photos, quantisation_errors, replace_segments
+from retrieval.changes import (
+    Move,
+    Rewritten,
+    bury,
+    mark_missing,
+    move_photos,
+    quantisation_errors,
+    replace_segments,
+    rows_of_paths,
+)
 from retrieval.database import Database, chunks
 from retrieval.filters import PhotoFilter
 from retrieval.metadata import Metadata
@@ -204,8 +213,8 @@ class Catalogue:
             (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
             replaced: dict[str, int] = {}
             for paths in chunks([image.path for image in images]):
-                older = _rows_of_paths(session, paths)
-                replaced.update(_bury(session, [number for number, state in older if state == INDEXED]))
+                older = rows_of_paths(session, paths)
+                replaced.update(bury(session, [number for number, state in older if state == INDEXED]))
                 _delete(session, [number for number, state in older if state == FAILED])
             names = free_names(session, [(image.path, image.name) for image in images])
             rows = [
@@ -231,7 +240,7 @@ class Catalogue:
         newest = {printable(failure.path): failure for failure in failures}
         with self._transaction(write=True) as session:
             for paths in chunks(list(newest)):
-                _delete(session, [number for number, state in _rows_of_paths(session, paths) if state == FAILED])
+                _delete(session, [number for number, state in rows_of_paths(session, paths) if state == FAILED])
             first = _reserve(session, len(newest))
             rows = [
                 ImageRow(
@@ -251,12 +260,12 @@ class Catalogue:
         """Forget the failures of these paths, for instance of photos that are no longer there."""
         with self._transaction(write=True) as session:
             for chunk in chunks([printable(path) for path in paths]):
-                _delete(session, [number for number, state in _rows_of_paths(session, chunk) if state == FAILED])
+                _delete(session, [number for number, state in rows_of_paths(session, chunk) if state == FAILED])
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Turn indexed images into tombstones; their names become free, their numbers do not."""
         with self._transaction(write=True) as session:
-            _bury(session, numbers)
+            bury(session, numbers)
 
     def move(self, moves: Sequence[Move]) -> list[str]:
         """Write where indexed photos are now, none of which is missing then; give the names of those that wish for one.
@@ -614,32 +623,6 @@ def _removed(session: Session) -> frozenset[int]:
 
 def _setting(session: Session, key: str) -> str | None:
     return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
-
-
-def _rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str]]:
-    """Number and state of the images of these paths that are not removed."""
-    hashes = [path_hash_of(path) for path in paths]
-    query = sa.select(ImageRow.number, ImageRow.state, ImageRow.path).where(
-        ImageRow.path_hash.in_(hashes), ImageRow.state != REMOVED
-    )
-    wanted = set(paths)
-    return [(number, state) for number, state, path in session.execute(query) if path in wanted]
-
-
-def _bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
-    """Turn indexed images into tombstones; give their numbers by their paths."""
-    buried: dict[str, int] = {}
-    for chunk in chunks([int(number) for number in numbers]):
-        wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
-        rows = session.execute(sa.select(ImageRow.path, ImageRow.number).where(*wanted))
-        buried.update((path, number) for path, number in rows)
-        session.execute(
-            sa.update(ImageRow)
-            .where(*wanted)
-            .values(state=REMOVED, name=None)
-            .execution_options(synchronize_session=False)
-        )
-    return buried
 
 
 def _delete(session: Session, numbers: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.database import chunks
 from retrieval.naming import free_names
-from retrieval.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow
+from retrieval.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, path_hash_of
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 
@@ -39,8 +39,17 @@ class Rewritten:
 def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
     """Write where photos are now, none of which is missing any more; give their names.
 
-    Two photos may take each other's place: all names are free before the first is given.
+    Two photos may take each other's place: all names are free before the first is given. A photo that was known where
+    another is found now, and is not among those that move, becomes a tombstone: its file was overwritten.
     """
+    there: set[int] = set()
+    for chunk in chunks([move.number for move in moves]):
+        still = sa.select(ImageRow.number).where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+        there.update(session.scalars(still))
+    moves = [move for move in moves if move.number in there]  # others were removed since the run began
+    for paths in chunks([move.path for move in moves]):
+        older = rows_of_paths(session, paths)
+        bury(session, [number for number, state in older if state == INDEXED and number not in there])
     renamed = [move for move in moves if move.name is not None]
     for chunk in chunks([move.number for move in renamed]):
         session.execute(
@@ -54,14 +63,33 @@ def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
         )
     )
     for move in moves:
-        row = session.get(ImageRow, move.number)
-        if row is None or row.state != INDEXED:
-            continue  # removed since the run began
+        row = session.get_one(ImageRow, move.number)
         row.path, row.size, row.mtime_ns, row.missing_since = move.path, move.size, move.mtime_ns, None
         row.__post_init__()  # its path's hash
         row.name = names.get(move.number, row.name)
     session.flush()
     return [names[move.number] for move in renamed]
+
+
+def rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str]]:
+    """Number and state of the images of these paths that are not removed."""
+    hashes = [path_hash_of(path) for path in paths]
+    query = sa.select(ImageRow.number, ImageRow.state, ImageRow.path).where(
+        ImageRow.path_hash.in_(hashes), ImageRow.state != REMOVED
+    )
+    wanted = set(paths)
+    return [(number, state) for number, state, path in session.execute(query) if path in wanted]
+
+
+def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
+    """Turn indexed images into tombstones; give their numbers by their paths."""
+    buried: dict[str, int] = {}
+    for chunk in chunks([int(number) for number in numbers]):
+        wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
+        rows = session.execute(sa.select(ImageRow.path, ImageRow.number).where(*wanted))
+        buried.update((path, number) for path, number in rows)
+        session.execute(sa.update(ImageRow).where(*wanted).values(state=REMOVED, name=None), execution_options=_BULK)
+    return buried
 
 
 def mark_missing(session: Session, numbers: Sequence[int], missing: bool) -> None:
@@ -106,9 +134,7 @@ def replace_segments(
     there = set(session.scalars(sa.select(SegmentRow.id).where(SegmentRow.id.in_(old))))
     if there != set(old):
         raise CairnError("The collection's segments were changed by another process meanwhile: run the command again.")
-    for chunk in chunks(list(leave_out)):
-        wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
-        session.execute(sa.update(ImageRow).where(*wanted).values(state=REMOVED, name=None), execution_options=_BULK)
+    bury(session, leave_out)
     images = Base.metadata.tables[ImageRow.__tablename__]
     for one in new:
         values = {column.key: getattr(one.row, column.key) for column in SegmentRow.__table__.columns}
