@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 from learning.roc import fpr95
 from learning.rows import squared_distances
 from retrieval.threads import one_thread
 
 _PAIRS = 8_192  # measured at a time
+_LARGEST = 700.0  # exponent that double precision holds
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class PairResponses:
 
     def loss(self, matrix: np.ndarray, offset: float = 0.0) -> float:
         """Mean of exp(-l (f + offset)) (equation 5)."""
-        return float(np.exp(-np.where(self.match, 1, -1) * (self.similarities(matrix) + offset)).mean())
+        exponents = -np.where(self.match, 1, -1) * (self.similarities(matrix) + offset)
+        return float(np.exp(np.minimum(exponents, _LARGEST)).mean())
 
     def error(self, embedding: np.ndarray) -> float:
         """FPR95 of the pairs by their distances, answers being embedded by Bᵀ (d, P)."""
@@ -174,10 +177,7 @@ def _descend(
 
 def _best_offset(similarities: np.ndarray, match: np.ndarray) -> float:
     """The constant that, added to f, makes the loss least: matches and others weigh the same then."""
-    shift = np.abs(similarities).max()
-    matches = np.exp(-similarities[match] - shift).sum()
-    others = np.exp(similarities[~match] - shift).sum()
-    return float(0.5 * np.log(matches / others))
+    return float(0.5 * (logsumexp(-similarities[match]) - logsumexp(similarities[~match])))
 
 
 def nearest_positive(matrix: np.ndarray) -> np.ndarray:

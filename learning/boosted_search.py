@@ -101,7 +101,7 @@ class Boosting:
     def _balance(self) -> None:
         """Step along the constant: the exponential loss is least in it where both kinds weigh the same."""
         weights = self.weights()
-        matches = weights[self.labels > 0].sum()
+        matches = np.clip(weights[self.labels > 0].sum(), 1 - _CLEAREST, _CLEAREST)
         step = 0.5 * np.log(matches / (1 - matches))
         self.similarity += step
         self.offset += float(step)

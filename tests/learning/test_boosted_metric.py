@@ -191,3 +191,11 @@ def test_principal_axes_are_orthogonal_and_of_the_largest_variance(seed):
     variances = embed(answers, axes).var(axis=0) * 12
     expected = np.linalg.svd(answers - answers.mean(axis=0), compute_uv=False)[:5] ** 2 / len(answers)
     np.testing.assert_allclose(variances, expected, rtol=1e-3)
+
+
+def test_a_similarity_beyond_all_bounds_has_a_finite_loss_and_offset():
+    pairs = some_pairs(60, 8)
+    options = MetricOptions(start=1, step=50, batch=10, epochs=3)
+    with np.errstate(all="raise", under="ignore"):
+        metric = learn_metric(pairs, pairs, np.full(8, 1e3), 4, options, np.random.default_rng(0))
+    assert np.isfinite([metric.offset, *metric.errors, *metric.losses]).all()
