@@ -1,0 +1,225 @@
+"""Learning building blocks: every pipeline, what is chosen, and that all of it is repeatable."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eval.patches import evaluate_patches
+from index.arrays import load_json
+from index.errors import CairnError
+from learning.block_pairs import BlockPairs, load_pairs
+from learning.blocks import EMBEDDED, PRESETS, TRIALS, BlockOptions, LearntBlocks, learn_blocks
+from learning.powell import PowellOptions, best_of
+from learning.roc import auc, fpr95
+from learning.sources import Source, open_sources
+from retrieval.blocks import is_blocks, named_blocks
+from retrieval.learnt import LearntDescriptor, load_model, save_model
+from tests.conftest import Ran
+from tests.learning.boosting_cases import write_views
+
+FEW = BlockOptions(
+    "T1a-S4-17",
+    "none",
+    powell=True,
+    patch_size=16,
+    powell_pairs=0,
+    search=PowellOptions(evaluations=25),
+    alphas=(0.1, 0.3),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_views(tmp_path_factory.mktemp("blocks") / "set")
+
+
+@pytest.fixture(scope="module")
+def sources(folder: Path) -> list[Source]:
+    return open_sources([folder])
+
+
+@pytest.fixture(scope="module")
+def validation(sources: list[Source]) -> BlockPairs:
+    return load_pairs(sources, "validation", 16)
+
+
+def error_of(learnt: LearntBlocks, pairs: BlockPairs) -> float:
+    """False positives of the whole descriptor, its rows described as anyone would."""
+    rows = LearntDescriptor(learnt.model).describe(pairs.patches)
+    distances = np.square(rows[pairs.first] - rows[pairs.second]).sum(axis=1)
+    return fpr95(distances, pairs.match)
+
+
+class TestPairs:
+    def test_they_are_those_of_the_source(self, folder: Path, sources: list[Source]) -> None:
+        pairs = load_pairs(sources, "train", 64)
+        given = sources[0].train
+        np.testing.assert_array_equal(pairs.match, given.match)
+        np.testing.assert_array_equal(pairs.patches[pairs.first[:9]], sources[0].patches.read(given.first[:9]))
+        np.testing.assert_array_equal(pairs.patches[pairs.second[-9:]], sources[0].patches.read(given.second[-9:]))
+
+    def test_two_sources_lie_one_after_the_other(self, sources: list[Source]) -> None:
+        one, two = load_pairs(sources, "train", 16), load_pairs([*sources, *sources], "train", 16)
+        assert len(two) == 2 * len(one) and len(two.patches) == 2 * len(one.patches)
+        np.testing.assert_array_equal(two.first[len(one) :], one.first + len(one.patches))
+        assert one.fingerprint != two.fingerprint == load_pairs([*sources, *sources], "train", 16).fingerprint
+
+    @pytest.mark.parametrize("limit", [10, 61])
+    def test_fewer_are_drawn_half_of_them_matches(self, sources: list[Source], limit: int) -> None:
+        pairs = load_pairs(sources, "train", 16, limit=limit)
+        assert len(pairs) == limit and abs(pairs.match.sum() - limit / 2) <= 0.5
+        again = load_pairs(sources, "train", 16, limit=limit)
+        np.testing.assert_array_equal(again.first, pairs.first)
+        assert (load_pairs(sources, "train", 16, limit=limit, seed=1).first != pairs.first).any()
+
+    def test_rows_and_their_measures_are_the_descriptor_s(self, validation: BlockPairs) -> None:
+        blocks = named_blocks("T2a-S3-9", 16)
+        rows = blocks.describe(validation.patches)
+        for workers in (1, 2):
+            found = blocks.normalised(validation.pooled(blocks, workers))
+            np.testing.assert_allclose(found, rows, atol=1e-5)
+        distances = np.square(rows[validation.first] - rows[validation.second]).sum(axis=1)
+        assert validation.area(rows) == pytest.approx(auc(distances, validation.match), abs=1e-4)
+        assert validation.error(rows) == pytest.approx(fpr95(distances, validation.match), abs=0.02)
+
+
+class TestPipelines:
+    def test_parametric(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
+        learnt = learn_blocks(sources, tmp_path, FEW)
+        assert len(learnt.trials) == 25
+        best = best_of(learnt.trials)
+        assert best.area > learnt.trials[0].area
+        blocks = learnt.model.base_model
+        assert blocks is not None and blocks.meta()["parameters"] == pytest.approx(best.parameters)
+        assert learnt.fpr95 == learnt.pooled == pytest.approx(error_of(learnt, validation), abs=0.02)
+        # Alone, by the trial's own parameters.
+        train = load_pairs(sources, "train", 16)
+        rows = named_blocks("T1a-S4-17", 16).with_parameters(best.parameters).describe(train.patches)
+        distances = np.square(rows[train.first] - rows[train.second]).sum(axis=1)
+        assert best.area == pytest.approx(auc(distances, train.match), abs=1e-4)
+
+    @pytest.mark.parametrize("embedding", ["pca", "lpp", "olpp", "lde", "olde", "glde", "golde"])
+    def test_composite(self, sources: list[Source], validation: BlockPairs, tmp_path: Path, embedding: str) -> None:
+        options = replace(FEW, embedding=embedding, powell=False, dim=9)
+        learnt = learn_blocks(sources, tmp_path, options)
+        descriptor = LearntDescriptor(learnt.model)
+        assert (descriptor.name, descriptor.dim) == (f"T1a-S4-17-{embedding}", 9)
+        assert {record.alpha for record in learnt.embeddings} == ({0.0} if embedding == "pca" else {0.1, 0.3})
+        assert learnt.fpr95 == min(record.fpr95 for record in learnt.embeddings)
+        assert learnt.fpr95 == pytest.approx(error_of(learnt, validation), abs=0.02)
+        assert not learnt.trials and len(load_json(tmp_path / EMBEDDED)) == len(learnt.embeddings)
+
+    def test_non_parametric(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
+        learnt = learn_blocks(sources, tmp_path, replace(FEW, blocks="T1a-grid-5", embedding="lpp", powell=False))
+        rows = LearntDescriptor(learnt.model).describe(validation.patches)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+        assert {record.dim for record in learnt.embeddings} == {*range(8, 100, 4), 100}
+        best = min(learnt.embeddings, key=lambda record: (record.fpr95, record.dim))
+        assert rows.shape[1] == best.dim and learnt.fpr95 == pytest.approx(error_of(learnt, validation), abs=0.02)
+
+    def test_few_bits(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
+        learnt = learn_blocks(sources, tmp_path, replace(FEW, powell=False, bits=2))
+        assert LearntDescriptor(learnt.model).bytes == 17
+        assert learnt.fpr95 == pytest.approx(error_of(learnt, validation), abs=0.02)
+
+
+class TestRepeatability:
+    def test_the_same_request_gives_the_same_file(self, sources: list[Source], tmp_path: Path) -> None:
+        options = replace(FEW, embedding="lde", dim=6, search=PowellOptions(evaluations=6))
+        files = []
+        for number, workers in enumerate((1, 2)):
+            learnt = learn_blocks(sources, tmp_path / str(number), options, workers=workers)
+            path = tmp_path / f"{number}.npz"
+            save_model(path, learnt.model)
+            files.append(path.read_bytes())
+        assert files[0] == files[1]
+
+    def test_a_run_with_the_same_folder_evaluates_nothing_again(
+        self, sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        options = replace(FEW, search=PowellOptions(evaluations=6))
+        first = learn_blocks(sources, tmp_path, options)
+        monkeypatch.setattr(BlockPairs, "area", lambda *_: pytest.fail("evaluated again"))
+        assert learn_blocks(sources, tmp_path, options).trials == first.trials
+        assert len(load_json(tmp_path / TRIALS)["trials"]) == 6
+
+    def test_other_pairs_are_evaluated_anew(self, sources: list[Source], tmp_path: Path) -> None:
+        options = replace(FEW, search=PowellOptions(evaluations=1))
+        all_pairs = learn_blocks(sources, tmp_path, options).trials
+        assert learn_blocks(sources, tmp_path, replace(options, powell_pairs=40)).trials != all_pairs
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"blocks": "T9-S4-25"},
+        {"embedding": "lda"},
+        {"dim": 20, "embedding": "none"},
+        {"dim": 69, "embedding": "pca"},
+        {"dim": 0, "embedding": "pca"},
+        {"alphas": ()},
+        {"alphas": (1.0,), "embedding": "lpp"},
+        {"bits": 9},
+        {"bits": 2, "embedding": "pca"},
+        {"bits": 2, "blocks": "T1a"},
+        {"bits": 2, "blocks": "pixels-S3-9"},
+        {"patch_size": 4},
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(CairnError):
+        replace(FEW, **wrong)  # type: ignore[arg-type]
+
+
+def test_presets_can_be_learnt() -> None:
+    for preset in PRESETS.values():
+        assert is_blocks(preset.blocks)
+        BlockOptions(preset.blocks, preset.embedding, preset.dim)
+
+
+class TestCommand:
+    def test_what_it_learns_goes_wherever_a_descriptor_does(
+        self, cairn: Callable[..., Ran], folder: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "learnt.npz"
+        arguments = ("--blocks", "T1a-S4-17", "--embedding", "oglde", "--dim", 12, "--patch-size", 16)
+        told = cairn("learn", "blocks", folder, "--out", out, *arguments, "--evaluations", 8, "--json").json
+        assert (told["name"], told["pooled_dim"], told["dim"], told["bytes"]) == ("T1a-S4-17-golde", 68, 12, 48)
+        assert told["evaluations"] == 8 and told["area"][1] >= told["area"][0]
+        assert set(told["parameters"]) == {
+            "smoothing", "clip", "phase", *(f"radius_{n}" for n in (1, 2)), *(f"width_{n}" for n in (0, 1, 2))
+        }  # fmt: skip
+        model = load_model(out)
+        assert model.fingerprint == told["fingerprint"] and model.mean is not None
+        assert model.provenance["options"]["seed"] == 0 and "/" not in str(model.provenance)
+        report = evaluate_patches(folder, LearntDescriptor(model), "validation")
+        assert report.fpr95 == pytest.approx(told["validation"]["fpr95"], abs=0.02)
+        packed = cairn("compress", out, "--out", tmp_path / "code.npz", "--bits", 64, "--json").json
+        assert packed["bytes"] == 8
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--blocks", "T9"], "no blocks"),
+            (["--preset", "best"], "no preset"),
+            (["--preset", "composite", "--dim", 3], "take them away"),
+            (["--embedding", "lda"], "no embedding"),
+            (["--dim", 30], "choose an embedding"),
+            (["--bits", 2, "--embedding", "pca"], "1 to 8 bits"),
+        ],
+    )
+    def test_what_is_wrong_is_said_in_a_sentence(
+        self, cairn: Callable[..., Ran], folder: Path, tmp_path: Path, arguments: list[object], words: str
+    ) -> None:
+        assert words in cairn("learn", "blocks", folder, "--out", tmp_path / "x.npz", *arguments).refused()
+
+    def test_without_json_it_tells_what_became_of_it(
+        self, cairn: Callable[..., Ran], folder: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "two.npz"
+        arguments = ("--blocks", "T1a-S4-17", "--patch-size", 16, "--evaluations", 2, "--bits", 2, "--quiet")
+        ran = cairn("learn", "blocks", folder, "--out", out, *arguments)
+        assert ran.code == 0 and "2 evaluations" in ran.out + ran.err and "17 bytes" in ran.out + ran.err
