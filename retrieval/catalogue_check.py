@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from retrieval.database import Database
 from retrieval.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
-from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_file, read_seal
+from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_database, read_seal
 
 _LOOKS = 5
 _STALE = (
@@ -56,7 +56,11 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
                 sealed = finding.note is None and kept is not None and kept.catalogue is not None
                 what = None
                 if sealed and kept is not None:
-                    if hash_file(file, tell) != kept.catalogue:
+                    pages, size = connection.execute("PRAGMA page_count").fetchone()[0], file.stat().st_size
+                    tell(size)
+                    if size != pages * connection.execute("PRAGMA page_size").fetchone()[0]:
+                        what = "It is not as long as what was written."
+                    elif hash_database(connection) != kept.catalogue:
                         what = "It is not what was written."
                 else:
                     what = _examine(connection)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 class DatabaseError(CairnError):
     """The database itself fails; `cause` is what it says of it."""
 
-    def __init__(self, message: str, cause: str) -> None:
+    def __init__(self, message: str, cause: str = "") -> None:  # with a default, for a worker process to send it
         super().__init__(message)
         self.cause = cause
 

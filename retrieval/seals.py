@@ -151,6 +151,15 @@ def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
     return digest.hexdigest()
 
 
+def hash_database(connection: sqlite3.Connection) -> str:
+    """SHA-256 of an SQLite file, every page of it, whether anything is in it or not.
+
+    Through SQLite, never by opening the file: to close it again would take the locks from all connections of this
+    process (POSIX), and another process, taking itself for the last, would remove the log that they write to.
+    """
+    return hashlib.sha256(connection.serialize()).hexdigest()
+
+
 def read_copies(text: str | None) -> dict[str, bytes]:
     """Copies of small files, by their paths, from what the catalogue keeps under `COPIES_KEY`; none of damaged ones."""
     try:
@@ -224,7 +233,7 @@ def _hash_catalogue(file: Path | None) -> str | None:
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=_WAIT)) as connection:
             _, log, written = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return hash_file(file) if log == written else None
+            return hash_database(connection) if log == written else None
     except (sqlite3.Error, OSError) as error:
         raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error
 
