@@ -102,7 +102,14 @@ def save_array(path: Path, array: np.ndarray) -> None:
     ValueError
         For an array of Python objects.
     """
-    _write_safely(Path(path), lambda file: np.save(file, np.asanyarray(array), allow_pickle=False))
+    _write_safely(Path(path), lambda file: np.save(_Plain(file), np.asanyarray(array), allow_pickle=False))
+
+
+class _Plain:
+    """A file that NumPy does not know: to one that it knows it writes in C, and misses what a full disk does not take."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write = file.write
 
 
 def save_json(path: Path, obj: object) -> None:

@@ -317,7 +317,8 @@ class FaissSearch(NearestNeighbours):
     def _write(self, file: Path) -> bool:
         if self._index is None:
             return False
-        faiss.write_index(self._index, str(file))
+        # Not by faiss, which does not notice that a full disk has not taken all of it.
+        file.write_bytes(faiss.serialize_index(self._index).tobytes())
         return True
 
     def _read(self, contents: bytes) -> None:
