@@ -258,6 +258,8 @@ class Catalogue:
 
     def forget_failures(self, paths: Sequence[str]) -> None:
         """Forget the failures of these paths, for instance of photos that are no longer there."""
+        if not paths:
+            return
         with self._transaction(write=True) as session:
             for chunk in chunks([printable(path) for path in paths]):
                 _delete(session, [number for number, state in rows_of_paths(session, chunk) if state == FAILED])
@@ -346,11 +348,14 @@ class Catalogue:
             return _setting(session, key)
 
     def known(self) -> dict[str, Known]:
-        """What is known of each path that is indexed or failed: the later of the two where it is both."""
+        """What is known of each path that is indexed or failed.
+
+        Of one that is both, a photo that was indexed and whose file is damaged since: what was indexed.
+        """
         columns = (ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
         query = sa.select(ImageRow.path, *columns, ImageRow.missing_since.is_not(None)).where(ImageRow.state != REMOVED)
         with self._transaction() as session:
-            rows = session.execute(query.order_by(ImageRow.number))
+            rows = session.execute(query.order_by(ImageRow.state == INDEXED, ImageRow.number))
             return {row[0]: Known(*row[1:]) for row in rows}
 
     def failures(self) -> list[Failure]:

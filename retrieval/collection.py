@@ -1,5 +1,6 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -32,11 +33,10 @@ VOCABULARY_KEY = "cairn.vocabulary"
 TRAINED_KEY = "cairn.vocabulary_images"
 """Setting: the photos of numbers below this were there when the vocabulary was made from them."""
 _LOOKS = 5  # how often a collection is looked at again that changes while it is read
+# Files and folders are written under such a name first, and then given their own.
+UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 # What may be there before the options are: a run was stopped while it made the collection.
-_FIRST = (
-    *(FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal"),
-    *(SEGMENTS, LOCK, DESCRIPTOR, Path(OPTIONS).with_suffix(".writing").name),
-)
+_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR)
 
 
 class CollectionLocked(CairnError):
@@ -107,7 +107,7 @@ class Collection:
             if there.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):
                 return there
             there.catalogue.close()
-        elif folder.exists() and (not folder.is_dir() or any(path.name not in _FIRST for path in folder.iterdir())):
+        elif folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
         Extractor(find_descriptor(named), options.features)
         search_backend(options.search)
@@ -250,6 +250,10 @@ class Collection:
             options=ScoringOptions(),
             similarity=similarity,
         )
+
+
+def _is_first(path: Path) -> bool:
+    return path.name in _FIRST or UNFINISHED.fullmatch(path.name) is not None
 
 
 def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocabulary) -> None:

@@ -24,7 +24,7 @@ from retrieval.leftovers import remove_leftovers
 from retrieval.metadata import read_metadata
 from retrieval.notes import write_notes
 from retrieval.rewriting import segment_row
-from retrieval.schema import FAILED, INDEXED
+from retrieval.schema import INDEXED
 from retrieval.seals import seal
 from retrieval.staging import Staged, Staging, stage_all
 
@@ -133,7 +133,8 @@ def index_photos(
 def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport, tell: Progress) -> list[_File]:
     """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
     known = collection.catalogue.known()
-    files, failures, moves, seen = [], [], [], set()
+    files, failures, moves = [], [], []
+    seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
     found = list_photos(paths)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
@@ -153,6 +154,7 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
             if same and before is not None and before.state == INDEXED and not before.missing:
                 report.unchanged += 1
+                sound.add(str(path))
                 continue
             with path.open("rb") as stream:
                 key = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -162,14 +164,15 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             continue
         if before is not None and before.state == INDEXED and before.sha256 == key:
             report.unchanged += 1
+            sound.add(str(path))
             moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
             continue
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
     files, moved = _recognise(known, files, {str(path) for path in seen})
     report.moved += collection.catalogue.move([*moves, *moved])
-    failed = {path for path, before in known.items() if before.state == FAILED}
-    gone = [path for path in failed if not os.path.lexists(path)]
-    collection.catalogue.forget_failures([*gone, *(move.path for move in moved if move.path in failed)])
+    sound.update(move.path for move in moved)
+    failed = [failure.path for failure in collection.catalogue.failures()]
+    collection.catalogue.forget_failures([path for path in failed if path in sound or not os.path.lexists(path)])
     _record(collection, failures, report)
     _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
     return files

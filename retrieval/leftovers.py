@@ -3,10 +3,7 @@
 import re
 import shutil
 
-from retrieval.collection import SEGMENTS, VOCABULARY, Collection
-
-# Files and folders that are written under such a name first, and then given their own.
-_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
+from retrieval.collection import SEGMENTS, UNFINISHED, VOCABULARY, Collection
 
 
 def remove_leftovers(collection: Collection) -> None:
@@ -19,7 +16,7 @@ def remove_leftovers(collection: Collection) -> None:
     vocabulary = collection.vocabulary_folder
     for path in collection.folder.iterdir():
         replaced = path != vocabulary and re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", path.name) and vocabulary.is_dir()
-        if replaced or _UNFINISHED.fullmatch(path.name):
+        if replaced or UNFINISHED.fullmatch(path.name):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:

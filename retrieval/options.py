@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import tomli_w
 
-from index.arrays import check_format
+from index.arrays import check_format, save_bytes
 from index.errors import CairnError
 from retrieval.features import FeatureOptions
 from retrieval.image import ImageOptions
@@ -39,10 +39,7 @@ class CollectionOptions:
 
 def write_options(path: Path, options: CollectionOptions) -> None:
     """Write options beside the version of the format, whole or not at all."""
-    text = tomli_w.dumps({"format": FORMAT, **_plain(options)})
-    temporary = path.with_suffix(".writing")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    save_bytes(path, tomli_w.dumps({"format": FORMAT, **_plain(options)}).encode())
 
 
 def read_options(path: Path) -> CollectionOptions:
