@@ -128,7 +128,9 @@ class _Retraining:
 
     def run(self) -> None:
         """Do it all."""
-        plan = {**asdict(self.options), "extractor": self.collection.extractor.fingerprint}
+        # What an earlier run has made counts as long as the collection has the vocabulary that it had then.
+        before = self.collection.vocabulary_folder.name
+        plan = {**asdict(self.options), "extractor": self.collection.extractor.fingerprint, "before": before}
         if not (self.folder / "plan.json").is_file() or load_json(self.folder / "plan.json") != plan:
             shutil.rmtree(self.folder, ignore_errors=True)
             (self.folder / SEGMENTS).mkdir(parents=True)
