@@ -1,6 +1,8 @@
 """Checks of what a collection keeps to be quick, and can always make again: groups, links and thumbnails."""
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -41,6 +43,13 @@ def check_caches(listener: Listener) -> None:
     _check_thumbnails(listener)
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """Files in a folder and all below it, in order; folders that vanish meanwhile are passed over."""
+    for where, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(where) / name for name in sorted(names))
+
+
 def _check_groups(listener: Listener) -> None:
     path = listener.folder / GROUPS
     if not path.is_file():
@@ -74,9 +83,7 @@ def _check_links(listener: Listener) -> None:
 
 def _check_thumbnails(listener: Listener) -> None:
     unchecked = others = 0
-    for path in sorted((listener.folder / CACHE).rglob("*")):
-        if path.is_dir():
-            continue
+    for path in files_below(listener.folder / CACHE):
         name = path.relative_to(listener.folder).as_posix()
         if not path.is_file() or not _THUMBNAIL.fullmatch(name):
             others += 1

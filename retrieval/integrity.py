@@ -16,7 +16,7 @@ from index.arrays import load_json
 from index.errors import CairnError
 from index.segment import META, verify_segment
 from index.vocabulary import META_FILE, Vocabulary
-from retrieval.cache_checks import CACHE, CACHES, check_caches
+from retrieval.cache_checks import CACHE, CACHES, check_caches, files_below
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.catalogue_check import check_server, check_sqlite
 from retrieval.collection import (
@@ -136,7 +136,7 @@ class _Check:
 
     def run(self) -> None:
         """Check everything."""
-        self._total = sum(_size(path) for path in self.folder.rglob("*"))
+        self._total = sum(map(_size, files_below(self.folder)))
         self._read_seal()
         self._check_catalogue()
         self._find_vocabulary()

@@ -23,6 +23,7 @@ FOLDER = "thumbnails"
 _HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 _AT = 20
 _COMMENT = b"cairn sha256 "
+_TABLES = b"\xff\xdb"  # what comes behind the header where no comment does
 _MARK = b"\xff\xfe" + (2 + len(_COMMENT) + 64).to_bytes(2, "big") + _COMMENT
 
 
@@ -90,8 +91,10 @@ def is_whole(thumbnail: bytes) -> bool:
 
 
 def is_without_checksum(thumbnail: bytes) -> bool:
-    """Whether a kept thumbnail is one of an earlier version, which had no checksums: it is made anew when it is shown."""
-    return thumbnail.startswith(_HEADER) and _COMMENT not in thumbnail[: _AT + len(_MARK)]
+    """Whether a kept thumbnail is of an earlier version, which wrote no checksum: it is made anew when it is shown."""
+    # Two things, so that no single damaged byte makes one of the present version look like it.
+    tables = thumbnail.startswith(_HEADER) and thumbnail[_AT : _AT + 2] == _TABLES
+    return tables and _COMMENT not in thumbnail[: _AT + len(_MARK)]
 
 
 def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:

@@ -1,0 +1,426 @@
+"""Checks of collections: a byte that is another is found in every file, and nothing is in what is only unfinished."""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.arrays import fingerprint, save_json
+from index.errors import CairnError
+from retrieval import seals
+from retrieval.catalogue import Catalogue
+from retrieval.collection import SEAL, Collection
+from retrieval.compaction import compact
+from retrieval.integrity import CheckReport, check_collection
+from retrieval.journal import is_damaged
+from retrieval.linklog import Link, open_log
+from retrieval.seals import read_seal, seal
+from retrieval.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
+from tests.conftest import Indexed, Ran
+from tests.postgresql import postgresql  # noqa: F401
+
+CATALOGUE = "catalogue.sqlite"
+
+
+@pytest.fixture(scope="module")
+def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small collection with all caches, sealed; nobody may change it."""
+    folder = tmp_path_factory.mktemp("sealed") / "demo.cairn"
+    shutil.copytree(indexed.folder, folder)
+    with Collection.open(folder) as collection:
+        add_caches(collection)
+        seal(collection)
+    return folder
+
+
+@pytest.fixture
+def folder(sealed: Path, tmp_path: Path) -> Path:
+    """A copy that may be damaged."""
+    return Path(shutil.copytree(sealed, tmp_path / "demo.cairn"))
+
+
+def add_caches(collection: Collection) -> None:
+    """Give a collection groups, their log and thumbnails, without the time that grouping takes."""
+    rows = collection.catalogue.images()
+    with open_log(collection.folder / "links.jsonl", collection.vocabulary.fingerprint, 10) as log:
+        assert list(log.read()) == []
+        for row in rows[:4]:
+            log.write(row.number, [Link(row.number, 5, 30, (1.0, 0.125, -0.25, 0.0, 1.0, 0.5))])
+    thumbnail(Path(rows[0].path), rows[0].sha256, 128, collection.folder / "cache")
+    groups = {"format": 1, "state": "", "inliers": 20, "photos": 4, "groups": []}
+    save_json(collection.folder / "groups.json", {**groups, "sha256": fingerprint({}, groups)})
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+
+
+def name_of(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def flip(path: Path, place: int, change: int = 0xFF) -> None:
+    contents = bytearray(path.read_bytes())
+    contents[place] ^= change
+    path.write_bytes(contents)
+
+
+def damaged(folder: Path) -> list[str]:
+    return sorted(one.file for one in check_collection(folder).damaged)
+
+
+def test_a_sound_collection_is_sound(sealed: Path, cairn: Callable[..., Ran]) -> None:
+    report = cairn("check", sealed, "--json")
+    assert report.code == 0
+    told = report.json
+    assert (told["ok"], told["damaged"], told["notes"]) == (True, [], [])
+    files = files_of(sealed)
+    assert told["files"] == len(files)
+    assert told["bytes"] == sum(path.stat().st_size for path in files)
+    assert "sound" in cairn("check", sealed).out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flipped_byte_is_found_in_every_file(
+    folder: Path, sealed: Path, seed: int, cairn: Callable[..., Ran]
+) -> None:
+    rng = np.random.default_rng(seed)
+    # What a segment says of its files, and the seal, decide what is known of others: these are damaged apart.
+    groups: list[list[str]] = [[], [], []]
+    for path in files_of(folder):
+        name = name_of(folder, path)
+        if name == SEAL or (name.endswith("/meta.json") and name.startswith("segments")):
+            groups[1].append(name)
+        elif name == CATALOGUE:
+            groups[2].append(name)
+        else:
+            groups[0].append(name)
+    for group in groups:
+        assert group
+        for name in group:
+            path = folder / name
+            flip(path, (0, -1, int(rng.integers(path.stat().st_size)))[seed], int(rng.integers(1, 256)))
+        ran = cairn("check", folder, "--json")
+        assert ran.code == 1
+        assert sorted(one["file"] for one in ran.json["damaged"]) == sorted(group)
+        assert all("Run cairn " in one["remedy"] for one in ran.json["damaged"])
+        for name in group:
+            shutil.copy2(sealed / name, folder / name)
+    assert damaged(folder) == []
+
+
+@pytest.mark.parametrize("place", [0, 18, 19, 24, 60, 100, -1])
+def test_the_head_and_the_end_of_the_catalogue_are_checked(folder: Path, place: int) -> None:
+    flip(folder / CATALOGUE, place, 3)
+    contents = (folder / CATALOGUE).read_bytes()
+    assert damaged(folder) == [CATALOGUE]
+    assert (folder / CATALOGUE).read_bytes() == contents  # it was not opened for writing
+
+
+def test_a_damaged_revision_is_not_taken_for_a_later_one(folder: Path) -> None:
+    """A flipped digit would make the seal look stale, and what it says of the catalogue would not count."""
+    with Catalogue.open(folder) as catalogue:
+        revision = str(catalogue.revision())
+    path = folder / CATALOGUE
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE settings SET value = ? WHERE key = 'cairn.revision'", ["9" * len(revision)])
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert damaged(folder) == [CATALOGUE]
+
+
+def test_truncated_missing_and_exchanged_files_are_found(folder: Path, sealed: Path) -> None:
+    for path in files_of(folder):
+        name = name_of(folder, path)
+        caches = name.startswith("cache") or name in ("links.jsonl", "groups.json")
+        contents = path.read_bytes()
+        if not caches and not name.startswith("segments"):
+            path.unlink()
+            assert damaged(folder) == [name], name
+            path.write_bytes(contents[: len(contents) // 2])
+            assert damaged(folder) == [name], name
+            path.write_bytes(contents)
+    segment = folder / "segments/000001"
+    (segment / "notes.npy").unlink()
+    (segment / "words.npy").write_bytes((segment / "words.npy").read_bytes()[:-1])
+    shutil.copy(segment / "column_position.npy", segment / "column_shape.npy")
+    assert damaged(folder) == [f"segments/000001/{name}.npy" for name in ("column_shape", "notes", "words")]
+    shutil.rmtree(segment)
+    report = check_collection(folder)
+    assert [(one.file, one.what) for one in report.damaged] == [("segments/000001", "The segment is missing.")]
+    assert "cairn repair" in report.damaged[0].remedy
+
+
+def test_a_stale_seal_is_no_damage_and_what_it_cannot_tell_is_found_otherwise(folder: Path) -> None:
+    with Collection.open(folder) as collection:
+        collection.catalogue.set_setting("some", "thing")
+    report = check_collection(folder)
+    assert report.ok
+    assert len(report.notes) == 1 and "older than the catalogue" in report.notes[0]
+    flip(folder / "vocabulary/meta.json", -3)
+    assert damaged(folder) == ["vocabulary/meta.json"]
+    flip(folder / "vocabulary/meta.json", -3)
+    for change in (
+        "UPDATE images SET features = features + 1 WHERE number = 3",
+        "UPDATE images SET position = 14 WHERE number = 3",
+        "UPDATE images SET path = path || 'x' WHERE number = 3",
+        "UPDATE images SET sha256 = 'ab' WHERE number = 3",
+        "UPDATE images SET number = 300 WHERE number = 3",
+        "UPDATE images SET segment_id = NULL WHERE number = 3",
+        "UPDATE images SET name = NULL WHERE number = 3",
+        "UPDATE images SET features = 'many' WHERE number = 3",
+        "UPDATE segments SET sha256 = 'ab'",
+        "UPDATE segments SET folder = '../segments'",
+        "UPDATE segments SET features = 5",
+        "UPDATE segments SET vocabulary_fingerprint = 'ab'",
+        "UPDATE settings SET value = '2' WHERE key = 'cairn.next_number'",
+        "DELETE FROM settings WHERE key = 'cairn.revision'",
+        "INSERT INTO metadata VALUES (3, 'file', 'title', 0, 'A fountain', 1)",
+        "INSERT INTO metadata VALUES (999, 'file', 'title', 0, 'A fountain', 1)",
+    ):
+        before = (folder / CATALOGUE).read_bytes()
+        with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+            connection.execute(change)
+            connection.commit()
+        found = damaged(folder)
+        expected = "segments/000001/meta.json" if "SET sha256 = 'ab'" in change and "segments" in change else CATALOGUE
+        assert found == [expected], change
+        (folder / CATALOGUE).write_bytes(before)
+    assert damaged(folder) == []
+
+
+def test_a_collection_without_a_seal_is_one_of_an_earlier_version(indexed: Indexed, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(indexed.folder, tmp_path / "demo.cairn"))
+    (folder / SEAL).unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        connection.execute("DELETE FROM settings WHERE key IN ('cairn.copies', 'cairn.revision_copy')")
+        connection.commit()
+    report = check_collection(folder)
+    assert report.ok
+    assert len(report.notes) == 1 and "missing" in report.notes[0]
+    flip(folder / "vocabulary/centres.npy", 5000)
+    assert damaged(folder) == ["vocabulary"]
+
+
+@pytest.mark.parametrize("step", ["_keep_copies", "_double_revision", "_hash_catalogue", "_write"])
+def test_a_kill_while_it_is_sealed_is_no_damage(
+    indexed: Indexed, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(indexed.folder, tmp_path / "demo.cairn"))
+    (folder / SEAL).unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        connection.execute("DELETE FROM settings WHERE key IN ('cairn.copies', 'cairn.revision_copy')")
+        connection.commit()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):  # the first seal, and one that follows a change
+        with Collection.open(folder) as collection:
+            collection.catalogue.set_setting("some", "thing")
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(seals, step, killed)
+                seal(collection)
+            assert check_collection(folder).ok
+            seal(collection)
+        report = check_collection(folder)
+        assert report.ok and report.notes == []
+
+
+def test_an_older_catalogue_than_the_seal_is_damage(folder: Path, sealed: Path) -> None:
+    with Collection.open(folder) as collection:
+        collection.catalogue.remove([3])
+        seal(collection)
+    shutil.copy(sealed / CATALOGUE, folder / CATALOGUE)
+    report = check_collection(folder)
+    assert [one.file for one in report.damaged] == [CATALOGUE]
+    assert "lost" in report.damaged[0].what
+
+
+def test_damage_is_never_sealed(folder: Path) -> None:
+    for name in ("collection.toml", "vocabulary/centres.npy", "vocabulary/search.json"):
+        flip(folder / name, -2, 1)
+    with contextlib.suppress(CairnError), Collection.open(folder) as collection:
+        collection.catalogue.set_setting("some", "thing")
+        seal(collection)
+    assert damaged(folder) == ["collection.toml", "vocabulary/centres.npy", "vocabulary/search.json"]
+
+
+def test_options_of_a_collection_without_a_vocabulary_may_change(tmp_path: Path) -> None:
+    from retrieval.options import CollectionOptions
+
+    folder = tmp_path / "new.cairn"
+    for seed in (1, 2):
+        with Collection.create(folder, CollectionOptions(seed=seed)) as collection:
+            assert check_collection(folder).ok
+            seal(collection)
+        assert check_collection(folder).ok
+    flip(folder / "collection.toml", -2, 1)
+    assert damaged(folder) == ["collection.toml"]
+
+
+def test_leftovers_and_strangers_are_notes(folder: Path) -> None:
+    (folder / "staging").mkdir()
+    (folder / "retrain").mkdir()
+    (folder / ".centres.npy.0123abcd.tmp").write_bytes(b"half")
+    (folder / "segments/000002.0123abcd.writing").mkdir()
+    (folder / "segments/000001/mine.txt").write_text("mine")
+    (folder / "holiday.txt").write_text("sun")
+    report = check_collection(folder)
+    assert report.ok
+    told = "\n".join(report.notes)
+    for name in ("staging", "retrain", ".tmp", "000002", "000001/mine.txt", "holiday.txt"):
+        assert name in told
+
+
+def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None:
+    """Sealing, removing and merging segments in a loop, in a thread: each state that is met is a sound one."""
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            with Collection.open(folder) as collection:
+                numbers = collection.catalogue.numbers().tolist()
+                while not stop.is_set():
+                    if len(numbers) > 4:
+                        collection.catalogue.remove([numbers.pop()])
+                        compact(collection)
+                    collection.catalogue.set_setting("some", "thing")
+                    seal(collection)
+        except BaseException as error:
+            errors.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    reports: list[CheckReport] = []
+    try:
+        reports += [check_collection(folder) for _ in range(12)]
+    finally:
+        stop.set()
+        writer.join()
+    assert errors == []
+    assert [report.damaged for report in reports] == [[]] * 12
+    assert damaged(folder) == []
+
+
+@pytest.fixture
+def log(folder: Path) -> Iterator[Path]:
+    """A catalogue as a killed process leaves it: what was last committed is in its log, which was used before."""
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        for number in range(8):
+            connection.execute("INSERT INTO settings VALUES (?, ?)", [f"first {number}", "x" * 3000])
+            connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        for number in range(3):
+            connection.execute("INSERT INTO settings VALUES (?, ?)", [f"then {number}", "y" * 3000])
+            connection.commit()
+        killed = folder.with_name("killed.cairn")
+        shutil.copytree(folder, killed)
+    yield killed / f"{CATALOGUE}-wal"
+
+
+def test_the_log_of_a_killed_process_is_no_damage_and_a_flipped_byte_in_it_is(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.journal._PAUSE", 0.0)
+    folder = log.parent
+    contents = log.read_bytes()
+    with contextlib.closing(sqlite3.connect(f"file:{folder / CATALOGUE}?mode=ro", uri=True)) as connection:
+        rows = connection.execute("SELECT count(*) FROM settings WHERE key LIKE 'then %'").fetchone()
+    assert rows == (3,)
+    assert not is_damaged(log)
+    pages = (len(contents) - 32) // (4096 + 24)
+    salts = contents[16:24]
+    frames = [32 + number * (4096 + 24) for number in range(pages)]
+    used = [start for start in frames if contents[start + 8 : start + 16] == salts]
+    assert 3 <= len(used) < pages  # behind them, what the earlier use has left
+    rng = np.random.default_rng(0)
+    places = [0, 20, 31, *(int(rng.integers(start, start + 4120)) for start in used), *(start + 8 for start in used)]
+    for place in places:
+        flipped = bytearray(contents)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        log.write_bytes(flipped)
+        assert is_damaged(log), place
+    assert damaged(folder) == [f"{CATALOGUE}-wal"]
+    assert log.read_bytes() == flipped  # a check does not lose what is in it
+    # A frame that was being written when the process was killed.
+    log.write_bytes(contents[: used[-1] + 500])
+    assert not is_damaged(log)
+
+
+def test_caches_that_a_killed_process_leaves_or_an_earlier_version_wrote_are_no_damage(folder: Path) -> None:
+    log, groups = folder / "links.jsonl", folder / "groups.json"
+    head, *lines = log.read_bytes().splitlines(keepends=True)
+    old = {key: value for key, value in json.loads(head).items() if key != "sum"}
+    log.write_bytes(json.dumps(old).encode() + b"\n" + b"[7,[]]\n" + b"".join(lines) + lines[0][:20])
+    kept = json.loads(groups.read_text())
+    del kept["sha256"]
+    groups.write_text(json.dumps(kept))
+    made = next((folder / "cache").rglob("*.jpg"))
+    made.write_bytes(encode_jpeg(np.zeros((8, 8, 3), np.uint8)))
+    report = check_collection(folder)
+    assert report.ok
+    assert len(report.notes) == 3
+    with open_log(log, old["vocabulary"], 10) as opened:
+        assert [number for number, _ in opened.read()] == [7, *(json.loads(line)[0] for line in lines)]
+    flip(log, -10, 1)
+    assert damaged(folder) == ["links.jsonl"]
+    with open_log(log, old["vocabulary"], 10) as opened:
+        assert len(list(opened.read())) == len(lines)  # the damaged line was cut off
+    assert damaged(folder) == []
+
+
+def test_no_flipped_byte_of_a_thumbnail_makes_it_one_of_an_earlier_version(folder: Path) -> None:
+    contents = next((folder / "cache").rglob("*.jpg")).read_bytes()
+    assert is_whole(contents)
+    for place in range(130):
+        for change in range(1, 256):
+            flipped = bytearray(contents)
+            flipped[place] ^= change
+            assert not is_without_checksum(bytes(flipped)), place
+
+
+def test_what_is_no_collection_is_refused(tmp_path: Path, cairn: Callable[..., Ran]) -> None:
+    assert "no collection" in cairn("check", tmp_path).refused()
+    assert "no collection" in cairn("check", tmp_path / "none").refused()
+
+
+def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
+    folder: Path,
+    postgresql: Callable[[], str],  # noqa: F811
+    cairn: Callable[..., Ran],
+) -> None:
+    address = postgresql()
+    with Catalogue.open(folder) as source, Catalogue.open(address, create=True) as target:
+        rows = source.images()
+        target.reserve_numbers(len(rows))
+        target.commit_segment(source.segments()[0], rows)
+    (folder / CATALOGUE).unlink()
+    (folder / SEAL).unlink()
+    with Collection.open(folder, catalogue=address) as collection:
+        seal(collection)
+    assert read_seal(folder / SEAL).catalogue is None  # type: ignore[union-attr]
+    report = check_collection(folder, catalogue=address)
+    assert (report.damaged, report.notes) == ([], [])
+    assert "--catalogue" in cairn("check", folder).refused()
+    with Catalogue.open(address) as catalogue:
+        catalogue.remove([3])
+    report = check_collection(folder, catalogue=address)
+    assert report.ok and len(report.notes) == 1
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE images SET features = 1 WHERE number = 4"))
+    engine.dispose()
+    told = cairn("check", folder, "--catalogue", address, "--json")
+    assert told.code == 1
+    assert [one["file"] for one in told.json["damaged"]] == ["catalogue"]
