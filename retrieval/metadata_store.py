@@ -128,7 +128,7 @@ def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMeta
 def key_counts(session: Session) -> list[tuple[str, int]]:
     """Keys of the metadata of indexed photos, in order, and how many photos have a value of each."""
     counted = sa.func.count(MetadataRow.number.distinct())
-    query = sa.select(MetadataRow.key, counted).join(ImageRow).where(ImageRow.state == INDEXED)
+    query = sa.select(MetadataRow.key, counted).where(_of_indexed())
     return sorted((key, int(count)) for key, count in session.execute(query.group_by(MetadataRow.key)))
 
 
@@ -136,7 +136,7 @@ def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
     """Tags of indexed photos and how many photos have each: those of the most photos, and those that come first."""
     counted = sa.func.count(MetadataRow.number.distinct())
     tag = sa.func.max(MetadataRow.value)  # of several spellings, one in lower case
-    query = sa.select(tag, counted).join(ImageRow).where(MetadataRow.key == TAG, ImageRow.state == INDEXED)
+    query = sa.select(tag, counted).where(MetadataRow.key == TAG, _of_indexed())
     rows = session.execute(query.group_by(MetadataRow.value_hash).order_by(counted.desc(), tag).limit(limit))
     return [(text, int(count)) for text, count in rows]
 
@@ -144,13 +144,14 @@ def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
 def has_value(key: str, value: str) -> sa.ColumnElement[bool]:
     """Whether a value of a photo's metadata counts, as a condition on `ImageRow`; the same in upper and lower case."""
     one = sa.orm.aliased(MetadataRow)
+    # All photos that have it are looked up at once, by the index of the values: not whether each photo has it.
     # Of two values with the same 64 bits one might be taken for the other, which no collection lives to see.
-    same = (one.number == ImageRow.number, one.key == key, one.value_hash == value_hash_of(value))
+    having = sa.select(one.number).where(one.key == key, one.value_hash == value_hash_of(value))
     if key == TAG:
-        return sa.select(one.number).where(*same).exists()
+        return ImageRow.number.in_(having)
     other = sa.orm.aliased(MetadataRow)
     imported = sa.select(other.number).where(other.number == one.number, other.key == key, other.source == IMPORTED)
-    return sa.select(one.number).where(*same, sa.or_(one.source == IMPORTED, ~imported.exists())).exists()
+    return ImageRow.number.in_(having.where(sa.or_(one.source == IMPORTED, ~imported.exists())))
 
 
 def _values(metadata: Metadata) -> dict[str, Sequence[str]]:
@@ -174,6 +175,11 @@ def _rows(number: int, source: str, values: Iterable[tuple[str, Sequence[str]]])
         for key, several in values
         for position, value in enumerate(several)
     ]
+
+
+def _of_indexed() -> sa.ColumnElement[bool]:
+    """That a value is of an indexed photo: the others are few, and are looked up once."""
+    return MetadataRow.number.not_in(sa.select(ImageRow.number).where(ImageRow.state != INDEXED))
 
 
 def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from retrieval.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import describe_photo, describe_photos, service_of
+from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -65,9 +65,9 @@ def folders(request: Request) -> Folders:
 
 
 @router.get("/tags")
-def tags(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500) -> Tags:
+def tags(request: Request, limit: Annotated[int, Query(ge=0, le=MOST_TAGS)] = 500) -> Tags:
     """List the tags of the photos, those of the most photos first."""
-    listed = service_of(request).collection.catalogue.tags(limit)
+    listed = service_of(request).tags()[:limit]
     return Tags(tags=[Tag(tag=tag, photos=photos) for tag, photos in listed])
 
 

@@ -22,6 +22,9 @@ from retrieval.web.recent import RecentRows
 from retrieval.web.uploads import Receiver, UploadOptions
 from retrieval.web.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
 
+MOST_TAGS = 5000
+"""That are counted."""
+
 
 @dataclass(frozen=True)
 class ServeOptions:
@@ -64,6 +67,7 @@ class Service:
         self._place = Place(folder, options.catalogue, options.similarity)
         self._started = False
         self.recent = RecentRows()
+        self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 
     def start(self) -> None:
         """Start the workers, and make the folder for uploads."""
@@ -84,6 +88,14 @@ class Service:
             pool.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.collection.catalogue.close()
+
+    def tags(self) -> list[tuple[str, int]]:
+        """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""
+        revision = self.collection.catalogue.revision()
+        counted = self._tags
+        if counted is None or counted[0] != revision:
+            self._tags = counted = revision, self.collection.catalogue.tags(MOST_TAGS)
+        return counted[1]
 
     async def row(self, number: int) -> ImageRow:
         """Look a photo up; `Refused` where there is none."""

@@ -148,7 +148,7 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:  # 
         page.get_by_label("Taken from").fill("1923-06")
         page.get_by_label("Taken from").press("Tab")
         page.wait_for_url("**taken_from=1923-06**")
-        page.wait_for_function("document.querySelectorAll('#results[aria-busy=false] .result').length === 1")
+        page.locator("#results .result").nth(1).wait_for(state="detached")
         assert wait_for_results(page) == ["coffee_002.jpg"]
         page.get_by_label("Taken from").fill("1950")
         page.get_by_label("Taken from").press("Enter")
