@@ -11,11 +11,13 @@ import numpy as np
 
 from index.errors import CairnError
 from retrieval.catalogue import ImageRow
-from retrieval.collection import Collection
+from retrieval.collection import Collection, CollectionChanged
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.filters import PhotoFilter
 from retrieval.homography import homography
 from retrieval.query import Box, Query, read_query
+
+_LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
 
 @dataclass(frozen=True)
@@ -98,20 +100,26 @@ def answer_query(
         from retrieval.picture import check_picture
 
         check_picture(picture)
-    with Collection.open(folder, catalogue=catalogue) as collection:
-        engine = Engine(collection, options or SearchOptions())
-        asked = [Asked(photo, find_photo(collection, photo), box) for photo in photos]
-        among = passing_numbers(collection, wanted)
-        found = [search_photo(engine, one.path, one.box, among) for one in asked]
-        results = best_results(engine, found, top=top, match_all=match_all)
-        if picture is not None:
-            from retrieval.picture import draw_matches
+    for look in range(_LOOKS):
+        with Collection.open(folder, catalogue=catalogue) as collection:
+            try:
+                engine = Engine(collection, options or SearchOptions())
+                asked = [Asked(photo, find_photo(collection, photo), box) for photo in photos]
+                among = passing_numbers(collection, wanted)
+                found = [search_photo(engine, one.path, one.box, among) for one in asked]
+                results = best_results(engine, found, top=top, match_all=match_all)
+                break
+            except (CollectionChanged, KeyError):  # by another process, while it was searched
+                if look == _LOOKS - 1:
+                    raise CollectionChanged(f"{folder} changes faster than it can be searched: try again.") from None
+    if picture is not None:
+        from retrieval.picture import draw_matches
 
-            # Beside a photo of the collection, that photo itself is no news.
-            own = {str(one.path) for one in asked}
-            shown = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
-            draw_matches(picture, engine.index, shown, found[0].query)
-        return report_answer(engine, asked, found, results, wanted, among)
+        # Beside a photo of the collection, that photo itself is no news.
+        own = {str(one.path) for one in asked}
+        shown = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
+        draw_matches(picture, engine.index, shown, found[0].query)
+    return report_answer(engine, asked, found, results, wanted, among)
 
 
 def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> np.ndarray | None:
