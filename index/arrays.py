@@ -194,12 +194,11 @@ def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     ValueError
         It is no such header, tells of objects, or of more or less than there is.
     """
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
+    # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may claim 4 GB.
+    if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("the array is of another format")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
-        shape, fortran_order, dtype = read(file)
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
     except (MemoryError, RecursionError):  # Python's parser, on what is nested a thousand times
         raise ValueError("the array has no header that makes sense") from None
     if dtype.hasobject:

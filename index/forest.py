@@ -50,7 +50,7 @@ class FaissOptions(SearchOptions):
     candidates: int = 16  # best by code, whose exact distances are then computed, beside the k asked for
 
     def __post_init__(self) -> None:
-        _check_whole(self, exact_below=0, lists_from=0, probes=1, code_dims=1, candidates=0)
+        _check_whole(self, exact_below=0, lists_from=0, probes=1, code_dims=1, candidates=1)
         factor = self.list_factor
         if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
             raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")

@@ -20,6 +20,8 @@ CENTRES_FILE = "centres.npy"
 META_FILE = "meta.json"
 DESCRIPTORS_PER_WORD = 30
 MOST_WORDS = 500_000
+# Of a centre: the squared distances of larger ones could be too large for 32 bits, on which searches fail.
+LARGEST_VALUE = 1e6
 LONGEST_NAME = 40  # of a search back-end
 # Philbin et al. 2008 take σ² = 6,250 for SIFT of length 512. Its mean squared distance to the nearest of 20,000 words
 # is 40,500, 6.5 times as much, so a sixth of the quantisation error says the same for descriptors of any length.
@@ -302,7 +304,9 @@ class Vocabulary:
                 raise damaged
             backend = search_backend(name)
             points = load_array(folder / CENTRES_FILE)
-            if points.ndim != 2 or points.dtype != np.float32 or points.size == 0 or not np.isfinite(points).all():
+            if points.ndim != 2 or points.dtype != np.float32 or points.size == 0:
+                raise damaged
+            if not -LARGEST_VALUE < points.min() <= points.max() < LARGEST_VALUE:  # NaN fails the comparison too
                 raise damaged
             training = dict(meta["training"])
             vocabulary = cls(backend.load(folder, points), descriptor, trained_on, recall, error, training)

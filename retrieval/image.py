@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import stat
 import warnings
@@ -223,12 +224,28 @@ def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[np.ndarray, 
                 raise CairnError("it is a folder, not a photo")
             if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
                 raise CairnError("it is not a regular file")
-            with path.open("rb") as file:
+            with _Bounded(path) as file:
                 return _decode(file, options, colour)
     except CairnError:
         raise
     except Exception as error:  # a decoder may raise anything on a damaged file: OSError, SyntaxError, struct.error...
         raise CairnError(_reason(error)) from error
+
+
+class _Bounded(io.BufferedReader):
+    """An open file that is never asked for more than it has: a decoder reads what a part claims to be long.
+
+    Otherwise a file of a few bytes has 4 GB set aside for it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+        self._length = os.fstat(self.fileno()).st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > io.DEFAULT_BUFFER_SIZE:
+            size = max(0, min(size, self._length - self.tell()))
+        return super().read(size)
 
 
 def _decode(file: IO[bytes], options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:

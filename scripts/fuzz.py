@@ -84,17 +84,18 @@ def _work(name: str, seed: int, start: int, stop: int) -> None:
             _tell(tell, {"begin": number})
             used = time.process_time()
             with _fresh(folder / "input") as there:
-                _write_input(name, samples, seed, number, there)
+                write_input(name, samples, seed, number, there)
                 before = _resident()
                 _resident_peak()
-                outcome = _outcome(name, there)
+                found = outcome(name, there)
                 grown = max(_resident_peak() - before, 0)
-            if "finding" not in outcome and grown > GROWTH:
-                outcome = {"finding": f"memory: {grown >> 20} MB"}
-            _tell(tell, {"end": number, "seconds": time.process_time() - used, "growth": grown, **outcome})
+            if "finding" not in found and grown > GROWTH:
+                found = {"finding": f"memory: {grown >> 20} MB"}
+            _tell(tell, {"end": number, "seconds": time.process_time() - used, "growth": grown, **found})
 
 
-def _write_input(name: str, samples: list[dict[str, bytes]], seed: int, number: int, folder: Path) -> None:
+def write_input(name: str, samples: list[dict[str, bytes]], seed: int, number: int, folder: Path) -> None:
+    """Write an input's files into an empty folder."""
     import numpy as np
 
     from tests.fuzz_targets import TARGETS, draw, write
@@ -109,7 +110,7 @@ def _write_input(name: str, samples: list[dict[str, bytes]], seed: int, number: 
             return
 
 
-def _outcome(name: str, folder: Path) -> dict[str, Any]:
+def outcome(name: str, folder: Path) -> dict[str, Any]:
     """Read an input."""
     import numpy as np
 
@@ -196,6 +197,12 @@ class _fresh:
 # ------------------------------------------------------------------------------------------------------ the parent
 
 
+def child_command(name: str, seed: int, start: int, stop: int) -> list[str]:
+    """Give the command that reads the inputs of a range."""
+    command = [sys.executable, __file__, "--child", "--target", name, "--seed", str(seed)]
+    return [*command, "--start", str(start), "--runs", str(stop)]
+
+
 def fuzz(name: str, seed: int, start: int, stop: int, deadline: float = float("inf")) -> Iterator[dict[str, Any]]:
     """Read the inputs of a range in processes of their own; a process that ends before its work is done is replaced.
 
@@ -205,8 +212,7 @@ def fuzz(name: str, seed: int, start: int, stop: int, deadline: float = float("i
         For each input its number, and what came of it: ``accepted``, ``refused`` or ``finding``.
     """
     while start < stop and time.monotonic() < deadline:
-        command = [sys.executable, __file__, "--child", "--target", name, "--seed", str(seed)]
-        command += ["--start", str(start), "--runs", str(stop)]
+        command = child_command(name, seed, start, stop)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT) as child:
             begun = -1
             for line in _lines(child):
@@ -268,7 +274,7 @@ def _keep(work: Path, name: str, seed: int, found: dict[str, Any]) -> None:
     folder = work / "findings" / f"{name}-{seed}-{found['end']}"
     if not folder.exists():
         folder.mkdir(parents=True)
-        _write_input(name, TARGETS[name].samples(), seed, found["end"], folder)
+        write_input(name, TARGETS[name].samples(), seed, found["end"], folder)
     with (work / "findings.jsonl").open("a") as file:
         file.write(json.dumps({"target": name, "seed": seed, **found}) + "\n")
 
@@ -320,7 +326,7 @@ def main() -> int:
         return 0
     if arguments.only is not None:
         with tempfile.TemporaryDirectory() as folder:
-            _write_input(names[0], TARGETS[names[0]].samples(), arguments.seed, arguments.only, Path(folder))
+            write_input(names[0], TARGETS[names[0]].samples(), arguments.seed, arguments.only, Path(folder))
             TARGETS[names[0]].read(Path(folder))
         return 0
     if arguments.work:
