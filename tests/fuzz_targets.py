@@ -38,15 +38,17 @@ from learning.pointfile import read_points
 from learning.records import LatentRecord, Record, Records
 from learning.sequences import read_sequences
 from retrieval.catalogue import Catalogue
+from retrieval.csv_import import read_table
 from retrieval.grouping import read_groups
 from retrieval.image import ImageOptions, read_colour, read_photo
 from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.linklog import Link, open_log
+from retrieval.metadata import MOST_TAGS, read_metadata
 from retrieval.options import CollectionOptions, read_options, write_options
 from tests.fuzzing import Rng, mutate, pick
 from tests.hostile import encode, photo
 from tests.learning import mined_files
-from tests.retrieval import learnt_models
+from tests.retrieval import learnt_models, metadata_files
 
 Sample = dict[str, bytes]
 SIDE = 96  # longer side of the sample photos, pixels
@@ -160,6 +162,30 @@ def read_photos(folder: Path) -> None:
     assert np.isfinite(read.grey).all() and 0 <= read.grey.min() <= read.grey.max() <= 255
     colour = read_colour(folder / PHOTO, options)
     assert colour.dtype == np.uint8 and colour.shape == (*read.grey.shape, 3)
+
+
+def metadata_samples() -> list[Sample]:
+    """Photos that say when and where they were taken, in every way that is read."""
+    block = metadata_files.exif(
+        {0x010F: "maker", 0x010E: "title"}, {0x9003: "2020:05:06 07:08:09"}, {1: "N", 2: (1, 2, 3)}
+    )
+    dataset = metadata_files.iptc((2, 5, b"title"), (2, 25, b"one"), (2, 25, b"two"), (2, 55, b"20200506"))
+    packet = metadata_files.xmp(f"<dc:subject>{metadata_files.listed('Bag', 'dom', 'tower')}</dc:subject>")
+    found = [metadata_files.jpeg(exif=block, iptc=dataset, xmp=packet)]
+    found += [metadata_files.png(b"", packet, compressed=pressed) for pressed in (False, True)]
+    found += [metadata_files.tiff(block, dataset, packet, big=big) for big in (False, True)]
+    picture = metadata_files.picture()
+    found += [encode(picture, kind, exif=block, xmp=packet) for kind in ("WEBP", "AVIF") if kind in Image.SAVE]
+    return [{PHOTO: contents} for contents in found]
+
+
+def read_all_metadata(folder: Path) -> None:
+    """Read metadata, which no file makes impossible."""
+    found = read_metadata(folder / PHOTO)
+    texts = [text for text in (found.taken, found.camera, found.title, *found.tags) if text is not None]
+    assert all(text.isprintable() and len(text.encode()) <= 4000 for text in texts) and len(found.tags) <= MOST_TAGS
+    assert (found.latitude is None) == (found.longitude is None)
+    assert found.latitude is None or found.longitude is None or abs(found.latitude) <= 90 >= abs(found.longitude) / 2
 
 
 # ---------------------------------------------------------------------------------------- segments and vocabularies
@@ -491,6 +517,24 @@ def read_label_table(folder: Path) -> None:
     assert all(label.positives <= set(range(1, 6)) for label in labels.objects)
 
 
+def table_samples() -> list[Sample]:
+    """Tables of metadata."""
+    lines = [
+        "name;title;date;latitude;longitude;tags;shelf",
+        "photo1;Dom;1923-05;50.9;6.9;a|b;12",
+        '"photo2";"x;y";;;;;',
+    ]
+    texts = ["\n".join(lines), "\r\n".join(lines).replace(";", "\t")]
+    return [{"table.csv": text.encode("utf-8-sig")} for text in texts] + [{"table.csv": texts[0].encode("utf-16")}]
+
+
+def read_metadata_table(folder: Path) -> None:
+    """Read a table of metadata."""
+    table = read_table(folder / "table.csv")
+    assert all(row.line > 0 and row.name for row in table.rows)
+    json.dumps([table.unmatched, table.warnings, table.notes]).encode()
+
+
 def sequence_samples() -> list[Sample]:
     """An image sequence: only its homographies are read."""
     files = {"img1.png": b"", "img2.png": b"", "img3.png": b""}
@@ -543,6 +587,7 @@ def read_catalogue(folder: Path) -> None:
 TARGETS: dict[str, Target] = {
     "photo": Target(photo_samples, read_photos, sign_photo),
     "heic": Target(heic_samples, read_photos),
+    "metadata": Target(metadata_samples, read_all_metadata, sign_photo),
     "segment": Target(segment_samples, read_segment, sign_segment),
     "vocabulary": Target(vocabulary_samples, read_vocabulary, sign_vocabulary),
     "descriptor": Target(descriptor_samples, read_descriptor),
@@ -556,6 +601,7 @@ TARGETS: dict[str, Target] = {
     "groups": Target(groups_samples, read_group_file),
     "ground-truth": Target(ground_truth_samples, read_ground_truths),
     "labels": Target(labels_samples, read_label_table),
+    "table": Target(table_samples, read_metadata_table),
     "sequence": Target(sequence_samples, read_sequence),
     "arrays": Target(arrays_samples, read_arrays),
     "catalogue": Target(catalogue_samples, read_catalogue),
