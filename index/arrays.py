@@ -106,7 +106,7 @@ def save_array(path: Path, array: np.ndarray) -> None:
 
 
 class _Plain:
-    """A file that NumPy does not know: it writes to one that it knows in C, and misses what a full disk did not take."""
+    """A file that NumPy does not know: one that it knows it writes in C, and misses what a full disk did not take."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.write = file.write
