@@ -138,25 +138,25 @@ def test_an_input_follows_from_its_number(fuzz: ModuleType, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("work", "finding"),
+    ("work", "limits", "finding"),
     [
-        ("import os; os.kill(os.getpid(), 11)", "crash: SIGSEGV"),
-        ("import os; os._exit(3)", "crash: exit code 3"),
-        ("\nwhile True: pass", "hang: 0.2 s of processor time"),
-        ("import time; time.sleep(60)", "hang: 3 s"),
+        ("import os; os.kill(os.getpid(), 11)", (60.0, 60.0), "crash: SIGSEGV"),
+        ("import os; os._exit(3)", (60.0, 60.0), "crash: exit code 3"),
+        ("while True: pass", (1.0, 60.0), "hang: 1 s of processor time"),
+        pytest.param("import time; time.sleep(90)", (60.0, 8.0), "hang: 8 s", marks=pytest.mark.slow),
     ],
 )
 def test_the_end_of_a_process_is_a_finding_and_the_next_goes_on(
-    fuzz: ModuleType, work: str, finding: str, monkeypatch: pytest.MonkeyPatch
+    fuzz: ModuleType, work: str, limits: tuple[float, float], finding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def command(name: str, seed: int, start: int, stop: int) -> list[str]:
         begin, end = json.dumps({"begin": start}), json.dumps({"end": start, "refused": True})
         what = work if start == 0 else f"print({end!r})"
-        return [sys.executable, "-c", f"print({begin!r}, flush=True)\n{what.strip()}"]
+        return [sys.executable, "-c", f"print({begin!r}, flush=True)\n{what}"]
 
     monkeypatch.setattr(fuzz, "child_command", command)
-    monkeypatch.setattr(fuzz, "CPU_SECONDS", 0.2)
-    monkeypatch.setattr(fuzz, "WALL_SECONDS", 3.0)
+    for name, limit in zip(("CPU_SECONDS", "WALL_SECONDS"), limits, strict=True):
+        monkeypatch.setattr(fuzz, name, limit)
     found = list(fuzz.fuzz("arrays", 0, 0, 2))
     assert found == [{"end": 0, "finding": finding}, {"end": 1, "refused": True}]
 
