@@ -4,10 +4,8 @@ import codecs
 import csv
 import io
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from index.errors import CairnError
@@ -22,6 +20,7 @@ from retrieval.metadata import (
     clean_tags,
 )
 from retrieval.metadata_store import LONGEST_KEY, LONGEST_VALUE, SINGLE, TAG, column_key
+from retrieval.photo_lookup import PhotoLookup
 
 LARGEST = 512 << 20
 """Bytes of a table."""
@@ -102,7 +101,7 @@ def import_table(
         The table cannot be read, or names no photos.
     """
     table = read_table(path, options)
-    photos = Photos(catalogue.places())
+    photos = PhotoLookup(catalogue.places())
     values: dict[int, dict[str, tuple[str, ...]]] = {}
     lines: dict[int, int] = {}
     unmatched, warnings = list(table.unmatched), list(table.warnings)
@@ -169,72 +168,6 @@ def read_table(path: Path, options: TableOptions | None = None) -> Table:
                         texts.setdefault(key, []).append(cell)
                 table.rows.append(Row(line, name, _understood(texts, line, table.warnings)))
     return table
-
-
-@dataclass(frozen=True)
-class Photos:
-    """The photos of a collection, as people call them."""
-
-    places: Sequence[tuple[int, str, str]]  # number, name, path
-
-    def find(self, called: str) -> int | str:
-        """A photo's number by its name, path or file name, exactly, but for case, or without extension; or why not."""
-        for index, key in ((self._names, called), (self._paths, called)):
-            if len(index.get(key, ())) == 1:
-                return index[key][0]
-        loose = _loose(called)
-        for among in (self._loose_names, self._loose_paths, self._bare_names, self._files, self._stems):
-            numbers = among.get(loose, ())
-            if len(numbers) == 1:
-                return numbers[0]
-            if numbers:
-                return f"{len(numbers)} photos are called so"
-        return "no photo is called so"
-
-    @cached_property
-    def _names(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: name)
-
-    @cached_property
-    def _paths(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: path)
-
-    @cached_property
-    def _loose_names(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _loose(name))
-
-    @cached_property
-    def _loose_paths(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _loose(path))
-
-    @cached_property
-    def _bare_names(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _bare(_loose(name)))
-
-    @cached_property
-    def _files(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _loose(path).rpartition("/")[2])
-
-    @cached_property
-    def _stems(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _bare(_loose(path).rpartition("/")[2]))
-
-    def _by(self, called: Callable[[str, str], str]) -> dict[str, list[int]]:
-        index: dict[str, list[int]] = {}
-        for number, name, path in self.places:
-            index.setdefault(called(name, path), []).append(number)
-        return index
-
-
-def _loose(name: str) -> str:
-    """A name whatever its case, how its letters are composed, and which slashes part its folders."""
-    return unicodedata.normalize("NFC", name).casefold().replace("\\", "/")
-
-
-def _bare(name: str) -> str:
-    """A name without its extension."""
-    bare, dot, extension = name.rpartition(".")
-    return bare if dot and "/" not in extension else name
 
 
 def _readable(path: Path) -> io.BufferedReader:

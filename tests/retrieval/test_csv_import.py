@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.catalogue import Catalogue, ImageRow
-from retrieval.csv_import import Photos, TableOptions, import_table, read_table
+from retrieval.csv_import import TableOptions, import_table, read_table
 from retrieval.metadata import Metadata, clean
 from retrieval.metadata_store import LONGEST_VALUE
+from retrieval.photo_lookup import PhotoLookup
 from tests.retrieval.test_catalogue import segment_row
 
 NAMES = ["a.jpg", "rome/1.jpg", "rome/2.JPG", "paris/1.jpg", "paris/Cafe\u0301.tif", "paris/x.tif", "paris/x.jpg"]
@@ -87,7 +88,7 @@ def test_windows_1252_is_read_with_a_note(table: Any) -> None:
 
 
 def test_rows_find_photos_by_what_people_call_them(catalogue: Catalogue) -> None:
-    photos = Photos(catalogue.places())
+    photos = PhotoLookup(catalogue.places())
     for called, number in {
         "a.jpg": 0,
         "/scans/a.jpg": 0,
