@@ -95,19 +95,24 @@ def _packs(
     rows: list[SegmentRow], segments: dict[str, Segment], removed: frozenset[int], most: int
 ) -> Iterator[list[SegmentRow]]:
     """Segments that become one, by their image numbers; none for one alone that would stay as it is."""
-
-    def worthwhile(pack: list[SegmentRow]) -> bool:
-        numbers = (segments[row.folder].image_numbers.tolist() for row in pack)
-        return len(pack) > 1 or any(removed.intersection(some) for some in numbers)
-
+    numbers = np.fromiter(removed, np.int64, len(removed))
+    gone = {folder: np.isin(segment.image_numbers, numbers) for folder, segment in segments.items()}
     pack: list[SegmentRow] = []
+    features = 0
+
+    def is_worthwhile() -> bool:
+        return len(pack) > 1 or any(gone[row.folder].any() for row in pack)
+
     for row in sorted(rows, key=lambda row: int(segments[row.folder].image_numbers[0])):
-        if pack and sum(one.features for one in pack) + row.features > most:
-            if worthwhile(pack):
+        # What stays counts: the same again finds nothing to do.
+        staying = int(np.diff(segments[row.folder].offsets.astype(np.int64))[~gone[row.folder]].sum())
+        if pack and features + staying > most:
+            if is_worthwhile():
                 yield pack
-            pack = []
+            pack, features = [], 0
         pack.append(row)
-    if pack and worthwhile(pack):
+        features += staying
+    if is_worthwhile():
         yield pack
 
 

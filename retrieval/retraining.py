@@ -177,8 +177,12 @@ class _Retraining:
         if folder.is_dir():
             return Vocabulary.load(folder)
         rng = np.random.default_rng(self.options.seed)
+        # One photo of each content, as when a collection is made.
+        contents = {row.sha256 or number: number for number, row in sorted(self.images.items(), reverse=True)}
         showing = [
-            number for number, row in sorted(self.images.items()) if row.features and number not in self.unreadable
+            number
+            for number in sorted(contents.values())
+            if self.images[number].features and number not in self.unreadable
         ]
         sample = {showing[i] for i in rng.permutation(len(showing))[: self.collection.options.sample]}
         paths: list[Path] = []
@@ -298,7 +302,7 @@ class _Retraining:
         catalogue, target = self.collection.catalogue, self.collection.folder
         words = _words(self.collection)
         taken = [path.name for path in target.glob(f"{VOCABULARY}*")]
-        place = 2 + max((int(name[-6:]) for name in taken if name[-6:].isdecimal()), default=0)
+        place = 1 + max((int(name[-6:]) for name in taken if name[-6:].isdecimal()), default=1)
         name = f"{VOCABULARY}-{place:06d}"
         # A copy: it took the longest to make, and a process that is killed now must not lose it.
         temporary = target / f".{name}.{hashlib.sha256(vocabulary.fingerprint.encode()).hexdigest()[:8]}.tmp"
