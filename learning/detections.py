@@ -8,6 +8,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.correspondence import Detections
+from learning.harris import harris_corners
 from learning.phototour import PATCH
 from retrieval.features import rotations
 from retrieval.geometry import upright_frames
@@ -21,24 +22,30 @@ SIFT_SIDE = 6.75
 """Side of a patch over an OpenCV keypoint's size, as OpenCV has it for descriptors learnt on the PhotoTour sets."""
 
 
+POINTS = ("sift", "harris")
+"""Detectors of points with a size and an orientation; all others are of regions."""
+
+
 @dataclass(frozen=True)
 class DetectionOptions:
     """What is detected, and how patches are cut."""
 
-    detector: str = "sift"  # OpenCV's SIFT keypoints, or dog-affine, hessian-affine
+    detector: str = "sift"  # OpenCV's SIFT keypoints; harris, corners at many scales; or dog-affine, hessian-affine
     measurement_scale: float | None = None  # of regions: patch over detected region; None: the detector's own
     upright: bool = False  # of regions: keep "down" down; keypoints always turn to their orientation
     min_side: float = 0.0  # smallest side of a patch, pixels of the photo; 0: no limit
     max_detections: int = 8000  # at most this many a photo, the strongest; 0: no limit
 
     def __post_init__(self) -> None:
-        if self.detector != "sift":
+        if self.detector not in POINTS:
             if self.detector not in DETECTORS:
-                raise CairnError(f"There is no detector {self.detector!r}; choose one of sift, {', '.join(DETECTORS)}.")
+                raise CairnError(
+                    f"There is no detector {self.detector!r}; choose one of {', '.join([*POINTS, *DETECTORS])}."
+                )
         elif self.measurement_scale is not None or self.upright:
             raise CairnError(
-                "SIFT keypoints have a size and an orientation of their own: take --measurement-scale and --upright "
-                "away, or choose --detector dog-affine."
+                "Keypoints and corners have a size and an orientation of their own: take --measurement-scale and "
+                "--upright away, or choose --detector dog-affine."
             )
         if self.measurement_scale is not None and not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
@@ -88,8 +95,9 @@ def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, np.ndar
     tuple of Detections, ndarray (N, 64, 64) uint8
         The strongest first.
     """
-    if options.detector == "sift":
-        found, space = _detect_sift(photo), keypoint_space(photo)
+    if options.detector in POINTS:
+        space = keypoint_space(photo)
+        found = _detect_sift(photo) if options.detector == "sift" else _detect_harris(photo, space)
     else:
         found, space = _detect_regions(photo, options)
     found = found.take(found.sides >= options.min_side)
@@ -139,6 +147,16 @@ def _detect_sift(photo: Photo) -> Detections:
     rows = np.unique(rows, axis=0)
     rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0], -rows[:, 4]))]
     return Detections(rows[:, :2], keypoint_frames(rows[:, 2], rows[:, 3]))
+
+
+def _detect_harris(photo: Photo, space: ScaleSpace) -> Detections:
+    """Corners, turned to the dominant orientation of their patches; as large for their scale as keypoints are."""
+    corners = harris_corners(photo.grey)
+    centres = corners[:, :2]
+    # The size of OpenCV's keypoints is twice their scale.
+    frames = keypoint_frames(2 * corners[:, 2], np.zeros(len(corners)))
+    turns = dominant_orientation(extract_patches(space, centres, frames, PATCH))
+    return Detections(centres, frames @ rotations(turns.astype(np.float64)))
 
 
 def _detect_regions(photo: Photo, options: DetectionOptions) -> tuple[Detections, ScaleSpace]:

@@ -26,7 +26,7 @@ def build(
         typer.Option(help="Smallest angle between the viewing directions of a match of the .npz, degrees.", min=0),
     ] = 0.0,
     detector: Annotated[
-        str, typer.Option(help="Of sequences: sift (OpenCV's keypoints), dog-affine or hessian-affine.")
+        str, typer.Option(help="Of sequences: sift (OpenCV's keypoints), harris, dog-affine or hessian-affine.")
     ] = "sift",
     measurement_scale: MeasurementScale = None,
     upright: Annotated[
@@ -43,6 +43,14 @@ def build(
     max_detections: Annotated[
         int, typer.Option(help="Of sequences: detections a photo, the strongest; 0: no limit.", min=0)
     ] = 8000,
+    jitter: Annotated[
+        float | None,
+        typer.Option(
+            help="Of sequences: detect in the first image alone, and miss its points in the others by chance, by this "
+            "part of what a match allows (standard deviation; try 0.4).",
+            min=0,
+        ),
+    ] = None,
     train: Annotated[int, typer.Option(help="Pairs to train on; 0: none.", min=0)] = 20_000,
     validation: Annotated[int, typer.Option(help="Pairs to validate on; 0: none.", min=0)] = 5_000,
     test: Annotated[int, typer.Option(help="Pairs to test on; 0: none.", min=0)] = 10_000,
@@ -64,6 +72,7 @@ def build(
     from index.errors import CairnError
     from learning.correspondence import MatchRule
     from learning.detections import DetectionOptions
+    from learning.jitter import JitterOptions
     from learning.patchbuild import SplitOptions, build_from_points, build_from_sequences
 
     started = perf_counter()
@@ -71,6 +80,8 @@ def build(
     files = [source for source in sources if source.suffix.lower() == ".npz"]
     if not files and (photos is not None or images != "*" or min_angle):
         raise CairnError("--photos, --images and --min-angle go with an .npz of correspondences: take them away.")
+    if files and jitter is not None:
+        raise CairnError("--jitter is for sequences, whose points are known everywhere: take it away.")
     if files and detector != "sift":
         raise CairnError("An .npz of correspondences brings its own detections: take --detector away.")
     if files and len(sources) > 1:
@@ -82,8 +93,9 @@ def build(
             report = build_from_points(out, files[0], photos, images, min_angle, splits=splits, progress=tell)
         else:
             options = DetectionOptions(detector, measurement_scale, upright, min_side, max_detections)
+            noise = JitterOptions(jitter, seed=seed) if jitter is not None else None
             report = build_from_sequences(
-                out, sources, options, MatchRule(max_shift=max_shift), splits=splits, progress=tell
+                out, sources, options, MatchRule(max_shift=max_shift), splits=splits, progress=tell, noise=noise
             )
     seconds = round(perf_counter() - started, 3)
     if json:

@@ -12,7 +12,8 @@ import numpy as np
 from index.arrays import publish_folder, save_json
 from index.errors import CairnError
 from learning.correspondence import Detections, MatchRule
-from learning.detections import SIFT_SIDE, DetectionOptions
+from learning.detections import POINTS, SIFT_SIDE, DetectionOptions
+from learning.jitter import JitterOptions
 from learning.labelled import Labelled, Progress
 from learning.patchfiles import write_bitmaps, write_info, write_interest, write_pairs
 from learning.phototour import PATCH, SPLITS
@@ -60,6 +61,7 @@ def build_from_sequences(
     rule: MatchRule | None = None,
     splits: SplitOptions | None = None,
     progress: Progress = lambda step, done, of: None,
+    noise: JitterOptions | None = None,
 ) -> BuildReport:
     """Build a set from image sequences with known homographies.
 
@@ -73,6 +75,8 @@ def build_from_sequences(
         What is detected, what matches, and how many pairs are wanted.
     progress : callable, optional
         Told about the steps ``detect`` and ``write``.
+    noise : JitterOptions, optional
+        Detect in the first images alone; in the others the same points are taken with synthetic jitter.
 
     Raises
     ------
@@ -80,17 +84,23 @@ def build_from_sequences(
         `out` is not empty, a folder is no sequence, an image cannot be read, or nothing matches.
     """
     detection, rule = detection or DetectionOptions(), rule or MatchRule()
+    if noise is not None and detection.detector not in POINTS:
+        raise CairnError(
+            f"Synthetic jitter is for points with an orientation: choose --detector {' or '.join(POINTS)}."
+        )
     sequences = [sequence for folder in folders for sequence in read_sequences(folder)]
     if not sequences:
         raise CairnError("No sequence is named: name at least one folder.")
-    origin = {
+    origin: dict[str, Any] = {
         "sequences": [sequence.name for sequence in sequences],
         "detection": asdict(detection),
         "rule": asdict(rule),
     }
+    if noise is not None:
+        origin["jitter"] = asdict(noise)
     return _build(
         out,
-        lambda pixels: label_sequences(sequences, detection, rule, pixels, progress),
+        lambda pixels: label_sequences(sequences, detection, rule, pixels, progress, noise),
         origin,
         splits or SplitOptions(),
         progress,

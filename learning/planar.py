@@ -7,7 +7,8 @@ from typing import BinaryIO
 import numpy as np
 
 from learning.correspondence import ALONE, AMBIGUOUS, Detections, MatchRule, assign_points, disagreement, is_match
-from learning.detections import DetectionOptions, detect, read_full
+from learning.detections import DetectionOptions, cut, detect, keypoint_space, read_full
+from learning.jitter import JitterOptions, jitter
 from learning.labelled import Labelled, Progress
 from learning.sequences import Sequence
 
@@ -22,7 +23,12 @@ class _View:
 
 
 def label_sequences(
-    sequences: list[Sequence], options: DetectionOptions, rule: MatchRule, pixels: BinaryIO, progress: Progress
+    sequences: list[Sequence],
+    options: DetectionOptions,
+    rule: MatchRule,
+    pixels: BinaryIO,
+    progress: Progress,
+    noise: JitterOptions | None = None,
 ) -> Labelled:
     """Detect in the images of sequences, and label by the homographies.
 
@@ -44,6 +50,8 @@ def label_sequences(
         The patches (N, 64, 64) uint8 are written here.
     progress : callable
         Told about the images.
+    noise : JitterOptions, optional
+        Detect nothing in the other images, but take the first one's detections there, jittered (`jitter`).
 
     Returns
     -------
@@ -62,7 +70,7 @@ def label_sequences(
     points = patches = unused = 0
     for group, sequence in enumerate(sequences):
         before = len(views)
-        for view, ambiguous in _label_views(sequence, options, rule, pixels):
+        for view, ambiguous in _label_views(sequence, options, rule, pixels, noise):
             views.append(view)
             unused += ambiguous
             progress("detect", len(views), images)
@@ -89,17 +97,30 @@ def label_sequences(
 
 
 def _label_views(
-    sequence: Sequence, options: DetectionOptions, rule: MatchRule, pixels: BinaryIO
+    sequence: Sequence,
+    options: DetectionOptions,
+    rule: MatchRule,
+    pixels: BinaryIO,
+    noise: JitterOptions | None,
 ) -> Iterator[tuple[_View, int]]:
     """Yield each image's view, and how many of its detections are ambiguous."""
     first: Detections | None = None
     number = 0
-    for path, homography in zip(sequence.images, sequence.homographies, strict=True):
-        detections, patches = detect(read_full(path), options)
+    for image, (path, homography) in enumerate(zip(sequence.images, sequence.homographies, strict=True)):
+        photo = read_full(path)
+        if first is None or noise is None:
+            detections, patches = detect(photo, options)
+        else:
+            found = jitter(first.transfer(homography), rule, noise, image)
+            # Nothing smaller than a detector finds: it would be made up of a few pixels.
+            points = np.flatnonzero(found.sides >= first.sides.min(initial=np.inf))
+            kept, patches = cut(photo, keypoint_space(photo), found.take(points))
+            points = points[kept]
+            detections = found.take(points)
         if first is None:
             first = detections
             points = np.arange(len(detections))
-        else:
+        elif noise is None:
             points = assign_points(first.transfer(homography), detections, rule)
             points[points == ALONE] = number + np.arange((points == ALONE).sum())
         number = max(number, int(points.max(initial=-1)) + 1)

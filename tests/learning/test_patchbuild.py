@@ -264,7 +264,7 @@ def test_detections_are_limited_by_side_and_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"detector": "harris"}, {"measurement_scale": 3.0}, {"detector": "dog-affine", "measurement_scale": 0.0}]
+    "wrong", [{"detector": "corners"}, {"measurement_scale": 3.0}, {"detector": "dog-affine", "measurement_scale": 0.0}]
 )
 def test_detection_options_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(CairnError):
@@ -573,7 +573,7 @@ def test_the_command_reports_what_it_built(
     [
         (["SEQUENCE", "--train", 0, "--validation", 0, "--test", 0], "one at least must be above 0"),
         (["SEQUENCE", "--photos", "x"], "go with an .npz"),
-        (["SEQUENCE", "--detector", "harris"], "There is no detector 'harris'"),
+        (["SEQUENCE", "--detector", "corners"], "There is no detector 'corners'"),
         (["SEQUENCE", "--upright"], "have a size and an orientation of their own"),
         (["POINTS"], "give their folder with --photos"),
         (["POINTS", "SEQUENCE"], "name one .npz, or folders"),

@@ -1,0 +1,77 @@
+"""Multi-scale Harris corners: interest points to learn descriptors for (Brown11, section VI.E)."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+_NEAR = 1e-6  # curvatures below it, of the largest response, leave a corner where its pixel is
+
+
+@dataclass(frozen=True)
+class HarrisOptions:
+    """What is a corner (Mikolajczyk & Schmid, *Scale & Affine Invariant Interest Point Detectors*, IJCV 2004)."""
+
+    first: float = 1.5  # smallest integration scale σ_I, pixels
+    levels: int = 3  # an octave
+    octaves: float = 3.5  # of scales in all
+    derivation: float = 0.7  # derivation scale over integration scale
+    alpha: float = 0.05  # of cornerness, det(μ) - α trace(μ)²
+    threshold: float = 1000.0  # least cornerness at its scale, in (grey values)⁴
+
+
+def harris_corners(grey: np.ndarray, options: HarrisOptions | None = None) -> np.ndarray:
+    """Find corners at all scales, each by itself: the largest of its surroundings at its scale.
+
+    Parameters
+    ----------
+    grey : ndarray, shape (H, W), float32
+        A photo.
+    options : HarrisOptions, optional
+        What is a corner.
+
+    Returns
+    -------
+    ndarray, shape (N, 4), float64
+        Centre x, y, integration scale (pixels) and cornerness. The strongest first; one at several scales comes
+        several times.
+    """
+    options = options or HarrisOptions()
+    scales = options.first * 2 ** (np.arange(round(options.octaves * options.levels) + 1) / options.levels)
+    found = [_corners_at(np.asarray(grey, np.float32), float(scale), options) for scale in scales]
+    rows = np.concatenate(found)
+    return rows[np.lexsort((rows[:, 1], rows[:, 0], rows[:, 2], -rows[:, 3]))]
+
+
+def cornerness(grey: np.ndarray, scale: float, options: HarrisOptions) -> np.ndarray:
+    """Cornerness (H, W) float32 at an integration scale, of the scale-normalised second-moment matrix μ."""
+    derivation = options.derivation * scale
+    smooth = cv2.GaussianBlur(grey, (0, 0), derivation, borderType=cv2.BORDER_REPLICATE)
+    # A derivative at scale σ is multiplied by σ, so that responses of all scales can be compared.
+    across = cv2.Sobel(smooth, cv2.CV_32F, 1, 0, ksize=1, scale=derivation / 2, borderType=cv2.BORDER_REPLICATE)
+    down = cv2.Sobel(smooth, cv2.CV_32F, 0, 1, ksize=1, scale=derivation / 2, borderType=cv2.BORDER_REPLICATE)
+    xx, xy, yy = (
+        cv2.GaussianBlur(product, (0, 0), scale, borderType=cv2.BORDER_REPLICATE)
+        for product in (across * across, across * down, down * down)
+    )
+    return np.asarray(xx * yy - xy * xy - np.float32(options.alpha) * (xx + yy) ** 2)
+
+
+def _corners_at(grey: np.ndarray, scale: float, options: HarrisOptions) -> np.ndarray:
+    response = cornerness(grey, scale, options)
+    reach = 2 * round(scale) + 1
+    largest = cv2.dilate(response, cv2.getStructuringElement(cv2.MORPH_RECT, (reach, reach)))
+    peaks = (response == largest) & (response > options.threshold)
+    peaks[[0, -1]] = peaks[:, [0, -1]] = False  # refinement needs a neighbour on each side
+    y, x = np.nonzero(peaks)
+    strength = response[y, x]
+    shifts = [_vertex(response[y - dy, x - dx], strength, response[y + dy, x + dx]) for dx, dy in ((1, 0), (0, 1))]
+    return np.column_stack([x + shifts[0], y + shifts[1], np.full(len(x), scale), strength]).astype(np.float64)
+
+
+def _vertex(before: np.ndarray, at: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Place (N,) of the top of the parabola through three responses, from the middle one, half a step at most."""
+    curvature = before.astype(np.float64) - 2 * at + after
+    steep = curvature < -_NEAR * np.abs(at)
+    shift = 0.5 * (before - after) / np.where(steep, curvature, 1)
+    return np.where(steep, np.clip(shift, -0.5, 0.5), 0)
