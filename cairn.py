@@ -14,7 +14,7 @@ from learning.patch_commands import patches
 from retrieval.care_commands import compact, remove, retrain
 from retrieval.commands import index, info, query
 from retrieval.group_commands import group
-from retrieval.integrity_commands import check
+from retrieval.integrity_commands import check, repair
 from retrieval.metadata_commands import metadata
 from retrieval.web.serve_commands import serve
 
@@ -33,6 +33,7 @@ app.command()(remove)
 app.command()(compact)
 app.command()(retrain)
 app.command()(check)
+app.command()(repair)
 app.command()(metadata)
 app.command()(group)
 app.command()(serve)

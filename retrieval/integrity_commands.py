@@ -1,9 +1,12 @@
 """Commands: check, repair."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from retrieval.care_commands import Folder
-from retrieval.commands import CatalogueAddress
+from retrieval.commands import CatalogueAddress, Workers, cores
 from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
 
 
@@ -31,5 +34,56 @@ def check(
             say(f"note: {note}")
         size = f"{report.files} files, {report.bytes / 1e6:.1f} MB in {report.seconds:.1f} s"
         say(f"{collection}: {'sound' if report.ok else f'{len(report.damaged)} damaged'}; {size}.")
+    if not report.ok:
+        raise typer.Exit(FAILED)
+
+
+def repair(
+    collection: Folder,
+    photos: Annotated[
+        list[Path] | None,
+        typer.Option(help="Look here for photos that are no longer where they were; may be repeated."),
+    ] = None,
+    workers: Workers = 0,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Make again what cairn check finds damaged.
+
+    Small files are restored from copies, a damaged catalogue is made anew from the rest of the collection, and damaged
+    segments from their photos. Photos that cannot be found, here or under --photos, are reported and leave the
+    collection. An interrupted repair is picked up by running the same command again. Ends with code 1 if anything is
+    still damaged, or a photo was lost.
+    """
+    from retrieval.repair import repair_collection
+
+    with progress_bars(quiet or json, {"check": "Reading (MB)", "extract": "Features"}) as tell:
+        report = repair_collection(
+            collection, photos=photos or [], workers=workers or cores(), catalogue=catalogue, progress=tell
+        )
+    if json:
+        print_json(
+            {
+                "collection": str(collection),
+                "ok": report.ok,
+                "repaired": report.repaired,
+                "lost": report.lost,
+                "damaged": [{"file": one.file, "what": one.what, "remedy": one.remedy} for one in report.damaged],
+                "notes": report.notes,
+                "seconds": round(report.seconds, 3),
+            }
+        )
+    else:
+        for entry in report.repaired:
+            say(f"repaired: {printable_name(entry['file'])}: {entry['how']}")
+        for entry in report.lost:
+            say(f"lost: {printable_name(entry['name'])}: {entry['reason']}")
+        for one in report.damaged:
+            say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
+        for note in report.notes:
+            say(f"note: {note}")
+        state = "sound" if not report.damaged else f"{len(report.damaged)} still damaged"
+        say(f"{collection}: {len(report.repaired)} repaired, {len(report.lost)} photos lost; {state}.")
     if not report.ok:
         raise typer.Exit(FAILED)

@@ -30,6 +30,7 @@ COMMANDS = (
     "compact",
     "retrain",
     "check",
+    "repair",
     "metadata",
     "group",
     "serve",

@@ -1,0 +1,194 @@
+"""Damaged segments, written again from the photos that they are of."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from index.segment import write_segment
+from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
+from retrieval.changes import Move
+from retrieval.collection import SEGMENTS, STAGING, Collection
+from retrieval.encoding import encode_geometry
+from retrieval.image import list_photos
+from retrieval.notes import write_notes
+from retrieval.rewriting import segment_row
+from retrieval.seals import hash_file
+from retrieval.staging import Staged, Staging, stage_all
+
+STEP = "extract"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Rewriting:
+    """What became of the photos of damaged segments."""
+
+    segments: list[str] = field(default_factory=list)  # folders of those that were written again
+    photos: int = 0  # that were extracted again
+    moved: int = 0  # that were found elsewhere
+    lost: list[dict[str, str]] = field(default_factory=list)  # name, path and reason
+
+
+class PhotoFinder:
+    """Finds photos by their content, at their paths or elsewhere.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Photos, and folders of photos, to look through for those that are not at their paths. They are not read before
+        the first is looked for, and of their files only those whose size is right.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._by_size: dict[int, list[Path]] | None = None
+        self._hashes: dict[Path, str | None] = {}
+
+    def find(self, row: ImageRow) -> Path | None:
+        """Where a photo is that is what was indexed; None where it is nowhere."""
+        if row.sha256 is None:
+            return None
+        own = Path(row.path)
+        if self._hash(own) == row.sha256:
+            return own
+        return next((path for path in self._of_size(row.size) if self._hash(path) == row.sha256), None)
+
+    def _of_size(self, size: int | None) -> list[Path]:
+        if self._by_size is None:
+            self._by_size = {}
+            for root, path in list_photos(self._folders):
+                real = root.resolve() / path.relative_to(root)
+                if real.is_file():
+                    self._by_size.setdefault(real.stat().st_size, []).append(real)
+        if size is None:
+            return [path for paths in self._by_size.values() for path in paths]
+        return self._by_size.get(size, [])
+
+    def _hash(self, path: Path) -> str | None:
+        if path not in self._hashes:
+            try:
+                self._hashes[path] = hash_file(path)
+            except OSError:
+                self._hashes[path] = None
+        return self._hashes[path]
+
+
+def rewrite_segments(
+    collection: Collection,
+    rows: Sequence[SegmentRow],
+    numbers: Sequence[Sequence[int]],
+    photos: Sequence[Path],
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Rewriting:
+    """Extract the photos of damaged segments again, and put new segments in their place.
+
+    A photo that is found nowhere, or can no longer be read, leaves the collection: its failure says why, and indexing
+    it again brings it back. One segment is done after the other; a process that is killed has done those before.
+
+    Parameters
+    ----------
+    collection : Collection
+        With its lock held, and a vocabulary.
+    rows : sequence of SegmentRow
+        The damaged segments.
+    numbers : sequence of sequence of int
+        Of each, the numbers of its indexed photos, ascending.
+    photos : sequence of Path
+        Where to look for photos that are not at their paths.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how many photos were extracted.
+    """
+    done = Rewriting()
+    finder = PhotoFinder(photos)
+    staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+    total, before = sum(map(len, numbers)), 0
+    for row, some in zip(rows, numbers, strict=True):
+
+        def tell(count: int, before: int = before) -> None:
+            if progress is not None:
+                progress(STEP, before + count, total)
+
+        _rewrite(collection, row, some, finder, staging, workers, tell, done)
+        before += len(some)
+    staging.remove()
+    return done
+
+
+def _rewrite(
+    collection: Collection,
+    row: SegmentRow,
+    numbers: Sequence[int],
+    finder: PhotoFinder,
+    staging: Staging,
+    workers: int,
+    tell: Callable[[int], None],
+    done: Rewriting,
+) -> None:
+    """Write one segment again, as several where it is large."""
+    catalogue = collection.catalogue
+    images = catalogue.images(numbers)
+    places = [finder.find(image) for image in images]
+    moves, good, lost = [], [], []
+    for image, place in zip(images, places, strict=True):
+        if place is None:
+            lost.append((image, "its segment is damaged, and its file is no longer there, or has changed since"))
+            continue
+        if str(place) != image.path:
+            state = place.stat()
+            moves.append(Move(image.number, str(place), None, state.st_size, state.st_mtime_ns))
+        good.append((image, place))
+    done.moved += len(moves)
+    catalogue.move(moves)
+    new: list[Rewritten] = []
+    batch = collection.options.batch
+    for start in range(0, len(good), batch):
+        some = good[start : start + batch]
+        staged: list[Staged] = []
+        for one in stage_all(staging, [(place, str(image.sha256)) for image, place in some], workers):
+            staged.append(one)
+            tell(start + len(staged))
+        lost += [(image, one.reason) for (image, _), one in zip(some, staged, strict=True) if one.reason]
+        kept = [(image.number, one) for (image, _), one in zip(some, staged, strict=True) if not one.reason]
+        if kept:
+            new.append(_write(collection, staging, kept))
+    reasons = [Failure(image.path, reason, image.size, image.mtime_ns, image.sha256) for image, reason in lost]
+    # First: a process that is killed between the two loses no photo without a word.
+    catalogue.record_failures(reasons)
+    catalogue.replace_segments([row.id], new, leave_out=[image.number for image, _ in lost])
+    shutil.rmtree(collection.folder / SEGMENTS / row.folder, ignore_errors=True)
+    staging.discard(str(image.sha256) for image, _ in good)
+    done.segments.append(row.folder)
+    done.photos += len(good)
+    done.lost += [{"name": image.name or "", "path": image.path, "reason": reason} for image, reason in lost]
+
+
+def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, Staged]]) -> Rewritten:
+    """Write a segment of staged photos, given by their numbers."""
+    words, columns = [], []
+    rows = collection.catalogue.images([number for number, _ in photos])
+    for row, (_, one) in zip(rows, photos, strict=True):
+        features = staging.read(str(row.sha256))
+        words.append(collection.vocabulary.assign(features.descriptors.astype(np.float32)))
+        column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
+        if collection.options.keep_descriptors:
+            column["descriptor"] = features.descriptors
+        columns.append(column)
+    parent = collection.folder / SEGMENTS
+    segment = write_segment(
+        parent / collection.catalogue.next_folder(parent),
+        image_numbers=np.array([row.number for row in rows], np.uint32),
+        words=words,
+        columns={name: [column[name] for column in columns] for name in columns[0]},
+        vocabulary_fingerprint=collection.vocabulary.fingerprint,
+        descriptor_fingerprint=collection.extractor.fingerprint,
+        notes=write_notes(rows),
+    )
+    return Rewritten(segment_row(segment), segment.image_numbers)

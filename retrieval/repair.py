@@ -1,0 +1,270 @@
+"""Repair of a collection: what can be made again is made again, from copies, from what is sound and from the photos."""
+
+import hashlib
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from index.arrays import load_array, load_json, save_bytes
+from index.errors import CairnError
+from index.forest import DESCRIPTION_FILE, INDEX_FILE, search_backend
+from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
+from retrieval.cache_checks import CACHE
+from retrieval.catalogue import FILE, Catalogue
+from retrieval.collection import (
+    DESCRIPTOR,
+    OPTIONS,
+    SEAL,
+    SEGMENTS,
+    Collection,
+    catalogue_place,
+    lock_folder,
+)
+from retrieval.consistency import read_segment_rows, segment_ids
+from retrieval.database import Database
+from retrieval.descriptors import MODELS, model_file
+from retrieval.grouping import FILE as GROUPS
+from retrieval.grouping import LOG
+from retrieval.integrity import CheckReport, Damage, check_collection
+from retrieval.leftovers import remove_leftovers
+from retrieval.linklog import check_log, cut_log
+from retrieval.rebuilding import rebuild_catalogue
+from retrieval.reextraction import Rewriting, rewrite_segments
+from retrieval.schema import INDEXED
+from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
+
+Progress = Callable[[str, int, int], None]
+"""Called with a step's name, how much of it is done, and how much there is."""
+
+
+@dataclass
+class RepairReport:
+    """What a repair did."""
+
+    repaired: list[dict[str, str]] = field(default_factory=list)  # file, and how
+    lost: list[dict[str, str]] = field(default_factory=list)  # photos that left the collection: name, path and reason
+    damaged: list[Damage] = field(default_factory=list)  # what is left
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is sound now, and no photo was lost."""
+        return not self.damaged and not self.lost
+
+
+def repair_collection(
+    folder: Path,
+    *,
+    photos: Sequence[Path] = (),
+    workers: int = 1,
+    catalogue: str | None = None,
+    progress: Progress | None = None,
+) -> RepairReport:
+    """Make again what is damaged in a collection, as far as that can be done.
+
+    The options, the descriptor and the small files of the vocabulary are restored from copies, the index of the
+    vocabulary from its centres, a catalogue that is an SQLite file from what the segments note and from what can still
+    be read of it, and damaged segments from their photos. A repair that is killed is picked up by another.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    photos : sequence of Path
+        Photos, and folders of photos, to look through for those that are no longer where they were.
+    workers : int
+        Processes; the result does not depend on it.
+    catalogue : str, optional
+        SQLAlchemy address of its catalogue; the SQLite file in the folder otherwise.
+    progress : callable, optional
+        Told how far each step is.
+
+    Raises
+    ------
+    CairnError
+        There is no collection, another process is changing it, or its catalogue cannot be reached.
+    """
+    start = time.perf_counter()
+    missing = [path for path in photos if not path.exists()]
+    if missing:
+        raise CairnError(f"There is no file or folder {str(missing[0])!r}; check the name.")
+    report = RepairReport()
+    found = check_collection(folder, catalogue=catalogue, progress=progress)
+    with lock_folder(folder):
+        _Repair(folder, catalogue, report).run(found, photos, workers, progress)
+    left = check_collection(folder, catalogue=catalogue, progress=progress)
+    report.damaged = left.damaged
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+class _Repair:
+    """One run of `repair_collection`."""
+
+    def __init__(self, folder: Path, address: str | None, report: RepairReport) -> None:
+        self.folder = folder
+        self.address = address
+        self.report = report
+        self.seal: Seal | None = None
+
+    def run(self, found: CheckReport, photos: Sequence[Path], workers: int, progress: Progress | None) -> None:
+        """Repair what was found, one thing after the other: what comes later needs what comes before."""
+        try:
+            self.seal = read_seal(self.folder / SEAL)
+        except SealDamagedError:
+            self.seal = None
+        self._repair_caches(found)
+        if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):
+            self.report.notes += rebuild_catalogue(self.folder, self.seal)
+            self._done(FILE, "made anew from the segments, and from what could be read of it")
+        elif any(one.file == "catalogue" for one in found.damaged):
+            return  # a database is its server's to restore
+        self._restore_copies()
+        self._restore_descriptor()
+        try:
+            collection = Collection.open(self.folder, catalogue=self.address)
+        except CairnError:
+            return  # what is left of it is told by the last check
+        with collection:
+            self._restore_search(collection)
+            self._rewrite_segments(collection, photos, workers, progress)
+            self._seal(collection, found)
+
+    def _done(self, file: str, how: str) -> None:
+        self.report.repaired.append({"file": file, "how": how})
+
+    def _repair_caches(self, found: CheckReport) -> None:
+        """Delete what can be made again at any time."""
+        for one in found.damaged:
+            path = self.folder / one.file
+            if one.file == LOG:
+                line, _ = check_log(path)
+                cut_log(path, line)
+                self._done(LOG, "cut off where it was damaged: cairn group asks again for what it said from there on")
+            elif one.file == GROUPS:
+                path.unlink(missing_ok=True)
+                self._done(GROUPS, "deleted: cairn group finds the groups again")
+            elif one.file.startswith(f"{CACHE}/"):
+                path.unlink(missing_ok=True)
+                self._done(one.file, "deleted: it is made again when it is shown")
+
+    def _restore_copies(self) -> None:
+        """Write the small files again that are not what their copies in the catalogue are."""
+        with Catalogue.open(catalogue_place(self.folder, self.address)) as catalogue:
+            copies = read_copies(catalogue.setting(COPIES_KEY))
+            known = {OPTIONS, DESCRIPTOR}
+            for name, copy in copies.items():
+                sealed = self.seal.files.get(name) if self.seal is not None else None
+                wrong = sealed is not None and hashlib.sha256(copy).hexdigest() != sealed.sha256
+                top, _, rest = name.partition("/")
+                path = self.folder / name
+                ours = name in known or (top == _vocabulary_of(catalogue) and rest and Path(rest).name == rest)
+                if wrong or not ours or (path.is_file() and path.read_bytes() == copy):
+                    continue
+                path.parent.mkdir(exist_ok=True)
+                save_bytes(path, copy)
+                self._done(name, "restored from the copy in the catalogue")
+
+    def _restore_descriptor(self) -> None:
+        """Restore the descriptor from one that comes with Cairn, where it is that."""
+        sealed = self.seal.files.get(DESCRIPTOR) if self.seal is not None else None
+        path = self.folder / DESCRIPTOR
+        if sealed is None or (path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sealed.sha256):
+            return
+        for name in MODELS:
+            file = model_file(name)
+            if file is not None and file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == sealed.sha256:
+                save_bytes(path, file.read_bytes())
+                self._done(DESCRIPTOR, f"restored: it is the descriptor {name} that comes with Cairn")
+                return
+
+    def _restore_search(self, collection: Collection) -> None:
+        """Build the index of the vocabulary again from its centres."""
+        folder = collection.vocabulary_folder
+        if not folder.is_dir():
+            return
+        try:
+            Vocabulary.load(folder)
+        except CairnError:
+            pass
+        else:
+            return
+        temporary = self.folder / f".{folder.name}.{secrets.token_hex(4)}.tmp"
+        try:
+            meta = load_json(folder / META_FILE)
+            points = load_array(folder / CENTRES_FILE)
+            backend = search_backend(meta["search"]["backend"])
+            options = backend.options_type(**meta["search"]["options"])
+            search = backend.build(points, options, int(meta["search"]["seed"]))
+            temporary.mkdir()
+            search.save(temporary)
+            for name in (META_FILE, CENTRES_FILE):
+                shutil.copyfile(folder / name, temporary / name)
+            Vocabulary.load(temporary)  # by its fingerprint the centres are what they were
+        except (CairnError, TypeError, ValueError, KeyError) as error:
+            self.report.notes.append(
+                f"The vocabulary cannot be restored ({error}): cairn retrain {self.folder} makes a new one."
+            )
+            shutil.rmtree(temporary, ignore_errors=True)
+            return
+        for name in (INDEX_FILE, DESCRIPTION_FILE):
+            if (temporary / name).is_file():
+                (temporary / name).replace(folder / name)
+        shutil.rmtree(temporary, ignore_errors=True)
+        self._done(f"{folder.name}/{INDEX_FILE}", "built again from the centres")
+
+    def _rewrite_segments(
+        self, collection: Collection, photos: Sequence[Path], workers: int, progress: Progress | None
+    ) -> None:
+        """Write damaged segments again; those that need a vocabulary wait for a sound one."""
+        report = check_collection(self.folder, catalogue=self.address, progress=progress)
+        bad = {
+            one.file.split("/")[1] for one in report.damaged if one.file.startswith(f"{SEGMENTS}/") and "/" in one.file
+        }
+        database = Database(collection.catalogue.address)
+        rows, numbers = [], []
+        for one in segment_ids(database):
+            found = read_segment_rows(database, one)
+            if found is not None and found[0].folder in bad:
+                rows.append(found[0])
+                numbers.append([image.number for image in found[1] if image.state == INDEXED])
+        database.close()
+        if not rows:
+            return
+        try:
+            _ = collection.vocabulary, collection.extractor
+        except CairnError as error:
+            self.report.notes.append(f"The segments wait for the vocabulary and the descriptor: {error}")
+            return
+        done: Rewriting = rewrite_segments(collection, rows, numbers, photos, workers=workers, progress=progress)
+        for name in done.segments:
+            self._done(f"{SEGMENTS}/{name}", "its photos were extracted again")
+        if done.moved:
+            self.report.notes.append(f"{done.moved} photos were found elsewhere, and are known there now.")
+        self.report.lost += done.lost
+
+    def _seal(self, collection: Collection, found: CheckReport) -> None:
+        """Seal what was repaired; not what is still damaged."""
+        remove_leftovers(collection)
+        if any(one["file"].endswith(INDEX_FILE) for one in self.report.repaired):
+            # Built again it may differ in a bit, and is what was written all the same.
+            (self.folder / SEAL).unlink(missing_ok=True)
+        damaged_seal = any(one.file == SEAL for one in found.damaged)
+        if collection.has_vocabulary:
+            try:
+                _ = collection.vocabulary
+            except CairnError:
+                return
+        seal(collection)
+        if damaged_seal:
+            self._done(SEAL, "the collection is sealed again")
+
+
+def _vocabulary_of(catalogue: Catalogue) -> str:
+    from retrieval.collection import VOCABULARY, VOCABULARY_KEY
+
+    return catalogue.setting(VOCABULARY_KEY) or VOCABULARY

@@ -1,0 +1,312 @@
+"""Repairs of collections: what was damaged is what it was, and searches find the same."""
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.segment import write_segment
+from retrieval import rebuilding, repair
+from retrieval.catalogue import Rewritten
+from retrieval.collection import SEAL, SEGMENTS, Collection
+from retrieval.integrity import check_collection
+from retrieval.linking import ask_photos
+from retrieval.metadata import Metadata
+from retrieval.notes import write_notes
+from retrieval.repair import repair_collection
+from retrieval.rewriting import segment_row
+from retrieval.seals import seal
+from tests.conftest import Indexed, Ran
+from tests.retrieval.test_integrity import add_caches, files_of, flip
+
+CATALOGUE = "catalogue.sqlite"
+FEW = 2  # photos of the second segment, which are extracted again
+REMOVED, FAILED = 5, "/photos/broken.jpg"
+
+
+@pytest.fixture(scope="module")
+def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small collection in two segments, with all that a catalogue may hold; nobody may change it."""
+    folder = tmp_path_factory.mktemp("sealed") / "demo.cairn"
+    shutil.copytree(indexed.folder, folder)
+    with Collection.open(folder) as collection:
+        split(collection)
+        add_caches(collection)
+        catalogue = collection.catalogue
+        catalogue.store_metadata([(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))])
+        catalogue.import_values({3: {"archive no.": ["17"], "title": ["A fountain"]}})
+        catalogue.remove([REMOVED])
+        from retrieval.catalogue import Failure
+
+        catalogue.record_failures([Failure(FAILED, "it is truncated")])
+        seal(collection)
+    return folder
+
+
+@pytest.fixture
+def folder(sealed: Path, tmp_path: Path) -> Path:
+    """A copy that may be damaged."""
+    return Path(shutil.copytree(sealed, tmp_path / "demo.cairn"))
+
+
+def split(collection: Collection) -> None:
+    """Put two segments in the place of the one, the second of few photos."""
+    (old,), rows = collection.segments, collection.catalogue.images()
+    new = []
+    for part in (range(old.images - FEW), range(old.images - FEW, old.images)):
+        segment = write_segment(
+            collection.folder / SEGMENTS / collection.catalogue.next_folder(collection.folder / SEGMENTS),
+            image_numbers=old.image_numbers[list(part)],
+            words=[old.image(i).words for i in part],
+            columns={name: [old.image(i).columns[name] for i in part] for name in old.columns},
+            vocabulary_fingerprint=old.vocabulary_fingerprint,
+            descriptor_fingerprint=old.descriptor_fingerprint,
+            notes=write_notes([rows[i] for i in part]),
+        )
+        new.append(Rewritten(segment_row(segment), segment.image_numbers))
+    collection.catalogue.replace_segments([collection.catalogue.segments()[0].id], new)
+    shutil.rmtree(old.folder)
+    collection.forget()
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """All that a collection knows, whatever its segments are called."""
+    with Collection.open(folder) as collection:
+        rows = collection.catalogue.images()
+        numbers = [row.number for row in rows]
+        features = {}
+        for number in numbers:
+            image = collection.index.features(number)
+            features[number] = (image.words.tolist(), [column.tolist() for column in image.columns.values()])
+        return {
+            "options": collection.options,
+            "photos": [
+                (row.number, row.path, row.name, row.sha256, row.features, row.quantisation_error, row.title, row.taken)
+                for row in rows
+            ],
+            "metadata": collection.catalogue.metadata(numbers),
+            "failures": collection.catalogue.failures(),
+            "features": features,
+            "found": list(ask_photos(collection, numbers[:3])),
+        }
+
+
+@pytest.fixture(scope="module")
+def before(sealed: Path) -> dict[str, Any]:
+    return contents(sealed)
+
+
+def second_segment(folder: Path) -> Path:
+    return max((folder / SEGMENTS).iterdir())
+
+
+def test_a_sound_collection_stays_as_it_is(folder: Path) -> None:
+    kept = {path: path.read_bytes() for path in files_of(folder) if not path.name.endswith("-shm")}
+    report = repair_collection(folder)
+    assert (report.ok, report.repaired, report.notes) == (True, [], [])
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any], cairn: Callable[..., Ran]) -> None:
+    names = ["collection.toml", SEAL, "groups.json", "links.jsonl"]
+    names += [f"vocabulary/{path.name}" for path in (folder / "vocabulary").iterdir()]
+    names += [path.relative_to(folder).as_posix() for path in files_of(folder / "cache")]
+    for name in names:
+        flip(folder / name, 30)
+    ran = cairn("repair", folder, "--json", "--workers", 1)
+    assert ran.code == 0
+    assert {one["file"] for one in ran.json["repaired"]} == set(names)
+    assert check_collection(folder).damaged == []
+    (folder / "collection.toml").unlink()
+    shutil.rmtree(folder / "vocabulary")
+    assert repair_collection(folder).ok
+    assert contents(folder) == before
+
+
+def test_a_large_vocabulary_is_rebuilt_from_its_centres(
+    folder: Path, before: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.seals.LARGEST_COPY", 100)
+    (folder / SEAL).unlink()
+    with Collection.open(folder) as collection:
+        collection.catalogue.set_setting("cairn.copies", "{}")
+        seal(collection)
+    (folder / "vocabulary/search.json").unlink()
+    assert repair_collection(folder).ok
+    assert contents(folder) == before
+    flip(folder / "vocabulary/centres.npy", 3000)
+    report = repair_collection(folder)
+    assert [one.file for one in report.damaged] == ["vocabulary/centres.npy"]
+    assert "cairn retrain" in report.damaged[0].remedy
+    assert any("cairn retrain" in note for note in report.notes)
+    from retrieval.retraining import retrain
+
+    with Collection.open(folder) as collection:
+        retrain(collection)
+    assert check_collection(folder).ok
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flipped_byte_in_the_catalogue_costs_nothing(folder: Path, before: dict[str, Any], seed: int) -> None:
+    """Whatever the page: what segments note, and what hashes prove, is what it was."""
+    rng = np.random.default_rng(seed)
+    path = folder / CATALOGUE
+    for place in rng.integers(200, path.stat().st_size, 2 if seed else 1):
+        flip(path, int(place))
+    report = repair_collection(folder)
+    assert report.ok, report
+    assert (folder / f"{CATALOGUE}.damaged-1").is_file()
+    now = contents(folder)
+    assert now["features"] == before["features"] and now["found"] == before["found"]
+    assert [one[:6] for one in now["photos"]] == [one[:6] for one in before["photos"]]
+
+
+@pytest.mark.parametrize("how", ["missing", "head", "empty", "other"])
+def test_a_lost_catalogue_is_made_from_the_segments(folder: Path, before: dict[str, Any], how: str) -> None:
+    path = folder / CATALOGUE
+    if how == "missing":
+        path.unlink()
+    elif how == "head":
+        flip(path, 0)
+    elif how == "empty":
+        path.write_bytes(b"")
+    else:
+        path.write_bytes(np.random.default_rng(0).bytes(50_000))
+    report = repair_collection(folder)
+    assert report.ok, report
+    assert any("Nothing could be read" in note for note in report.notes)
+    now = contents(folder)
+    assert now["options"] == before["options"]
+    back = [one for one in now["photos"] if one[0] != REMOVED]  # its tombstone is lost
+    assert [one[:6] for one in back] == [one[:6] for one in before["photos"]]
+    assert {number: now["features"][number] for number in before["features"]} == before["features"]
+    with Collection.open(folder) as collection:
+        assert collection.catalogue.reserve_numbers(1) > max(now["features"])
+
+
+def test_what_hashes_prove_survives_a_damaged_page(folder: Path, before: dict[str, Any]) -> None:
+    """With one title changed behind its hash, all the rest of the metadata, tombstones and failures is kept."""
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        connection.execute("UPDATE metadata SET value = 'A mountain' WHERE key = 'title'")
+        connection.commit()
+    assert repair_collection(folder).ok
+    now = contents(folder)
+    assert now["metadata"][2] == before["metadata"][2]
+    assert now["metadata"][3].title is None and now["metadata"][3].others == before["metadata"][3].others
+    assert now["failures"] == before["failures"]
+    assert [one[0] for one in now["photos"]] == [one[0] for one in before["photos"]]
+
+
+def test_what_was_committed_last_comes_back_from_the_segments(folder: Path, before: dict[str, Any]) -> None:
+    """An older copy of the catalogue, as a damaged log leaves it, knows nothing of the segments committed since."""
+    old = (folder / CATALOGUE).read_bytes()
+    with Collection.open(folder) as collection:
+        row = collection.catalogue.segments()[1]
+        segment = collection.segments[1]
+        shutil.copytree(segment.folder, segment.folder.with_name("000009"))
+        from index.segment import Segment
+
+        new = segment_row(Segment.open(segment.folder.with_name("000009")))
+        collection.catalogue.replace_segments([row.id], [Rewritten(new, segment.image_numbers)])
+        shutil.rmtree(segment.folder)
+        seal(collection)
+    (folder / CATALOGUE).write_bytes(old)
+    assert repair_collection(folder).ok
+    assert contents(folder) == before
+    assert [path.name for path in sorted((folder / SEGMENTS).iterdir())][-1] == "000009"
+
+
+def test_orphans_do_not_come_back(folder: Path, before: dict[str, Any]) -> None:
+    """A segment that others were merged into wins over these, whose folders a killed process has left."""
+    left = folder.with_name("left")
+    shutil.copytree(folder / SEGMENTS, left)
+    from retrieval.compaction import compact
+
+    with Collection.open(folder) as collection:
+        compact(collection)
+    for path in left.iterdir():
+        shutil.copytree(path, folder / SEGMENTS / path.name)
+    (folder / CATALOGUE).unlink()
+    report = repair_collection(folder)
+    assert report.ok
+    assert contents(folder)["features"] == before["features"]
+
+
+@pytest.mark.parametrize("how", ["flipped", "missing", "meta", "catalogue"])
+def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, Any], how: str) -> None:
+    segment = second_segment(folder)
+    if how == "missing":
+        shutil.rmtree(segment)
+    else:
+        flip(segment / ("meta.json" if how == "meta" else "column_shape.npy"), 300)
+    if how == "catalogue":
+        (folder / CATALOGUE).unlink()
+        flip(segment / "words.npy", -1)
+    report = repair_collection(folder)
+    assert report.ok, report
+    assert {one["file"] for one in report.repaired} >= {f"{SEGMENTS}/{segment.name}"}
+    now = contents(folder)
+    if how != "catalogue":
+        assert now == before
+    assert {number: now["features"][number] for number in before["features"]} == before["features"]
+    assert not check_collection(folder).notes or how == "catalogue"
+
+
+def test_photos_are_looked_for_and_those_that_are_gone_are_told(
+    folder: Path, before: dict[str, Any], tmp_path: Path, cairn: Callable[..., Ran]
+) -> None:
+    """Of the two photos of a damaged segment one has moved, and one has gone."""
+    *_, one, other = before["photos"]
+    segment = second_segment(folder)
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        from retrieval.schema import path_hash_of
+
+        for number, path in ((one[0], "/gone/one.png"), (other[0], "/gone/other.png")):
+            change = "UPDATE images SET path = ?, path_hash = ? WHERE number = ?"
+            connection.execute(change, [path, path_hash_of(path), number])
+        connection.execute("UPDATE settings SET value = value + 1 WHERE key LIKE 'cairn.revision%'")
+        connection.commit()
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    shutil.copy(one[1], moved / "renamed.png")
+    flip(segment / "words.npy", -1)
+    ran = cairn("repair", folder, "--photos", moved, "--workers", 1, "--json")
+    assert ran.code == 1
+    assert [(entry["name"], entry["path"]) for entry in ran.json["lost"]] == [(other[2], "/gone/other.png")]
+    assert check_collection(folder).ok
+    now = contents(folder)
+    assert [photo[0] for photo in now["photos"]] == [photo[0] for photo in before["photos"][:-1]]
+    assert now["photos"][-1][1] == str(moved / "renamed.png")
+    assert now["features"][one[0]] == before["features"][one[0]]
+    assert [failure.path for failure in now["failures"]] == [FAILED, "/gone/other.png"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(rebuilding, "_exchange"), (rebuilding, "_fill_metadata"), (repair, "rewrite_segments"), (repair, "seal")],
+)
+def test_a_repair_that_is_killed_is_picked_up(
+    folder: Path, before: dict[str, Any], module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip(folder / CATALOGUE, 0)
+    flip(second_segment(folder) / "offsets.npy", -1)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, name, killed)
+        repair_collection(folder)
+    assert repair_collection(folder).ok
+    now = contents(folder)["features"]
+    assert {number: now[number] for number in before["features"]} == before["features"]
+
+
+def test_a_path_that_is_not_there_is_refused(folder: Path, cairn: Callable[..., Ran]) -> None:
+    assert "no file or folder" in cairn("repair", folder, "--photos", folder / "none").refused()
+    assert "no collection" in cairn("repair", folder / "none").refused()
