@@ -248,5 +248,6 @@ def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
         "width": result.row.width,
         "height": result.row.height,
         "query_index": result.which,
+        "turn": round(query.views[result.hit.view].turn, 6),
         "region": found_region(query, result.homography),
     }

@@ -137,6 +137,11 @@ class Engine:
         done = time.perf_counter()
         return Answer(hits, {"search": searched - start, "verify": done - searched})
 
+    def verified_at(self, query: Query, hit: Hit) -> Hit:
+        """Verify a photo with the view of the query that a hit names; give the hit with what came of it."""
+        verified = self._verify_raw(query, hit) if self.options.engine == "raw" else None
+        return replace(hit, verification=verified or self._verify_view(query.views[hit.view], hit.number))
+
     def _rank(self, table: np.ndarray, numbers: np.ndarray) -> list[Hit]:
         """Rank images (N,) by their best score over the views, given as rows of a table (V, N).
 

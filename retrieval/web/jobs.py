@@ -180,6 +180,11 @@ class SearchJobs:
         row = photo_row(collection, request["photo"])
         asked, query, _ = self._ask(engine, request["queries"][0])
         hit = engine.search(query, np.array([row.number])).hits[0]
+        if request["turn"] is not None:
+            # In a search other photos have a say in the turn that one is found at.
+            turns = np.array([view.turn for view in query.views])
+            view = int(np.abs((turns - request["turn"] + np.pi) % (2 * np.pi) - np.pi).argmin())
+            hit = engine.verified_at(query, replace(hit, view=view))
         return engine, asked, query, row, hit
 
     def _match(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:

@@ -87,6 +87,17 @@ class Filters(BaseModel):
         return filter_of({name: getattr(self, name) for name in Filters.model_fields})
 
 
+class HowToExplain(HowToMatch):
+    """How a match is explained."""
+
+    turn: float | None = Field(
+        None,
+        ge=0,
+        lt=7,
+        description="Turn at which the photo was found, as a search says; the likeliest where it is left out.",
+    )
+
+
 class HowToSearch(HowToMatch, Filters):
     """How a query is answered, and what may be found."""
 
@@ -101,7 +112,7 @@ class SearchRequest(HowToSearch):
     queries: list[QueryPhoto] = Field(min_length=1, max_length=MAX_QUERIES)
 
 
-class MatchRequest(HowToMatch):
+class MatchRequest(HowToExplain):
     """A question why a query and a photo match."""
 
     queries: list[QueryPhoto] = Field(min_length=1, max_length=1)
@@ -190,6 +201,7 @@ class Result(BaseModel):
     width: int | None
     height: int | None
     query_index: int = Field(description="Which photo of the query it matches.")
+    turn: float = Field(description="Turn of the query that it was found at: radians, clockwise.")
     region: list[Point] | None = Field(description="Where the query's box lies in the photo: four corners.")
 
 

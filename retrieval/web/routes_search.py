@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.models import (
-    HowToMatch,
+    HowToExplain,
     HowToSearch,
     MatchAnswer,
     MatchRequest,
@@ -42,7 +42,7 @@ class SearchParameters(HowToSearch):
     q: list[Asked]
 
 
-class MatchParameters(HowToMatch):
+class MatchParameters(HowToExplain):
     """A question about a match of two photos of the collection, as an address has it."""
 
     q: Asked

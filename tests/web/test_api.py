@@ -248,8 +248,8 @@ def _covariance(ellipse: list[float]) -> np.ndarray:
 
 def test_a_match_is_what_the_search_verified(client: httpx.Client, numbers: dict[str, int]) -> None:
     for entry in _get(client, "/api/search", q=numbers[QUERY], turns=4)["results"][:6]:
-        found = _get(client, "/api/match", q=numbers[QUERY], photo=entry["number"], turns=4)
-        for key in ("score", "inliers", "homography"):
+        found = _get(client, "/api/match", q=numbers[QUERY], photo=entry["number"], turns=4, turn=entry["turn"])
+        for key in ("score", "inliers", "homography", "turn"):
             assert found[key] == entry[key], (entry["name"], key)
 
 

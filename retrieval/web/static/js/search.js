@@ -174,7 +174,7 @@ function result(entry) {
   const { engine, turns, similarity } = said();
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, similarity, from: here().split("?")[1] });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, from: here().split("?")[1] });
   const with_ = entry.inliers ? [el("strong", {}, count(entry.inliers, "inlier")), " · "] : ["not verified · "];
   return el("li", { class: "result" },
     el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
