@@ -5,7 +5,9 @@ Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on
 on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
 from it. Takes half an hour the first time; what is in the work folder already is not done again.
 
-usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--sets FOLDER] [--only ROW]... [--json] [-- ARGUMENT...]
+usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--sets FOLDER] [--only ROW]... [--papers] [--json]
+           [-- ARGUMENT...]
+       --papers: the building blocks of Brown11 and the boosted descriptors of Trzcinski12 instead of the convex ones.
        ARGUMENTs go to cairn learn descriptor; give each choice of them a work folder of its own.
 """
 
@@ -75,6 +77,22 @@ COMPRESSED: dict[str, tuple[str, list[str]]] = {
     "product 64 bits (of <= 64)": ("projection <= 64", ["--product", "64"]),
     "product 1024 bits (of <= 80)": ("projection <= 80", ["--product", "1024"]),
 }
+# Arguments of cairn learn blocks, and of cairn learn boosted with the row whose weak learners are taken, if any.
+BLOCKS: dict[str, list[str]] = {
+    "T1b-S2-17": ["--blocks", "T1b-S2-17"],
+    "T3h-S4-25": ["--blocks", "T3h-S4-25"],
+    "T3h-S2-17": ["--blocks", "T3h-S2-17"],
+    "T3j-S2-17": ["--blocks", "T3j-S2-17"],
+    "T3h, LPP (non-parametric)": ["--preset", "non-parametric"],
+    "T3h-S4-25, PCA (composite)": ["--blocks", "T3h-S4-25", "--embedding", "pca", "--dim", "30"],
+}
+BOOSTED: dict[str, tuple[str | None, list[str]]] = {
+    "BGM-512": (None, ["--kind", "bgm", "--learners", "512"]),
+    "BGM-256": ("BGM-512", ["--kind", "bgm", "--learners", "256"]),
+    "L-BGM-64": ("BGM-512", ["--kind", "lbgm", "--dim", "64"]),
+    "BGM-PCA-64": ("BGM-512", ["--kind", "bgm-pca", "--dim", "64"]),
+    "L-BGM-Diag-64": ("BGM-512", ["--kind", "lbgm-diag", "--dim", "64"]),
+}
 
 
 def main() -> None:
@@ -83,6 +101,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("cairn-patches"), help="folder of sets and descriptors")
     parser.add_argument("--sets", type=Path, help="folder of sets, built where they are missing [WORK/sets]")
     parser.add_argument("--only", action="append", help="only this row of the table; may be repeated")
+    parser.add_argument("--papers", action="store_true", help="rows of building blocks and boosting instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     parser.add_argument("learning", nargs="*", help="further arguments of cairn learn descriptor")
     arguments = parser.parse_args()
@@ -92,7 +111,8 @@ def main() -> None:
     sets, models = arguments.sets or arguments.work / "sets", arguments.work / "models"
     for folder in (sets, models):
         folder.mkdir(parents=True, exist_ok=True)
-    wanted = arguments.only or ["sift", "rootsift", *PEERS, *LEARNT, *COMPRESSED]
+    learnt = [*BLOCKS, *BOOSTED] if arguments.papers else [*LEARNT, *COMPRESSED]
+    wanted = arguments.only or ["sift", "rootsift", *PEERS, *learnt]
     build(Path(photos), sets)
     table: dict[str, dict[str, float]] = {}
     dims: dict[str, list[str]] = {}
@@ -100,7 +120,7 @@ def main() -> None:
         for name in wanted:
             if name in PEERS:
                 descriptor: Descriptor = Peer(name)
-            elif name in LEARNT or name in COMPRESSED:
+            elif name in {**LEARNT, **COMPRESSED, **BLOCKS, **BOOSTED}:
                 descriptor = find_descriptor(str(learn(name, split, sets, models, arguments.learning)))
             else:
                 descriptor = find_descriptor(name)
@@ -138,14 +158,21 @@ def build(photos: Path, sets: Path) -> None:
 
 def learn(name: str, split: Split, sets: Path, models: Path, extra: list[str]) -> Path:
     """Learn or compress a descriptor, if it is missing; gives its file."""
-    file = models / f"{split.name} {name}.npz".replace("<=", "le").replace(" ", "-")
+    file = models / f"{split.name} {name}.npz".replace("<=", "le").replace(",", "").replace(" ", "-")
     if file.exists():
         return file
     if name in COMPRESSED:
         parent, options = COMPRESSED[name]
         cairn("compress", learn(parent, split, sets, models, extra), "--out", file, *options)
+        return file
+    sources = [sets / one for one in split.train]
+    if name in BLOCKS:
+        cairn("learn", "blocks", *sources, "--out", file, *BLOCKS[name], *extra)
+    elif name in BOOSTED:
+        weak, options = BOOSTED[name]
+        taken = ["--from", learn(weak, split, sets, models, extra)] if weak else []
+        cairn("learn", "boosted", *sources, "--out", file, *taken, *options, *extra)
     else:
-        sources = [sets / one for one in split.train]
         work = ["--work", models / f"{split.name}-work"]
         cairn("learn", "descriptor", *sources, "--out", file, *work, *LEARNT[name], *extra)
     return file
