@@ -109,7 +109,7 @@ def write_segment(
                 ("offsets", offsets.astype(np.uint64)),
                 ("words", sorted_words),
             ],
-            _postings(sorted_words, lengths),
+            postings_of(sorted_words, lengths),
             # One column at a time: a column of descriptors is most of the segment.
             ((COLUMN_PREFIX + name, _column(name, rows, orders, offsets)) for name, rows in columns.items()),
             [(NOTES, np.frombuffer(notes, np.uint8))] if notes else [],
@@ -340,7 +340,7 @@ def _narrowest(values: np.ndarray) -> np.dtype:
     return np.min_scalar_type(int(values.max()) if len(values) else 0)
 
 
-def _postings(words: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def postings_of(words: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Postings of features that are grouped by image (`lengths` of each) and ordered by word within it."""
     images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
     # A posting is a run of equal (image, word).

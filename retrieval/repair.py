@@ -8,9 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from index.arrays import load_array, load_json, save_bytes
 from index.errors import CairnError
 from index.forest import DESCRIPTION_FILE, INDEX_FILE, search_backend
+from index.restoration import restore_segment
+from index.segment import META, NOTES, verify_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.cache_checks import CACHE
 from retrieval.catalogue import FILE, Catalogue
@@ -19,11 +23,13 @@ from retrieval.collection import (
     OPTIONS,
     SEAL,
     SEGMENTS,
+    VOCABULARY,
+    VOCABULARY_KEY,
     Collection,
     catalogue_place,
     lock_folder,
 )
-from retrieval.consistency import read_segment_rows, segment_ids
+from retrieval.consistency import SegmentImage, read_segment_rows, segment_ids
 from retrieval.database import Database
 from retrieval.descriptors import MODELS, model_file
 from retrieval.grouping import FILE as GROUPS
@@ -31,10 +37,11 @@ from retrieval.grouping import LOG
 from retrieval.integrity import CheckReport, Damage, check_collection
 from retrieval.leftovers import remove_leftovers
 from retrieval.linklog import check_log, cut_log
+from retrieval.notes import write_notes
 from retrieval.rebuilding import rebuild_catalogue
 from retrieval.reextraction import Rewriting, rewrite_segments
-from retrieval.schema import INDEXED
-from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
+from retrieval.schema import INDEXED, SegmentRow
+from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_file, read_copies, read_seal, seal
 
 Progress = Callable[[str, int, int], None]
 """Called with a step's name, how much of it is done, and how much there is."""
@@ -229,7 +236,7 @@ class _Repair:
         rows, numbers = [], []
         for one in segment_ids(database):
             found = read_segment_rows(database, one)
-            if found is not None and found[0].folder in bad:
+            if found is not None and found[0].folder in bad and not self._restore_files(collection, *found):
                 rows.append(found[0])
                 numbers.append([image.number for image in found[1] if image.state == INDEXED])
         database.close()
@@ -246,6 +253,25 @@ class _Repair:
         if done.moved:
             self.report.notes.append(f"{done.moved} photos were found elsewhere, and are known there now.")
         self.report.lost += done.lost
+
+    def _restore_files(self, collection: Collection, row: SegmentRow, images: Sequence[SegmentImage]) -> bool:
+        """Make the damaged files of a segment again from its others; False where that is not enough."""
+        folder = self.folder / SEGMENTS / row.folder
+        if row.sha256 is None or not folder.is_dir():
+            return False
+        numbers = [image.number for image in images]
+        notes = write_notes(collection.catalogue.rows(numbers))
+        restored = restore_segment(
+            folder,
+            row.sha256,
+            vocabulary_fingerprint=row.vocabulary_fingerprint,
+            descriptor_fingerprint=row.descriptor_fingerprint,
+            known={"image_numbers": np.array(numbers), NOTES: np.frombuffer(notes, np.uint8)},
+        )
+        sound = hash_file(folder / META) == row.sha256 and not verify_segment(folder)
+        for name in restored if sound else []:
+            self._done(f"{SEGMENTS}/{row.folder}/{name}", "made again from the other files of the segment")
+        return sound
 
     def _seal(self, collection: Collection, found: CheckReport) -> None:
         """Seal what was repaired; not what is still damaged."""
@@ -265,6 +291,4 @@ class _Repair:
 
 
 def _vocabulary_of(catalogue: Catalogue) -> str:
-    from retrieval.collection import VOCABULARY, VOCABULARY_KEY
-
     return catalogue.setting(VOCABULARY_KEY) or VOCABULARY

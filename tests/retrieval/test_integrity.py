@@ -115,7 +115,7 @@ def test_a_flipped_byte_is_found_in_every_file(
     assert damaged(folder) == []
 
 
-@pytest.mark.parametrize("place", [0, 18, 19, 24, 60, 100, -1])
+@pytest.mark.parametrize("place", [0, 18, 24, -1])
 def test_the_head_and_the_end_of_the_catalogue_are_checked(folder: Path, place: int) -> None:
     flip(folder / CATALOGUE, place, 3)
     contents = (folder / CATALOGUE).read_bytes()
@@ -208,7 +208,13 @@ def test_a_collection_without_a_seal_is_one_of_an_earlier_version(indexed: Index
     assert damaged(folder) == ["vocabulary"]
 
 
-@pytest.mark.parametrize("step", ["_keep_copies", "_double_revision", "_hash_catalogue", "_write"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "_keep_copies",
+        *(pytest.param(step, marks=pytest.mark.slow) for step in ("_double_revision", "_hash_catalogue", "_write")),
+    ],
+)
 def test_a_kill_while_it_is_sealed_is_no_damage(
     indexed: Indexed, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,12 +307,12 @@ def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None
     writer.start()
     reports: list[CheckReport] = []
     try:
-        reports += [check_collection(folder) for _ in range(12)]
+        reports += [check_collection(folder) for _ in range(6)]
     finally:
         stop.set()
         writer.join()
     assert errors == []
-    assert [report.damaged for report in reports] == [[]] * 12
+    assert [report.damaged for report in reports] == [[]] * 6
     assert damaged(folder) == []
 
 

@@ -128,6 +128,7 @@ def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any
     assert contents(folder) == before
 
 
+@pytest.mark.slow
 def test_a_large_vocabulary_is_rebuilt_from_its_centres(
     folder: Path, before: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +152,7 @@ def test_a_large_vocabulary_is_rebuilt_from_its_centres(
     assert check_collection(folder).ok
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_flipped_byte_in_the_catalogue_costs_nothing(folder: Path, before: dict[str, Any], seed: int) -> None:
     """Whatever the page: what segments note, and what hashes prove, is what it was."""
     rng = np.random.default_rng(seed)
@@ -166,7 +167,10 @@ def test_a_flipped_byte_in_the_catalogue_costs_nothing(folder: Path, before: dic
     assert [one[:6] for one in now["photos"]] == [one[:6] for one in before["photos"]]
 
 
-@pytest.mark.parametrize("how", ["missing", "head", "empty", "other"])
+@pytest.mark.parametrize(
+    "how",
+    ["missing", pytest.param("head", marks=pytest.mark.slow), pytest.param("empty", marks=pytest.mark.slow), "other"],
+)
 def test_a_lost_catalogue_is_made_from_the_segments(folder: Path, before: dict[str, Any], how: str) -> None:
     path = folder / CATALOGUE
     if how == "missing":
@@ -237,13 +241,16 @@ def test_orphans_do_not_come_back(folder: Path, before: dict[str, Any]) -> None:
     assert contents(folder)["features"] == before["features"]
 
 
-@pytest.mark.parametrize("how", ["flipped", "missing", "meta", "catalogue"])
+@pytest.mark.parametrize(
+    "how",
+    ["flipped", pytest.param("missing", marks=pytest.mark.slow), pytest.param("catalogue", marks=pytest.mark.slow)],
+)
 def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, Any], how: str) -> None:
     segment = second_segment(folder)
     if how == "missing":
         shutil.rmtree(segment)
     else:
-        flip(segment / ("meta.json" if how == "meta" else "column_shape.npy"), 300)
+        flip(segment / "column_shape.npy", 300)
     if how == "catalogue":
         (folder / CATALOGUE).unlink()
         flip(segment / "words.npy", -1)
@@ -255,6 +262,33 @@ def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, An
         assert now == before
     assert {number: now["features"][number] for number in before["features"]} == before["features"]
     assert not check_collection(folder).notes or how == "catalogue"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["words"],
+        ["offsets"],
+        ["image_numbers", "notes"],
+        ["posting_words", "posting_offsets", "posting_images", "posting_counts"],
+        ["meta.json"],
+    ],
+)
+def test_files_of_a_segment_that_follow_from_others_are_restored_without_the_photos(
+    folder: Path, names: list[str]
+) -> None:
+    segment = second_segment(folder)
+    paths = [segment / (name if "." in name else f"{name}.npy") for name in names]
+    kept = [path.read_bytes() for path in paths]
+    for number, path in enumerate(paths):
+        if number % 2:
+            path.unlink()
+        else:
+            flip(path, 100)
+    report = repair_collection(folder)
+    assert report.ok
+    assert [path.read_bytes() for path in paths] == kept
+    assert {one["file"] for one in report.repaired} == {path.relative_to(folder).as_posix() for path in paths}
 
 
 def test_photos_are_looked_for_and_those_that_are_gone_are_told(
@@ -274,7 +308,7 @@ def test_photos_are_looked_for_and_those_that_are_gone_are_told(
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     shutil.copy(one[1], moved / "renamed.png")
-    flip(segment / "words.npy", -1)
+    flip(segment / "column_shape.npy", -1)
     ran = cairn("repair", folder, "--photos", moved, "--workers", 1, "--json")
     assert ran.code == 1
     assert [(entry["name"], entry["path"]) for entry in ran.json["lost"]] == [(other[2], "/gone/other.png")]
@@ -288,13 +322,18 @@ def test_photos_are_looked_for_and_those_that_are_gone_are_told(
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(rebuilding, "_exchange"), (rebuilding, "_fill_metadata"), (repair, "rewrite_segments"), (repair, "seal")],
+    [
+        (rebuilding, "_exchange"),
+        pytest.param(rebuilding, "_fill_metadata", marks=pytest.mark.slow),
+        pytest.param(repair, "rewrite_segments", marks=pytest.mark.slow),
+        pytest.param(repair, "seal", marks=pytest.mark.slow),
+    ],
 )
 def test_a_repair_that_is_killed_is_picked_up(
     folder: Path, before: dict[str, Any], module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flip(folder / CATALOGUE, 0)
-    flip(second_segment(folder) / "offsets.npy", -1)
+    flip(second_segment(folder) / "column_position.npy", -1)
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

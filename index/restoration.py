@@ -1,0 +1,137 @@
+"""Damaged files of a segment, made again from its other files where these say the same.
+
+Words and postings hold each other: a list of the words of every image, and one of the images of every word. So one may
+be lost, or the offsets, or the description. What is made again is put in its place only where it is, byte for byte,
+what was written.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.arrays import fingerprint, load_array, save_array, save_bytes
+from index.errors import CairnError
+from index.segment import COLUMN_PREFIX, FORMAT, META, NOTES, PARTS, postings_of, verify_segment
+
+_FIRST_COLUMNS = ("position", "shape", "angle", "descriptor")  # in this order, then any others
+_SPARE = ".again.npy"
+
+
+def restore_segment(
+    folder: Path,
+    sha256: str,
+    *,
+    vocabulary_fingerprint: str,
+    descriptor_fingerprint: str,
+    known: Mapping[str, np.ndarray],
+) -> list[str]:
+    """Make damaged files of a segment again, as far as its others tell what was in them.
+
+    Parameters
+    ----------
+    folder : Path
+        The segment, whose folder is there.
+    sha256 : str
+        Of the bytes of its meta.json, 64 hexadecimal digits.
+    vocabulary_fingerprint, descriptor_fingerprint : str
+        What it was made with.
+    known : mapping of str to ndarray
+        What is known from elsewhere of `image_numbers` and `notes`; either may be left out.
+
+    Returns
+    -------
+    list of str
+        Names of the files that were restored; others may still be damaged.
+    """
+    restored = []
+    for left in folder.glob(f"*{_SPARE}"):  # by a process that was killed
+        left.unlink()
+    if _sha256(folder / META) != sha256:
+        contents = _description(folder, vocabulary_fingerprint, descriptor_fingerprint)
+        if contents is None or hashlib.sha256(contents).hexdigest() != sha256:
+            return []
+        save_bytes(folder / META, contents)
+        restored.append(META)
+    entries = json.loads((folder / META).read_bytes())["files"]
+    bad = {name.removesuffix(".npy") for name in verify_segment(folder)}
+    for make in (_known, _offsets_from_postings, _words_from_postings, _postings_from_words):
+        try:
+            made = make(folder, entries, known)
+        except (CairnError, ValueError, IndexError, MemoryError, OverflowError):
+            continue  # what it would be made from is damaged too
+        for name in sorted(bad & made.keys()):
+            array = made[name].astype(np.dtype(entries[name]["dtype"]))
+            spare = folder / f"{name}{_SPARE}"
+            save_array(spare, array)
+            if _sha256(spare) == entries[name]["sha256"]:
+                spare.replace(folder / f"{name}.npy")
+                restored.append(f"{name}.npy")
+                bad.discard(name)
+            else:
+                spare.unlink()
+    return restored
+
+
+def _known(folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: array for name, array in known.items() if name in entries}
+
+
+def _offsets_from_postings(
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Where each image's features begin, from how many of each word it has."""
+    images, counts = _load(folder, "posting_images"), _load(folder, "posting_counts")
+    lengths = np.bincount(images, counts, minlength=entries["image_numbers"]["shape"][0])
+    return {"offsets": np.concatenate([[0], np.cumsum(lengths)])}
+
+
+def _words_from_postings(
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The words of each image, ascending, from the images of each word."""
+    images, counts = _load(folder, "posting_images"), _load(folder, "posting_counts")
+    words = np.repeat(_load(folder, "posting_words"), np.diff(_load(folder, "posting_offsets")))
+    order = np.lexsort((words, images))
+    if counts.sum() != entries["words"]["shape"][0]:
+        raise ValueError("the postings are damaged")
+    return {"words": np.repeat(words[order], counts[order])}
+
+
+def _postings_from_words(
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The images of each word, from the words of each image."""
+    return dict(postings_of(np.asarray(load_array(folder / "words.npy")), np.diff(_load(folder, "offsets"))))
+
+
+def _description(folder: Path, vocabulary: str, descriptor: str) -> bytes | None:
+    """What meta.json must have said of the files that are there."""
+    names = {path.stem for path in folder.glob("*.npy")}
+    columns = [name for name in (COLUMN_PREFIX + column for column in _FIRST_COLUMNS) if name in names]
+    others = sorted(name for name in names - {*PARTS, *columns, NOTES} if name.startswith(COLUMN_PREFIX))
+    files = {}
+    try:
+        for name in (*PARTS, *columns, *others, *([NOTES] if NOTES in names else [])):
+            array = load_array(folder / f"{name}.npy", mmap=True)
+            digest = _sha256(folder / f"{name}.npy")
+            files[name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}
+    except CairnError:
+        return None
+    meta = {"format": FORMAT, "vocabulary": vocabulary, "descriptor": descriptor, "files": files}
+    return (json.dumps({**meta, "sha256": fingerprint({}, meta)}, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _load(folder: Path, name: str) -> np.ndarray:
+    return np.asarray(load_array(folder / f"{name}.npy")).astype(np.int64)
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
