@@ -172,7 +172,7 @@ class Collection:
                 raise CairnError(f"{self.folder} has no vocabulary yet: run cairn index with some photos.")
             try:
                 vocabulary = Vocabulary.load(folder)
-            except CairnError:
+            except (CairnError, FileNotFoundError):
                 if self.vocabulary_folder != folder:  # another took its place while it was read
                     continue
                 raise
@@ -208,7 +208,7 @@ class Collection:
                     )
                     for row in rows
                 ]
-            except CairnError:
+            except (CairnError, FileNotFoundError):
                 if {row.id for row in self.catalogue.segments()} == {row.id for row in rows} and not self._is_outdated:
                     raise
                 # Segments were merged, or the vocabulary has changed, while they were opened: look again.
