@@ -1,0 +1,186 @@
+"""Compaction: less on the disk, and the same answers before, during and after it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrieval.compaction
+from index.errors import CairnError
+from index.segment import write_segment
+from retrieval.collection import CollectionLocked
+from retrieval.compaction import CompactOptions, compact
+from retrieval.engine import SearchOptions
+from retrieval.indexing import index_photos
+from retrieval.notes import read_notes, write_notes
+from retrieval.removal import remove_photos
+from retrieval.thumbnails import thumbnail_file
+from tests.conftest import Ran
+from tests.retrieval.written_photos import Album, album, rankings  # noqa: F401
+
+PHOTOS = {f"p{i:02}": i for i in range(12)}
+
+
+@pytest.fixture
+def filled(album: Album) -> Album:  # noqa: F811
+    """Twelve photos in four segments, two of them removed."""
+    album.put(**PHOTOS)
+    assert album.index().added == 12
+    with album.open() as collection:
+        remove_photos(collection, ["p01.jpg", "p06.jpg"])
+    return album
+
+
+def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album) -> None:
+    before = filled.answers()
+    with filled.open() as collection:
+        keys = {row.name: str(row.sha256) for row in collection.catalogue.rows(range(12))}
+        keys["p01.jpg"] = str(collection.catalogue.rows([1])[0].sha256)
+        for key in (keys["p00.jpg"], keys["p01.jpg"]):
+            for size in (128, 512):
+                file = thumbnail_file(key, size, filled.place / "cache")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(b"\xff\xd8\xff\xff\xd9")
+        steps: list[tuple[str, int, int]] = []
+        report = compact(collection, progress=lambda *told: steps.append(told))
+        (row,) = collection.catalogue.segments()
+        (segment,) = collection.segments
+        assert report.segments == (4, 1) and report.removed == 2 and report.thumbnails == 2
+        sizes = [file.stat().st_size for file in segment.folder.glob("*.npy")]
+        assert report.bytes[1] == row.bytes == sum(sizes) < report.bytes[0]
+        assert steps[-1][1] == steps[-1][2]
+        assert segment.images == row.images == 10
+        assert collection.catalogue.removed() == frozenset()
+        assert collection.catalogue.counts() == {
+            "indexed": 10,
+            "failed": 0,
+            "removed": 0,
+            "features": segment.features,
+        }
+        assert [path.name for path in (filled.place / "segments").iterdir()] == [row.folder]
+        kept = sorted(path.name for path in (filled.place / "cache").rglob("*.jpg"))
+        assert kept == [f"{keys['p00.jpg']}-{size}.jpg" for size in (128, 512)]
+        # Nothing is left to do, and nothing is done.
+        again = compact(collection)
+        assert again.segments == (1, 1) and again.bytes[0] == again.bytes[1] and again.removed == 0
+        assert collection.catalogue.segments() == [row]
+    assert filled.answers() == before
+    # What follows goes into a segment of its own, whose folder's name was never another one's.
+    filled.put(p01=1)
+    filled.index()
+    assert len(filled.held()) == 12
+    with filled.open() as collection:
+        assert collection.catalogue.segments()[-1].folder > row.folder
+
+
+def test_notes_and_metadata_stay_with_the_photos(filled: Album) -> None:
+    with filled.open() as collection:
+        (number,) = collection.catalogue.numbers_of_names(["p04.jpg"]).values()
+        collection.catalogue.import_values({number: {"place": ["Ghent"]}})
+    (filled.photos / "p03.jpg").rename(filled.photos / "moved.jpg")
+    filled.index()
+    with filled.open() as collection:
+        compact(collection)
+        (segment,) = collection.segments
+        rows = collection.catalogue.images()
+        assert segment.notes == write_notes(rows)
+        assert [(row.name, row.number) for row in read_notes(segment.notes)] == [(row.name, row.number) for row in rows]
+        assert "moved.jpg" in {row.name for row in rows}
+        assert [row.position for row in rows] == list(range(12))
+        assert collection.catalogue.metadata([number])[number].others == {"place": ("Ghent",)}
+
+
+@pytest.mark.parametrize("features", [1, 50, 130, 10**6])
+def test_segments_grow_to_a_size_and_no_further(filled: Album, features: int) -> None:
+    before = filled.answers()
+    with filled.open() as collection:
+        whole = [row.features for row in collection.catalogue.segments()]
+        compact(collection, CompactOptions(features=features))
+        rows = collection.catalogue.segments()
+        assert all(row.features <= max(features, *whole) for row in rows)
+        assert len(rows) == {1: 4, 10**6: 1}.get(features, len(rows))
+        assert collection.catalogue.removed() == frozenset()
+        numbers = np.concatenate([segment.image_numbers for segment in collection.segments])
+        assert sorted(numbers.tolist()) == [0, 2, 3, 4, 5, 7, 8, 9, 10, 11]
+    assert filled.answers() == before
+
+
+def test_all_photos_may_have_been_removed(filled: Album) -> None:
+    with filled.open() as collection:
+        remove_photos(collection, sorted(filled.held()))
+        assert compact(collection).segments == (4, 0)
+        assert list((filled.place / "segments").iterdir()) == []
+        assert rankings(collection, [0], SearchOptions()) == [[]]
+    assert filled.index().added == 12
+    assert filled.answers() == filled.fresh(**PHOTOS).answers()
+
+
+def test_a_damaged_segment_is_not_written_again_as_if_it_was_sound(filled: Album) -> None:
+    with filled.open() as collection:
+        rows = collection.catalogue.segments()
+        file = collection.segments[2].folder / "column_position.npy"
+        contents = bytearray(file.read_bytes())
+        contents[-1] ^= 1
+        file.write_bytes(contents)
+        with pytest.raises(CairnError, match=r"column_position.npy is damaged: run cairn check"):
+            compact(collection)
+        assert collection.catalogue.segments() == rows
+        assert {path.name for path in (filled.place / "segments").iterdir()} == {row.folder for row in rows}
+        # Those that are sound are merged all the same where they are another part.
+        contents[-1] ^= 1
+        file.write_bytes(contents)
+        assert compact(collection).segments == (4, 1)
+
+
+def test_what_is_removed_meanwhile_stays_removed(filled: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    def remove_and_write(*arguments: Any, **more: Any) -> Any:
+        with filled.open() as other:
+            remove_photos(other, ["p03.jpg"])
+        return write_segment(*arguments, **more)
+
+    with filled.open() as collection:
+        with monkeypatch.context() as patch:
+            patch.setattr(retrieval.compaction, "write_segment", remove_and_write)
+            report = compact(collection)
+        assert report.removed == 2
+        assert collection.catalogue.removed() == {3}
+        assert collection.segments[0].images == 10  # it is a tombstone in the new segment
+    there = {name: number for name, number in PHOTOS.items() if name not in ("p01", "p03", "p06")}
+    assert filled.answers() == filled.fresh(**there).answers()
+    with filled.open() as collection:
+        assert compact(collection).removed == 1
+        assert collection.segments[0].images == 9
+    assert filled.answers() == filled.fresh(**there).answers()
+
+
+def test_who_has_the_collection_open_goes_on_with_what_was(filled: Album) -> None:
+    before = filled.answers(0, 1, 2)
+    with filled.open() as reader, filled.open() as writer:
+        _ = reader.index
+        compact(writer)
+        assert rankings(reader, (0, 1, 2), SearchOptions()) == before
+        reader.forget()
+        assert rankings(reader, (0, 1, 2), SearchOptions()) == before
+        assert len(reader.segments) == 1
+
+
+def test_of_two_that_change_a_collection_the_second_says_so(filled: Album, cairn: Callable[..., Ran]) -> None:
+    with filled.open() as collection, filled.open() as other, other.locked():
+        with pytest.raises(CollectionLocked, match="Another cairn command is changing"):
+            compact(collection)
+        with pytest.raises(CollectionLocked):
+            index_photos(collection, [filled.photos])
+        for command in ("compact", "retrain"):
+            assert cairn(command, filled.place).refused().startswith("Another cairn command is changing")
+        assert cairn("index", filled.place, filled.photos).refused().startswith("Another cairn command is changing")
+    assert cairn("compact", filled.place, "--json").code == 0
+
+
+def test_the_command_tells_what_it_did(filled: Album, cairn: Callable[..., Ran]) -> None:
+    report = cairn("compact", filled.place, "--json").json
+    assert report["segments"] == {"before": 4, "after": 1}
+    assert (report["images"], report["removed"], report["thumbnails"]) == (10, 2, 0)
+    assert report["bytes"]["after"] < report["bytes"]["before"]
+    ran = cairn("compact", filled.place)
+    assert (ran.code, ran.out) == (0, f"{filled.place}: there is nothing to compact.\n")

@@ -1,0 +1,98 @@
+"""Removal: all that is asked for or nothing, by names, by folder, and of what has gone."""
+
+from collections.abc import Callable
+
+import pytest
+
+from index.errors import CairnError
+from retrieval.removal import remove_photos
+from tests.conftest import Ran
+from tests.retrieval.written_photos import Album, album  # noqa: F401
+
+
+@pytest.fixture
+def filled(album: Album) -> Album:  # noqa: F811
+    album.put(top=0, a__one=3, a__two=6, a__b__three=9, ab__four=1)
+    album.index()
+    return album
+
+
+def test_removed_photos_are_found_no_more_and_count_for_no_word(filled: Album) -> None:
+    with filled.open() as collection:
+        _ = collection.index
+        assert remove_photos(collection, ["a/two.jpg", "top.jpg", "a/two.jpg"]) == ["a/two.jpg", "top.jpg"]
+        assert len(collection.index.image_numbers) == 3  # the collection that is open sees it
+        assert len(collection.catalogue.removed()) == 2
+        assert collection.catalogue.counts()["indexed"] == 3
+    assert filled.answers() == filled.fresh(a__one=3, a__b__three=9, ab__four=1).answers()
+    # Their files are where they were: who looks there again finds them.
+    assert filled.index().added == 2
+    assert filled.answers() == filled.fresh(top=0, a__one=3, a__two=6, a__b__three=9, ab__four=1).answers()
+
+
+def test_nothing_is_removed_where_a_name_is_unknown(filled: Album) -> None:
+    before = filled.held()
+    with filled.open() as collection:
+        revision = collection.catalogue.revision()
+        for names, words in (
+            (["top.jpg", "nowhere.jpg"], "no photo 'nowhere.jpg' in .*: nothing was removed"),
+            (["x", "top.jpg", "y", "x", "z"], "no photo 'x' in .*, and 2 others"),
+            (["one.jpg"], "no photo 'one.jpg'"),
+            (["\udcff"], "no photo"),
+        ):
+            with pytest.raises(CairnError, match=words):
+                remove_photos(collection, names)
+            with pytest.raises(CairnError, match=words):
+                remove_photos(collection, names, folder="a", missing=True)
+        with pytest.raises(CairnError, match="Say which photos"):
+            remove_photos(collection, [])
+        for folder in ("", "/", "b", "a/two.jpg", "A", "top.jpg", "%"):
+            with pytest.raises(CairnError, match="There is no folder"):
+                remove_photos(collection, ["top.jpg"], folder=folder)
+        assert collection.catalogue.revision() == revision  # nothing was written
+    assert filled.held() == before
+
+
+@pytest.mark.parametrize("folder", ["a", "a/"])
+def test_a_folder_is_removed_with_those_below_it_and_no_other(filled: Album, folder: str) -> None:
+    with filled.open() as collection:
+        assert remove_photos(collection, [], folder=folder) == ["a/b/three.jpg", "a/one.jpg", "a/two.jpg"]
+    assert filled.held().keys() == {"top.jpg", "ab/four.jpg"}
+
+
+def test_photos_whose_files_are_gone_are_removed_at_a_word(filled: Album) -> None:
+    (filled.photos / "top.jpg").unlink()
+    (filled.photos / "a" / "one.jpg").unlink()
+    with filled.open() as collection:
+        assert remove_photos(collection, [], missing=True) == []  # nobody has looked yet
+    assert sorted(filled.index().vanished) == ["a/one.jpg", "top.jpg"]
+    with filled.open() as collection:
+        assert remove_photos(collection, ["ab/four.jpg"], missing=True) == ["a/one.jpg", "ab/four.jpg", "top.jpg"]
+        assert collection.catalogue.missing() == []
+        assert remove_photos(collection, [], missing=True) == []
+
+
+def test_photos_are_removed_while_another_process_adds_some(filled: Album) -> None:
+    with filled.open() as collection, filled.open() as other, other.locked():
+        assert remove_photos(collection, ["top.jpg"]) == ["top.jpg"]
+
+
+def test_the_command_tells_what_it_removed(filled: Album, cairn: Callable[..., Ran]) -> None:
+    assert cairn("remove", filled.place, "top.jpg", "--json").json == {
+        "collection": str(filled.place),
+        "removed": ["top.jpg"],
+        "images": 4,
+    }
+    ran = cairn("remove", filled.place, "--folder", "a")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "removed: a/b/three.jpg",
+        "removed: a/one.jpg",
+        "removed: a/two.jpg",
+        f"{filled.place}: 3 removed, 1 photos left.",
+    ]
+    assert "There is no photo 'top.jpg'" in cairn("remove", filled.place, "top.jpg", "ab/four.jpg").refused()
+    assert "Say which photos" in cairn("remove", filled.place).refused()
+    assert "no collection" in cairn("remove", filled.folder / "none", "x").refused()
+    assert cairn("remove", filled.place, "--missing", "--json").json["removed"] == []
+    assert cairn("info", filled.place, "--json").json["images"] == 1

@@ -1,0 +1,245 @@
+"""Retraining: a new vocabulary made from what is there, which takes over at once or not at all."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrieval.retraining
+from index.errors import CairnError
+from index.vocabulary import Vocabulary
+from retrieval.collection import CollectionChanged
+from retrieval.engine import Engine, SearchOptions
+from retrieval.indexing import index_photos
+from retrieval.options import CollectionOptions
+from retrieval.removal import remove_photos
+from retrieval.retraining import RetrainOptions, RetrainReport, retrain
+from tests.conftest import Ran
+from tests.retrieval.written_photos import Album, album, features_of, query_of, rankings  # noqa: F401
+
+PHOTOS = {f"p{i:02}": i for i in (0, 1, 2, 3, 4, 5, 6, 10)}
+OPTIONS = RetrainOptions(words=25)
+
+
+@pytest.fixture
+def filled(album: Album) -> Album:  # noqa: F811
+    """Eight photos in three segments, one without features."""
+    album.put(**PHOTOS)
+    assert album.index().added == len(PHOTOS)
+    return album
+
+
+def run(album: Album, options: RetrainOptions = OPTIONS, **more: Any) -> RetrainReport:  # noqa: F811
+    with album.open() as collection:
+        return retrain(collection, options, **more)
+
+
+def check_words(album: Album, photos: dict[str, int]) -> Vocabulary:  # noqa: F811
+    """Compare all words with those that the vocabulary gives to the photos' features; give the vocabulary."""
+    with album.open() as collection:
+        vocabulary = collection.vocabulary
+        rows = collection.catalogue.images()
+        assert {str(row.name): row.features for row in rows} == {
+            f"{name}.jpg": len(features_of(number)) for name, number in photos.items()
+        }
+        for row in rows:
+            descriptors = features_of(photos[str(row.name).removesuffix(".jpg")]).descriptors.astype(np.float32)
+            words = vocabulary.assign(descriptors)
+            assert collection.index.features(row.number).words.tolist() == sorted(words.tolist())
+            assert row.quantisation_error == pytest.approx(vocabulary.error_of(descriptors, words))
+        assert len(collection.index.image_numbers) == len(photos)
+    return vocabulary
+
+
+def test_it_gives_what_a_fresh_index_of_the_same_photos_gives(filled: Album) -> None:
+    options = CollectionOptions(words=25, seed=3, batch=100)
+    fresh = Album(filled.folder, options)
+    with fresh.open() as opened:  # the same folder of photos, in another collection
+        assert opened.folder == filled.place
+    with filled.open() as collection, type(collection).create(filled.folder / "fresh.cairn", options) as other:
+        before = collection.vocabulary.fingerprint
+        index_photos(other, [filled.photos])
+        report = retrain(collection, RetrainOptions(words=25, seed=3))
+        assert collection.vocabulary.fingerprint == other.vocabulary.fingerprint != before
+        assert report.words == (40, 25)
+        assert report.images == 8
+        assert report.error[1] > report.error[0] > 0
+        for engine in ("tf-idf", "tf-idf-sp"):
+            wanted = SearchOptions(engine=engine)
+            assert rankings(collection, (0, 1, 2, 29), wanted) == rankings(other, (0, 1, 2, 29), wanted)
+        assert collection.catalogue.quantisation_errors(0) == other.catalogue.quantisation_errors(0)
+    check_words(filled, PHOTOS)
+    names = {path.name for path in filled.place.iterdir()}
+    assert "vocabulary-000002" in names and "vocabulary" not in names and "retrain" not in names
+    with filled.open() as collection:
+        folders = {path.name for path in (filled.place / "segments").iterdir()}
+        assert folders == {row.folder for row in collection.catalogue.segments()}
+
+
+def test_two_photos_of_one_content_count_once(album: Album) -> None:  # noqa: F811
+    """As in a fresh index: the features of a content are staged once."""
+    album.put(a=0, b=1, c=0, d=2)
+    album.index()
+    options = CollectionOptions(words=20)
+    with album.open() as collection, type(collection).create(album.folder / "fresh.cairn", options) as other:
+        index_photos(other, [album.photos])
+        retrain(collection, RetrainOptions(words=20))
+        assert collection.vocabulary.fingerprint == other.vocabulary.fingerprint
+
+
+def test_photos_that_were_removed_have_no_say_and_leave(filled: Album) -> None:
+    with filled.open() as collection:
+        remove_photos(collection, ["p01.jpg", "p04.jpg"])
+    run(filled)
+    check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p01", "p04")})
+    with filled.open() as collection:
+        assert collection.catalogue.removed() == frozenset()
+
+
+def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> None:  # noqa: F811
+    album.options = CollectionOptions(batch=3, keep_descriptors=True)
+    album.put(**PHOTOS)
+    album.index()
+    for path in album.photos.iterdir():
+        path.unlink()
+    report = run(album)
+    assert report.dropped == []
+    check_words(album, PHOTOS)
+    with album.open() as collection:
+        row = collection.catalogue.images()[2]
+        kept = collection.index.features(row.number).columns["descriptor"]
+        assert sorted(map(bytes, kept)) == sorted(map(bytes, features_of(2).descriptors))
+
+
+def test_photos_that_cannot_be_read_are_refused_or_left_out(filled: Album) -> None:
+    (filled.photos / "p01.jpg").unlink()
+    filled.put(p02=7)  # changed since it was indexed
+    before = filled.answers()
+    with pytest.raises(CairnError, match=r"1 photos cannot be read again, such as 'p01.jpg' \(.*no longer there\)"):
+        run(filled)
+    filled.put(p01=1)
+    with pytest.raises(CairnError, match=r"'p02.jpg' .*the file has changed since it was indexed"):
+        run(filled)
+    assert filled.answers() == before
+    (filled.photos / "p01.jpg").unlink()
+    report = run(filled, RetrainOptions(words=25, drop_missing=True))
+    assert sorted(entry["name"] for entry in report.dropped) == ["p01.jpg", "p02.jpg"]
+    check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p01", "p02")})
+    with filled.open() as collection:
+        assert len(collection.catalogue.failures()) == 2
+    # The next run finds the one that has changed.
+    assert filled.index().added == 1
+
+
+def test_a_run_that_was_stopped_is_picked_up(filled: Album, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the vocabulary nor the segments that were finished are made again, and nothing had changed meanwhile."""
+    before = filled.answers()
+    reference = filled.fresh(**PHOTOS)
+    run(reference)
+    expected = check_words(reference, PHOTOS).fingerprint
+
+    def stop(step: str, done: int, _of: int) -> None:
+        if (step, done) == ("index", 5):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(filled, progress=stop)
+    assert filled.answers() == before
+    written: list[str] = []
+    write = retrieval.retraining.write_segment
+    monkeypatch.setattr(Vocabulary, "train", None)
+    monkeypatch.setattr(
+        retrieval.retraining,
+        "write_segment",
+        lambda folder, **more: written.append(folder.name) or write(folder, **more),
+    )
+    run(filled)
+    assert len(written) == 2  # of three
+    assert check_words(filled, PHOTOS).fingerprint == expected
+
+
+def test_what_was_added_since_a_run_was_stopped_goes_in(filled: Album) -> None:
+    def stop(step: str, done: int, _of: int) -> None:
+        if (step, done) == ("index", 7):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(filled, progress=stop)
+    filled.put(new=8)
+    assert filled.index().added == 1
+    with filled.open() as collection:
+        remove_photos(collection, ["p00.jpg"])
+    run(filled)
+    check_words(filled, {name: number for name, number in PHOTOS.items() if name != "p00"} | {"new": 8})
+
+
+def test_it_begins_anew_where_the_last_one_has_taken_over(filled: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed before it has cleared up leaves a vocabulary that nobody may take for a new one."""
+    remove = retrieval.retraining.shutil.rmtree
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            retrieval.retraining.shutil,
+            "rmtree",
+            lambda path, **more: None if path.name == "retrain" else remove(path, **more),
+        )
+        run(filled)
+    assert (filled.place / "retrain").is_dir()
+    first = check_words(filled, PHOTOS)
+    filled.put(new=8, more=9)
+    filled.index()
+    run(filled)
+    second = check_words(filled, PHOTOS | {"new": 8, "more": 9})
+    assert second.fingerprint != first.fingerprint
+    assert second.trained_on.startswith("9 photos")
+    assert not (filled.place / "retrain").exists()
+
+
+def test_searches_go_on_with_the_old_vocabulary(filled: Album) -> None:
+    with filled.open() as reader, filled.open() as late:
+        engine = Engine(reader, SearchOptions())
+        before = engine.search(query_of(reader, 0)).hits
+        _ = late.vocabulary
+        run(filled)
+        assert [(hit.number, hit.score) for hit in engine.search(query_of(reader, 0)).hits] == [
+            (hit.number, hit.score) for hit in before
+        ]
+        # Who has looked at the old words only must not score the new ones by them.
+        with pytest.raises(CollectionChanged, match="open it again"):
+            _ = late.index
+        reader.forget()
+        assert reader.vocabulary.words == 25
+        assert rankings(reader, (0, 1), SearchOptions()) == filled.answers(0, 1)
+
+
+def test_what_is_removed_meanwhile_stays_removed(filled: Album) -> None:
+    def remove(step: str, done: int, _of: int) -> None:
+        if (step, done) == ("index", 6):
+            with filled.open() as other:
+                remove_photos(other, ["p00.jpg", "p10.jpg"])
+
+    run(filled, progress=remove)
+    check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p00", "p10")})
+
+
+def test_a_collection_without_features_says_so(album: Album) -> None:  # noqa: F811
+    album.put(empty=10)
+    album.index()
+    with pytest.raises(CairnError, match="No photo of the collection has any features"):
+        run(album)
+
+
+def test_the_command_tells_what_it_did(filled: Album, cairn: Callable[..., Ran]) -> None:
+    report = cairn("retrain", filled.place, "--words", 30, "--workers", 1, "--json").json
+    assert report["words"] == {"before": 40, "after": 30}
+    assert (report["images"], report["dropped"]) == (8, [])
+    assert report["quantisation_error"]["before"] < report["quantisation_error"]["after"]
+    ran = cairn("retrain", filled.place, "--words", 20, "--workers", 1)
+    assert ran.code == 0 and "20 words instead of 30" in ran.out
+    assert (filled.place / "vocabulary-000003").is_dir() and not (filled.place / "vocabulary-000002").exists()
+    (filled.photos / "p01.jpg").unlink()
+    assert "--drop-missing" in cairn("retrain", filled.place, "--workers", 1).refused()
+    ran = cairn("retrain", filled.place, "--words", 20, "--workers", 1, "--drop-missing")
+    assert ran.code == 0 and "dropped: p01.jpg: " in ran.out
+    assert cairn("info", filled.place, "--json").json["images"] == 7

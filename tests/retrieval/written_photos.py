@@ -1,0 +1,211 @@
+"""Photos whose features are written in them: a file of a few bytes stands for a photo, and extracting costs nothing.
+
+Few words, few features and few things that the photos show, so that scores tie and photos verify.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.forest import search_backend
+from index.similarity import SimilarityMatrix
+from index.vocabulary import Vocabulary
+from retrieval.collection import Collection
+from retrieval.descriptors import find_descriptor
+from retrieval.encoding import frames_of
+from retrieval.engine import Engine, SearchOptions
+from retrieval.features import Extractor, Features
+from retrieval.indexing import IndexReport, index_photos
+from retrieval.options import CollectionOptions
+from retrieval.query import DescribedQuery, DescribedView, Query, quantise_query
+from retrieval.staging import Staged, Staging
+
+WORDS, DIM, SIDE = 40, 8, 100
+THINGS, EMPTY = 3, 11  # things that photos show; each photo of number 10 modulo 11 has no features
+_SCALE = 8.0  # of the words' centres: features never lie near the border of two words
+_CENTRES = (_SCALE * np.random.default_rng(0).normal(size=(WORDS, DIM))).astype(np.float32)
+
+Found = tuple[str, bytes, int]
+"""Name, bytes of the score, inliers."""
+
+
+def write_photo(path: Path, number: int, mtime_ns: int) -> None:
+    """Write the photo of a number: the same bytes and the same features each time."""
+    path.write_bytes(f"photo {number}\n".encode())
+    os.utime(path, ns=(mtime_ns, mtime_ns))
+
+
+@cache
+def features_of(number: int) -> Features:
+    """Features of the photo of a number: of the thing that it shows, from somewhere, and some of nothing."""
+    if number % EMPTY == EMPTY - 1:
+        return Features(np.zeros((0, 5), np.float32), np.zeros(0, np.float32), np.zeros((0, DIM), np.float16))
+    rng, thing = np.random.default_rng(number), np.random.default_rng(1000 + number % THINGS)
+    words, points = thing.integers(0, 16, 20), thing.uniform(0.1, 0.6, (20, 2))
+    shown = rng.random(20) < 0.8
+    scale, noise = rng.uniform(0.8, 1.4), int(rng.integers(1, 11))
+    words = np.concatenate([words[shown], rng.integers(0, WORDS, noise)])
+    centres = np.concatenate([points[shown] * scale + rng.uniform(0, 0.1, 2), rng.uniform(0, 1, (noise, 2))]) * SIDE
+    shape = np.full(len(words), 1 / (5 * scale) ** 2)
+    ellipses = np.column_stack([centres, shape, np.zeros(len(words)), shape]).astype(np.float32)
+    descriptors = (_CENTRES[words] + 0.1 * rng.normal(size=(len(words), DIM))).astype(np.float16)
+    return Features(ellipses, np.zeros(len(words), np.float32), descriptors)
+
+
+@cache
+def counts_of(number: int) -> np.ndarray:
+    """How many features of a photo have each word, (WORDS,) int64: by the distances to all centres."""
+    rows = features_of(number).descriptors.astype(np.float64)
+    distances = np.square(rows[:, None, :] - _CENTRES[None].astype(np.float64)).sum(-1)
+    return np.bincount(distances.argmin(1), minlength=WORDS) if len(rows) else np.zeros(WORDS, np.int64)
+
+
+@contextmanager
+def extraction_from_files(fsync: bool = False) -> Iterator[None]:
+    """Let the features of photos be those that are written in them; without `fsync`, nothing waits for the disk."""
+
+    def stage(self: Staging, path: Path, key: str) -> Staged:
+        try:
+            content = path.read_bytes()
+            number = int(content.removeprefix(b"photo "))
+        except (OSError, ValueError):
+            return Staged(0, 0, 0, "the file is not a photo")
+        assert hashlib.sha256(content).hexdigest() == key
+        features = features_of(number)
+        np.save(self.descriptors(key), features.descriptors)
+        (self.folder / f"{key}.number").write_text(str(number))
+        return Staged(len(features), SIDE, SIDE)
+
+    def read(self: Staging, key: str) -> Features:
+        return features_of(int((self.folder / f"{key}.number").read_text()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Staging, "stage", stage)
+        patch.setattr(Staging, "read", read)
+        if not fsync:
+            patch.setattr("os.fsync", lambda handle: None)
+        yield
+
+
+def write_vocabulary(folder: Path) -> Vocabulary:
+    """Save the vocabulary that all these photos share."""
+    extractor = Extractor(find_descriptor(CollectionOptions().descriptor), CollectionOptions().features)
+    search = search_backend("faiss").build(_CENTRES)
+    vocabulary = Vocabulary(search, extractor.fingerprint, "nothing", 1.0, 0.08, {})
+    vocabulary.save(folder)
+    return vocabulary
+
+
+def similarity(vocabulary: Vocabulary) -> SimilarityMatrix:
+    """A similarity that relates some words."""
+    rng = np.random.default_rng(7)
+    first, second = np.triu_indices(WORDS, 1)
+    some = rng.random(len(first)) < 0.1
+    values = rng.uniform(0, 0.5, int(some.sum())).astype(np.float32)
+    return SimilarityMatrix(
+        vocabulary.fingerprint,
+        rng.uniform(0.5, 1.5, WORDS).astype(np.float32),
+        first[some].astype(np.int32),
+        second[some].astype(np.int32),
+        values,
+    )
+
+
+def query_of(collection: Collection, number: int) -> Query:
+    """The photo of a number as a query."""
+    features = features_of(number)
+    view = DescribedView(0.0, frames_of(features, SIDE), features.descriptors)
+    described = DescribedQuery(Path("query"), SIDE, SIDE, None, features.ellipses, [view])
+    return quantise_query(described, collection.vocabulary)
+
+
+def rankings(collection: Collection, numbers: Sequence[int], options: SearchOptions) -> list[list[Found]]:
+    """What a collection answers to the photos of some numbers; photos that have nothing in common with them by name."""
+    engine = Engine(collection, options)
+    names = {number: name for number, name, _ in collection.catalogue.places()}
+    answers = []
+    for number in numbers:
+        found = [
+            (names[hit.number], np.float32(hit.score).tobytes(), hit.verification.inliers)
+            for hit in engine.search(query_of(collection, number)).hits
+        ]
+        # They stay in the order in which they were added.
+        nothing = [entry for entry in found if entry[1:] == (bytes(4), 0)]
+        assert found[len(found) - len(nothing) :] == nothing
+        answers.append(found[: len(found) - len(nothing)] + sorted(nothing))
+    return answers
+
+
+@dataclass
+class Album:
+    """A folder of such photos, and a collection of them."""
+
+    folder: Path
+    options: CollectionOptions
+    catalogue: str | None = None
+    clock: Iterator[int] = field(default_factory=lambda: count(10**18, 10**9))
+
+    @property
+    def photos(self) -> Path:
+        """Where the photos are."""
+        return self.folder / "photos"
+
+    @property
+    def place(self) -> Path:
+        """Where the collection is."""
+        return self.folder / "c.cairn"
+
+    def put(self, **photos: int) -> None:
+        """Write photos by their names, without the extension; `a__b` is in folder a."""
+        for name, number in photos.items():
+            path = self.photos / f"{name.replace('__', '/')}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_photo(path, number, next(self.clock))
+
+    def index(self, *names: str) -> IndexReport:
+        """Index all photos, or some."""
+        with self.open() as collection:
+            paths = [self.photos / name for name in names] if names else [self.photos]
+            vocabulary = None if collection.has_vocabulary else self.folder / "words"
+            return index_photos(collection, paths, vocabulary=vocabulary)
+
+    def open(self) -> Collection:
+        """Open the collection, or make it."""
+        return Collection.create(self.place, self.options, catalogue=self.catalogue)
+
+    def held(self) -> dict[str, int]:
+        """Numbers of the images by the names of the photos."""
+        with self.open() as collection:
+            return {str(row.name): row.number for row in collection.catalogue.images()}
+
+    def answers(self, *numbers: int) -> list[list[Found]]:
+        """What the collection answers, verified."""
+        with self.open() as collection:
+            return rankings(collection, numbers or (0, 1, 2, 29), SearchOptions())
+
+    def fresh(self, **photos: int) -> "Album":
+        """Another album, of the same vocabulary."""
+        other = Album(self.folder / f"fresh-{next(self.clock)}", CollectionOptions())
+        other.photos.mkdir(parents=True)
+        shutil.copytree(self.folder / "words", other.folder / "words")
+        other.put(**photos)
+        other.index()
+        return other
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Iterator[Album]:
+    """An empty one."""
+    with extraction_from_files():
+        (tmp_path / "photos").mkdir()
+        write_vocabulary(tmp_path / "words")
+        yield Album(tmp_path, CollectionOptions(batch=3))
