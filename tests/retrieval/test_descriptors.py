@@ -59,12 +59,15 @@ class TestContract:
         else:
             assert np.diag(distances).max() < 0.7 * others.min()
 
-    def test_a_batch_gives_what_each_patch_gives_alone(self, descriptor, patches):
+    def test_a_batch_gives_what_each_patch_gives_alone(self, descriptor, patches, name):
         rows = descriptor.describe(patches)
         alone = np.concatenate([descriptor.describe(patches[row : row + 1]) for row in range(len(patches))])
-        np.testing.assert_allclose(rows, alone, atol=1e-6)
-        backwards = descriptor.describe(patches[::-1])
-        np.testing.assert_allclose(rows, backwards[::-1], atol=1e-6)
+        backwards = descriptor.describe(patches[::-1])[::-1]
+        # Products of matrices of another size round otherwise, on some processors: a patch that lies between two code
+        # words, to the last bit, may get either.
+        most = len(patches) // 100 if name in LEARNT and LEARNT[name].coded else 0
+        for others in (alone, backwards):
+            assert (~np.isclose(rows, others, rtol=1e-7, atol=1e-6).all(axis=1)).sum() <= most
 
     def test_the_same_patches_give_the_same_bits(self, descriptor, patches):
         np.testing.assert_array_equal(descriptor.describe(patches), descriptor.describe(patches.copy()))
