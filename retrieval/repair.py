@@ -138,7 +138,7 @@ class _Repair:
             return  # what is left of it is told by the last check
         with collection:
             self._restore_search(collection)
-            self._rewrite_segments(collection, photos, workers, progress)
+            self._rewrite_segments(collection, found, photos, workers, progress)
             self._seal(collection, found)
 
     def _done(self, file: str, how: str) -> None:
@@ -225,20 +225,24 @@ class _Repair:
         self._done(f"{folder.name}/{INDEX_FILE}", "built again from the centres")
 
     def _rewrite_segments(
-        self, collection: Collection, photos: Sequence[Path], workers: int, progress: Progress | None
+        self,
+        collection: Collection,
+        found: CheckReport,
+        photos: Sequence[Path],
+        workers: int,
+        progress: Progress | None,
     ) -> None:
         """Write damaged segments again; those that need a vocabulary wait for a sound one."""
-        report = check_collection(self.folder, catalogue=self.address, progress=progress)
-        bad = {
-            one.file.split("/")[1] for one in report.damaged if one.file.startswith(f"{SEGMENTS}/") and "/" in one.file
-        }
+        bad = {one.file.split("/")[1] for one in found.damaged if one.file.startswith(f"{SEGMENTS}/")}
         database = Database(collection.catalogue.address)
         rows, numbers = [], []
         for one in segment_ids(database):
-            found = read_segment_rows(database, one)
-            if found is not None and found[0].folder in bad and not self._restore_files(collection, *found):
-                rows.append(found[0])
-                numbers.append([image.number for image in found[1] if image.state == INDEXED])
+            read = read_segment_rows(database, one)
+            if read is None or not (read[0].folder in bad or self._is_missing(read[0])):
+                continue
+            if not self._restore_files(collection, *read):
+                rows.append(read[0])
+                numbers.append([image.number for image in read[1] if image.state == INDEXED])
         database.close()
         if not rows:
             return
@@ -253,6 +257,13 @@ class _Repair:
         if done.moved:
             self.report.notes.append(f"{done.moved} photos were found elsewhere, and are known there now.")
         self.report.lost += done.lost
+
+    def _is_missing(self, row: SegmentRow) -> bool:
+        """Whether a segment of a catalogue that was made anew is not there, or has another description."""
+        try:
+            return row.sha256 is not None and hash_file(self.folder / SEGMENTS / row.folder / META) != row.sha256
+        except OSError:
+            return True
 
     def _restore_files(self, collection: Collection, row: SegmentRow, images: Sequence[SegmentImage]) -> bool:
         """Make the damaged files of a segment again from its others; False where that is not enough."""

@@ -1,0 +1,116 @@
+"""What a check of a collection finds, as its parts report it."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from os import walk
+from pathlib import Path
+
+from retrieval.collection import VOCABULARY
+
+STEP = "check"
+
+_MEGABYTE = 1e6
+
+Progress = Callable[[str, int, int], None]
+"""Called with the step's name, the megabytes that were read, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file, or folder, that is not what was written."""
+
+    file: str  # path in the collection, with slashes
+    what: str  # what is wrong with it
+    remedy: str  # what to do, with the command that does it
+
+
+@dataclass
+class CheckReport:
+    """What a check found."""
+
+    files: int = 0  # that were read
+    bytes: int = 0
+    damaged: list[Damage] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what is to be known, and is no damage
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether all is sound."""
+        return not self.damaged
+
+
+class Findings:
+    """Where the parts of a check report to.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    progress : callable, optional
+        Told how much was read.
+
+    Attributes
+    ----------
+    folder : Path
+    report : CheckReport
+    """
+
+    def __init__(self, folder: Path, progress: Progress | None = None) -> None:
+        self.folder = folder
+        self.report = CheckReport()
+        self._progress = progress or (lambda step, done, of: None)
+        self._total = sum(map(size_of, files_below(folder)))
+        self._read = 0
+
+    def damage(self, file: str, what: str, remedy: str | None = None) -> None:
+        """Report a damaged file, once; repairing is the remedy where no other is given."""
+        if not self.is_damaged(file):
+            self.report.damaged.append(Damage(file, what, remedy or f"Run cairn repair {self.folder}."))
+
+    def is_damaged(self, *files: str) -> bool:
+        """Whether damage was reported of one of some files."""
+        return any(one.file in files for one in self.report.damaged)
+
+    def note(self, text: str) -> None:
+        """Report what is no damage."""
+        self.report.notes.append(text)
+
+    def was_read(self, files: int, size: int) -> None:
+        """Count files that were read to their end."""
+        self.report.files += files
+        self.report.bytes += size
+
+    def tell(self, size: int) -> None:
+        """Tell of bytes that were read."""
+        self._read += size
+        self._progress(STEP, min(_megabytes(self._read), _megabytes(self._total)), _megabytes(self._total))
+
+    def end(self) -> None:
+        """Tell that all was read."""
+        self._progress(STEP, _megabytes(self._total), _megabytes(self._total))
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Files in a folder and all below it, in order; folders that vanish meanwhile are passed over."""
+    for where, folders, names in walk(folder):
+        folders.sort()
+        yield from (Path(where) / name for name in sorted(names))
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 of one that has gone, and of what is none."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
+def is_vocabulary(name: str) -> bool:
+    """Whether a name is that of a vocabulary's folder."""
+    return re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", name) is not None
+
+
+def _megabytes(size: int) -> int:
+    return int(size / _MEGABYTE) + 1

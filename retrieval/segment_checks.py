@@ -1,0 +1,114 @@
+"""Checks of segments: their files by the checksums in them, and what they hold by the catalogue's rows."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from index.arrays import load_json
+from index.errors import CairnError
+from index.segment import META, TEMPORARY_SUFFIX, verify_segment
+from retrieval.collection import SEGMENTS
+from retrieval.consistency import check_rows, compare_segment, read_segment_rows, segment_ids
+from retrieval.database import Database
+from retrieval.findings import Findings, size_of
+from retrieval.seals import hash_file
+
+_LOOKS = 5
+
+
+def check_folders(findings: Findings) -> None:
+    """Check each segment's folder by itself, where it is not known which of them the collection has."""
+    parent = findings.folder / SEGMENTS
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else []:
+        if folder.is_dir() and not folder.name.endswith(TEMPORARY_SUFFIX):
+            for name, what in _damaged_files(findings, folder, None):
+                findings.damage(name, what)
+
+
+def check_segments(findings: Findings, database: Database, fingerprints: Mapping[str, str | None]) -> str | None:
+    """Check the segments of a catalogue and all its rows; give what is wrong with the catalogue itself.
+
+    Parameters
+    ----------
+    findings : Findings
+        What is wrong with segments is reported there.
+    database : Database
+        The catalogue's.
+    fingerprints : mapping
+        Of the collection's `vocabulary` and `descriptor`; None where it is not known.
+    """
+    wrong: list[str] = []
+    try:
+        seen: set[int] = set()
+        # Segments that another process adds, or puts in the place of others, are looked at too.
+        for _ in range(_LOOKS):
+            todo = [one for one in segment_ids(database) if one not in seen]
+            for one in todo:
+                what = _check_segment(findings, database, one, fingerprints)
+                if what is not None:
+                    wrong.append(what)
+            seen.update(todo)
+            if not todo:
+                break
+        wrong += check_rows(database)
+    except (CairnError, sa.exc.SQLAlchemyError, TypeError, ValueError) as error:
+        # What a damaged row holds may be of any type.
+        wrong.append(f"It cannot be read ({' '.join(str(error).split())[:200]}).")
+    return wrong[0] if wrong else None
+
+
+def _check_segment(
+    findings: Findings, database: Database, one: int, fingerprints: Mapping[str, str | None]
+) -> str | None:
+    """Check one segment; give what the catalogue says wrong of it."""
+    found = read_segment_rows(database, one)
+    if found is None:
+        return None
+    row, images = found
+    if Path(row.folder).name != row.folder or row.folder in ("", ".", ".."):
+        return f"It names {row.folder[:40]!r} as a segment."
+    folder = findings.folder / SEGMENTS / row.folder
+    damaged = dict(_damaged_files(findings, folder, row.sha256))
+    what = None
+    if not damaged:
+        try:
+            what = compare_segment(folder, row, images, fingerprints)
+        except CairnError as error:
+            damaged[f"{SEGMENTS}/{row.folder}"] = str(error)
+    # Merged with others while it was read, it is gone.
+    if (damaged or what) and read_segment_rows(database, one) is None:
+        return None
+    for name, why in damaged.items():
+        findings.damage(name, why)
+    return what
+
+
+def _damaged_files(findings: Findings, folder: Path, meta: str | None) -> Iterator[tuple[str, str]]:
+    """Damaged files of a segment and what is wrong with each, its description compared with a checksum if given."""
+    name = f"{SEGMENTS}/{folder.name}"
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        yield name, "The segment is missing."
+        return
+    odd = [path for path in entries if path.exists() and not path.is_file()]
+    if odd:
+        yield f"{name}/{odd[0].name}", "It is not a regular file."
+        return
+    size = sum(map(size_of, entries))
+    try:
+        same = meta is None or hash_file(folder / META) == meta
+    except OSError:
+        same = False
+    bad = verify_segment(folder) if same else [META]
+    findings.was_read(len(entries), size)
+    findings.tell(size)
+    for file in bad:
+        there = (folder / file).exists()
+        yield f"{name}/{file}", "The file is not what was written." if there else "The file is missing."
+    if not bad:
+        known = {META, *(f"{part}.npy" for part in load_json(folder / META)["files"])}
+        for path in entries:
+            if path.name not in known:
+                findings.note(f"{name}/{path.name} is none of the collection's files.")

@@ -1,0 +1,113 @@
+"""Checks of what a collection has once: options, descriptor and vocabulary."""
+
+from index.arrays import load_json
+from index.errors import CairnError
+from index.vocabulary import META_FILE, Vocabulary
+from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY
+from retrieval.descriptors import find_descriptor
+from retrieval.features import Extractor
+from retrieval.findings import Findings, is_vocabulary, size_of
+from retrieval.options import read_options
+from retrieval.seals import Seal, hash_file
+
+
+def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:
+    """Check options, descriptor and vocabulary.
+
+    Parameters
+    ----------
+    findings : Findings
+        What is found is reported there.
+    seal : Seal, optional
+        What the files should be.
+    vocabulary : str, optional
+        Folder of the vocabulary in use; None: there is none.
+
+    Returns
+    -------
+    dict of str to str
+        Fingerprints of the `vocabulary` and the `descriptor`; None of what there is not, or is damaged.
+
+    Raises
+    ------
+    CairnError
+        A file is of a later version.
+    """
+    if seal is not None:
+        _compare_with_seal(findings, seal, vocabulary)
+    fingerprints = {"vocabulary": None, "descriptor": _check_descriptor(findings)}
+    if vocabulary is not None:
+        sealed = seal if seal is not None and seal.vocabulary == vocabulary else None
+        return fingerprints | {"vocabulary": _check_vocabulary(findings, sealed, vocabulary)}
+    return fingerprints
+
+
+def _compare_with_seal(findings: Findings, seal: Seal, vocabulary: str | None) -> None:
+    """Compare files with the seal, but for those of a vocabulary that is no longer in use."""
+    for name, sealed in seal.files.items():
+        top = name.split("/")[0]
+        path = findings.folder / name
+        if is_vocabulary(top) and top != vocabulary:
+            continue
+        if top == SEGMENTS and not path.parent.exists():
+            continue  # whether it should be there, the catalogue knows
+        remedy = _remedy(findings) if is_vocabulary(top) else None
+        try:
+            same = hash_file(path, findings.tell) == sealed.sha256
+        except FileNotFoundError:
+            findings.damage(name, "The file is missing.", remedy)
+            continue
+        except OSError as error:
+            findings.damage(name, f"The file cannot be read ({error.strerror or error}).", remedy)
+            continue
+        findings.was_read(1, size_of(path))
+        if not same:
+            findings.damage(name, "The file is not what was written.", remedy)
+
+
+def _remedy(findings: Findings) -> str:
+    return (
+        f"Run cairn repair {findings.folder}; if that cannot restore the {VOCABULARY}, cairn retrain {findings.folder} "
+        "makes a new one."
+    )
+
+
+def _check_descriptor(findings: Findings) -> str | None:
+    """Read the options, and the descriptor that they name; give its fingerprint with that of the regions."""
+    try:
+        options = read_options(findings.folder / OPTIONS)
+    except CairnError as error:
+        if "later version" in str(error) and not findings.is_damaged(OPTIONS):
+            raise
+        findings.damage(OPTIONS, f"The options cannot be read: {error}")
+        return None
+    if findings.is_damaged(OPTIONS, DESCRIPTOR):
+        return None
+    try:
+        return Extractor(find_descriptor(options.descriptor, findings.folder), options.features).fingerprint
+    except CairnError as error:
+        own = options.descriptor == DESCRIPTOR
+        findings.damage(DESCRIPTOR if own else OPTIONS, f"The descriptor cannot be read: {error}")
+        return None
+
+
+def _check_vocabulary(findings: Findings, seal: Seal | None, name: str) -> str | None:
+    """Give the vocabulary's fingerprint; without a seal that knows its files, they are compared with that."""
+    folder = findings.folder / name
+    if seal is None:
+        try:
+            fingerprint = Vocabulary.load(folder).fingerprint
+        except CairnError as error:
+            if folder.is_dir():  # it may have been replaced meanwhile
+                findings.damage(name, f"The vocabulary cannot be read: {error}", _remedy(findings))
+            return None
+        paths = list(folder.iterdir())
+        findings.was_read(len(paths), sum(map(size_of, paths)))
+        findings.tell(sum(map(size_of, paths)))
+        return fingerprint
+    if folder.is_dir():
+        for other in sorted({f"{name}/{path.name}" for path in folder.iterdir()} - seal.files.keys()):
+            findings.note(f"{other} is none of the collection's files.")
+    if any(one.file.startswith(f"{name}/") for one in findings.report.damaged):
+        return None
+    return str(load_json(folder / META_FILE)["fingerprint"])
