@@ -306,7 +306,9 @@ class _Retraining:
         name = f"{VOCABULARY}-{place:06d}"
         # A copy: it took the longest to make, and a process that is killed now must not lose it.
         temporary = target / f".{name}.{hashlib.sha256(vocabulary.fingerprint.encode()).hexdigest()[:8]}.tmp"
-        shutil.copytree(self.folder / VOCABULARY, temporary)
+        temporary.mkdir()
+        for path in (self.folder / VOCABULARY).iterdir():
+            shutil.copyfile(path, temporary / path.name)
         publish_folder(temporary, target / name)
         new = []
         for row, error in zip(self.rows, errors, strict=True):

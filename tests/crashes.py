@@ -1,0 +1,493 @@
+"""Commands that are killed, or whose writes fail, at any moment: what they leave, and what the next run makes of it.
+
+A victim is forked from a process that has imported everything, so that a try takes a second. Where strace is installed,
+it ends the victim at an exact system call, or lets that call fail.
+"""
+
+import ctypes
+import hashlib
+import importlib
+import io
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFilter
+
+from retrieval.collection import Collection
+from retrieval.engine import Engine, SearchOptions
+from retrieval.image import ImageOptions
+from retrieval.indexing import index_photos
+from retrieval.integrity import check_collection
+from retrieval.options import CollectionOptions
+from retrieval.query import DescribedQuery, describe_query, quantise_query
+from retrieval.removal import remove_photos
+from retrieval.thumbnails import thumbnail
+
+OPERATIONS = ("create", "index", "remove", "compact", "retrain")
+KILLED_SOON, KILLED, FAILED_ONCE, FAILED_ON = (
+    "kill at a time",
+    "kill at a call",
+    "one call fails",
+    "all calls fail from",
+)
+ERRORS = ("ENOSPC", "EIO")
+# What changes files. A machine may not have all of them (?).
+CALLS = ",".join(
+    f"?{name}"
+    for name in (
+        *("write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate", "fsync", "fdatasync"),
+        *(
+            "rename",
+            "renameat",
+            "renameat2",
+            "mkdir",
+            "mkdirat",
+            "unlink",
+            "unlinkat",
+            "rmdir",
+            "link",
+            "copy_file_range",
+        ),
+    )
+)
+SIDE = 120  # pixels of a photo
+_OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE))
+_PATIENCE = 120.0  # seconds, for a victim that should end
+_PR_SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
+
+
+@dataclass(frozen=True)
+class Try:
+    """What is done to one run of a command."""
+
+    operation: str
+    way: str
+    place: float  # from 0 to 1: how far through the run, or through its calls
+    error: str = ""  # of calls that fail
+
+
+@dataclass
+class Outcome:
+    """What came of it."""
+
+    code: int  # exit code; -9: killed
+    call: str = ""  # the system call that was hit, with its path
+    findings: list[str] = field(default_factory=list)
+
+
+class Scene:
+    """A collection before a command, and what it is after it where nobody disturbs it.
+
+    Parameters
+    ----------
+    folder : Path
+        Of its own.
+    operation : str
+        One of `OPERATIONS`.
+    """
+
+    def __init__(self, folder: Path, operation: str) -> None:
+        self.folder = folder
+        self.operation = operation
+        self.photos, self.place, self.kept = folder / "photos", folder / "c.cairn", folder / "before"
+        self.photos.mkdir(parents=True)
+        self.command, self.queries = [""], []
+        in_child(self._prepare)
+        self.command = self._command()
+        self.queries = in_child(self._describe)
+        if operation == "create":
+            self.before: dict[str, Any] = {}
+        else:
+            self.place.rename(self.kept)
+            self.set_up()
+            self.before = self.inspect()
+        self.set_up()
+        for module in in_child(self._modules):
+            with suppress(ImportError):
+                importlib.import_module(module)
+        self.set_up()
+        start = time.perf_counter()
+        code, error = self.run()
+        self.seconds = time.perf_counter() - start
+        if code:
+            raise RuntimeError(f"{operation} does not work where nothing disturbs it: {error}")
+        self.after = self.inspect()
+        self.calls = self._calls() if shutil.which("strace") else []
+
+    def set_up(self) -> None:
+        """Make the collection what it was before the command."""
+        shutil.rmtree(self.place, ignore_errors=True)
+        if self.kept.exists():
+            shutil.copytree(self.kept, self.place)
+
+    def run(self, disturb: Callable[[int], None] | None = None) -> tuple[int, str]:
+        """Run the command; give its exit code, negative where a signal ended it, and its standard error.
+
+        Parameters
+        ----------
+        disturb : callable, optional
+            Called with the process's number before it begins, and may return before it has ended.
+        """
+        errors = _Told()
+        begin, go = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _be_a_command(self.command, errors, begin, go)
+        os.close(begin)
+        try:
+            if disturb is not None:
+                disturb(child)
+        finally:
+            os.close(go)  # it reads the end of the pipe, and begins
+        if disturb is not None and hasattr(disturb, "later"):
+            disturb.later(child)
+        code = _wait(child)
+        return code, errors.read()
+
+    def inspect(self) -> dict[str, Any]:
+        """What a user can see of the collection; empty where there is none yet."""
+        return in_child(self._inspect)
+
+    def attempt(self, one: Try) -> Outcome:
+        """Disturb one run, look at what it left, and run the command again."""
+        self.set_up()
+        disturbance = _Disturbance(self, one)
+        code, error = self.run(disturbance)
+        disturbance.end()
+        outcome = Outcome(code, disturbance.call)
+        found = outcome.findings
+        killed = one.way in (KILLED_SOON, KILLED)
+        if code == 0:
+            if self.inspect() != self.after:
+                found.append("it says that it is done, and is not")
+        elif code == 2 and not killed:
+            if not re.fullmatch(r"cairn: [^\n]+[.…]\n", error):
+                found.append(f"not one sentence: {error[-300:]!r}")
+        elif code != -signal.SIGKILL or not killed:
+            found.append(f"exit code {code}: {error[-300:]!r}")
+        left = self.inspect()
+        found += judge(self.operation, self.before, left, self.after)
+        code, error = self.run()
+        # What is removed cannot be removed once more.
+        if code and not (self.operation == "remove" and code == 2 and left["images"] == self.after["images"]):
+            found.append(f"the same command again ends with {code}: {error[-300:]!r}")
+        again = self.inspect()
+        if again != self.after:
+            found.append(f"the same command again does not complete it: {differences(again, self.after)}")
+        found += [f"{name} is left behind" for name in self._leftovers()]
+        return outcome
+
+    def _leftovers(self) -> list[str]:
+        if self.operation == "remove":
+            return []  # it does not hold the lock, so it clears nothing away; the next command does
+        names = [path.relative_to(self.place).as_posix() for path in self.place.rglob("*")]
+        return [name for name in names if re.search(r"\.tmp$|\.writing$|^staging|^retrain|-journal$", name)]
+
+    def _prepare(self) -> None:
+        for number in range(7):
+            draw_photo(self.photos / f"p{number}.png", number)
+        if self.operation == "create":
+            return
+        with Collection.create(self.place, _OPTIONS) as collection:
+            index_photos(collection, [self.photos])
+            collection.catalogue.import_values({2: {"place": ["Ghent"]}})
+            if self.operation in ("compact", "retrain"):
+                row = collection.catalogue.image_by_name("p1.png")
+                thumbnail(self.photos / "p1.png", row.sha256 if row else None, 128, self.place / "cache")
+                remove_photos(collection, ["p1.png"])
+                (self.photos / "p1.png").unlink()
+        if self.operation == "index":
+            draw_photo(self.photos / "p0.png", 10)
+            (self.photos / "p3.png").rename(self.photos / "moved.png")
+            (self.photos / "p5.png").unlink()
+            (self.photos / "damaged.png").write_bytes(b"no photo")
+            for number in (7, 8, 9):
+                draw_photo(self.photos / f"p{number}.png", number)
+
+    def _command(self) -> list[str]:
+        arguments = {
+            "create": [
+                str(self.photos),
+                "--words",
+                "40",
+                "--max-side",
+                str(SIDE),
+                "--workers",
+                "1",
+                "--descriptor",
+                "cairn",
+            ],
+            "index": [str(self.photos), "--workers", "1"],
+            "remove": ["p1.png", "p4.png", "p6.png"],
+            "compact": [],
+            "retrain": ["--words", "30", "--workers", "1"],
+        }[self.operation]
+        name = "index" if self.operation == "create" else self.operation
+        return ["cairn", name, str(self.place), *arguments, "--json"]
+
+    def _modules(self) -> list[str]:
+        """What the command, and a look at what it leaves, import: that is done before the victims are forked."""
+        _main(self.command)
+        self._inspect()
+        return sorted(sys.modules)
+
+    def _describe(self) -> list[DescribedQuery]:
+        if self.operation == "create":
+            self.run()
+        with Collection.open(self.place) as collection:
+            names = [path for path in sorted(self.photos.iterdir()) if path.name in ("p2.png", "p4.png")]
+            return [describe_query(collection.extractor, collection.options.image, path, turns=2) for path in names]
+
+    def _inspect(self) -> dict[str, Any]:
+        if not (self.place / "collection.toml").is_file():
+            return {}
+        report = check_collection(self.place)
+        damaged = [str(one) for one in report.damaged]
+        with Collection.open(self.place) as collection:
+            missing = sorted(str(row.name) for row in collection.catalogue.missing())
+            failures = sorted((one.path, one.reason) for one in collection.catalogue.failures())
+            state = {"damaged": damaged, "missing": missing, "failures": failures, "images": {}, "rankings": []}
+            if not collection.has_vocabulary:
+                return state
+            state["vocabulary"] = collection.vocabulary.fingerprint
+            for row in collection.catalogue.images():
+                features = collection.index.features(row.number)
+                kept = collection.catalogue.metadata([row.number])[row.number]
+                facts = [row.path, row.sha256, row.size, row.mtime_ns, row.width, row.height, row.features]
+                digest = hashlib.sha256(repr([*facts, row.quantisation_error, kept]).encode())
+                for array in (features.words.astype(np.uint32), *features.columns.values()):
+                    digest.update(np.ascontiguousarray(array).tobytes())
+                state["images"][str(row.name)] = digest.hexdigest()
+            engine = Engine(collection, SearchOptions(expand="average"))
+            for described in self.queries:
+                hits = engine.search(quantise_query(described, collection.vocabulary)).hits
+                names = collection.catalogue.names([hit.number for hit in hits])
+                answer = [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
+                nothing = sorted(one for one in answer if one[1:] == (0.0, 0))
+                state["rankings"].append([one for one in answer if one[1:] != (0.0, 0)] + nothing)
+            if self.operation == "compact":
+                state["segments"] = len(collection.segments)
+        return json.loads(json.dumps(state))
+
+    def _calls(self) -> list[tuple[int, str]]:
+        """Number, among all of the calls that count, and text of those that change the collection."""
+        self.set_up()
+        trace = self.folder / "trace"
+        tracer = _Tracer(trace, [])
+        self.run(tracer)
+        tracer.end()
+        lines = trace.read_text(errors="replace").splitlines()
+        # Calls are counted for each thread: those of the first, which does all.
+        first = lines[0].split()[0]
+        calls = [line for line in lines if re.match(rf"{first} +\w+\(", line)]
+        return [(number, line) for number, line in enumerate(calls, 1) if str(self.place) in line]
+
+
+def judge(operation: str, before: dict[str, Any], left: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What is wrong with a collection that a disturbed command has left.
+
+    Parameters
+    ----------
+    operation : str
+        The command.
+    before, left, after : dict
+        What `Scene.inspect` gave before it, of what it left, and where nothing disturbed it.
+    """
+    if not left:
+        return [] if operation == "create" else ["the collection is gone"]
+    found = [f"damaged: {what}" for what in left["damaged"]]
+    images, old, new = left["images"], before.get("images", {}), after["images"]
+    for name, digest in images.items():
+        if digest not in (old.get(name), new.get(name)):
+            found.append(f"{name} is neither what it was nor what it should be")
+    if operation in ("create", "index"):
+        # What was there is there, or is what it becomes; what moves has one of its two names.
+        lost = [name for name in old if name not in images and name in new]
+        moved = {name for name in old if name not in new}
+        arrived = {name for name in new if name not in old} & images.keys()
+        lost += [name for name in moved if name not in images and not arrived]
+        found += [f"{name} is lost" for name in lost]
+    elif all((images, left["rankings"]) != (whole["images"], whole["rankings"]) for whole in (before, after)):
+        found.append("it is neither what it was nor what it should be")
+    return found
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Where two states differ, in short."""
+    keys = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    return ", ".join(f"{key}: {one.get(key)!r:.300} instead of {other.get(key)!r:.300}" for key in keys)
+
+
+def draw_photo(path: Path, number: int) -> None:
+    """Draw a photo of a number, which shares some of what it shows with those of the next numbers."""
+    canvas = Image.new("L", (SIDE, SIDE * 3 // 4), 128)
+    pen = ImageDraw.Draw(canvas)
+    for seed in (number // 3, 1000 + number):
+        rng = np.random.default_rng(seed)
+        for _ in range(14):
+            x, y, w, h = (int(value) for value in rng.integers(0, [100, 70, 30, 25]))
+            (pen.ellipse if rng.random() < 0.5 else pen.rectangle)([x, y, x + w + 4, y + h + 4], int(rng.integers(256)))
+    canvas.filter(ImageFilter.GaussianBlur(0.7)).save(path)
+
+
+class _Told(io.TextIOBase):
+    """What a child writes on its standard error: in memory that is shared, as no write may work any more there."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 1 << 20)
+
+    def write(self, text: str) -> int:
+        self._memory.write(text.encode())
+        return len(text)
+
+    def read(self, size: int | None = -1) -> str:
+        return self._memory[:].rstrip(b"\0").decode()
+
+
+class _Tracer:
+    """Attaches strace to a process before it begins."""
+
+    def __init__(self, trace: Path, injection: list[str]) -> None:
+        self._command = ["strace", "-f", "-y", "-s", "8", "-o", str(trace), "-e", f"trace={CALLS}", *injection]
+        self._process: subprocess.Popen[str] | None = None
+
+    def __call__(self, child: int) -> None:
+        self._process = subprocess.Popen([*self._command, "-p", str(child)], stderr=subprocess.PIPE, text=True)
+        assert self._process.stderr is not None
+        line = self._process.stderr.readline()
+        if "attached" not in line:
+            os.kill(child, signal.SIGKILL)
+            raise RuntimeError(f"strace cannot attach: {line}")
+
+    def end(self) -> None:
+        """Wait until it has written all."""
+        if self._process is not None:
+            self._process.communicate(timeout=_PATIENCE)
+
+
+class _Disturbance:
+    """What a try does to the victim."""
+
+    def __init__(self, scene: Scene, one: Try) -> None:
+        self.one = one
+        self.delay = one.place * scene.seconds * 1.1
+        self.call = ""
+        self._tracer: _Tracer | None = None
+        if one.way != KILLED_SOON:
+            number, self.call = scene.calls[min(int(one.place * len(scene.calls)), len(scene.calls) - 1)]
+            self.call = self.call.partition(" ")[2].replace(str(scene.place), "C").strip()[:160]
+            what = "signal=KILL" if one.way == KILLED else f"error={one.error}"
+            more = "+" if one.way == FAILED_ON else ""
+            self._tracer = _Tracer(scene.folder / "trace", ["-e", f"inject={CALLS}:{what}:when={number}{more}"])
+
+    def __call__(self, child: int) -> None:
+        if self._tracer is not None:
+            self._tracer(child)
+
+    def later(self, child: int) -> None:
+        if self.one.way == KILLED_SOON:
+            time.sleep(self.delay)
+            os.kill(child, signal.SIGKILL)  # it has not been waited for, so the number is still its own
+
+    def end(self) -> None:
+        if self._tracer is not None:
+            self._tracer.end()
+
+
+def in_child(work: Callable[[], Any]) -> Any:
+    """Call a function in a process of its own, which leaves no open database here; give what it returns, by pickle."""
+    import pickle
+
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            try:
+                result = (True, work())
+            except BaseException:
+                result = (False, traceback.format_exc())
+            with os.fdopen(writer, "wb") as file:
+                pickle.dump(result, file)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        contents = file.read()
+    _wait(child)
+    good, value = pickle.loads(contents)
+    if not good:
+        raise RuntimeError(value)
+    return value
+
+
+def _be_a_command(arguments: list[str], errors: _Told, begin: int, go: int) -> None:
+    """Wait for the word, run a command in this process and end it."""
+    code = 1
+    try:
+        os.close(go)
+        with suppress(OSError, AttributeError):  # where only an ancestor may trace a process
+            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY, 0, 0, 0)
+        sys.stderr = errors
+        os.read(begin, 1)
+        code = _main(arguments)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _main(arguments: list[str]) -> int:
+    """Run a command in this process; give its exit code."""
+    from cairn import main
+
+    sys.stdout, sys.argv = io.StringIO(), arguments
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return 0
+
+
+def _wait(child: int) -> int:
+    """Wait for a process, and give its exit code as `subprocess` does."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise RuntimeError("a command does not end")
+
+
+def choose(seed: int, number: int, kills: int, operations: tuple[str, ...]) -> Try:
+    """The try of a number: the first are kills, the others failures; all follows from seed and number."""
+    rng = np.random.default_rng([seed, number])
+    operation = operations[number % len(operations)]
+    traced = shutil.which("strace") is not None
+    if number < kills:
+        way = KILLED if traced and rng.random() < 0.7 else KILLED_SOON
+        return Try(operation, way, float(rng.random()))
+    way = FAILED_ONCE if rng.random() < 0.6 else FAILED_ON
+    return Try(operation, way, float(rng.random()), ERRORS[int(rng.integers(2))])
+
+
+def record(number: int, one: Try, outcome: Outcome) -> dict[str, Any]:
+    """A line of the campaign's log."""
+    return {"number": number, **asdict(one), **asdict(outcome)}
