@@ -214,7 +214,8 @@ def _records(path: Path, text: io.TextIOWrapper, delimiter: str) -> Iterator[tup
             return
         except csv.Error as error:
             raise CairnError(
-                f"{path} is no table from line {line} on ({_shown(str(error))}): check the quotes there; nothing was imported."
+                f"{path} is no table from line {line} on ({_shown(str(error))}): check the quotes there; "
+                "nothing was imported."
             ) from error
         yield line, cells
 
