@@ -88,7 +88,8 @@ class Database:
         try:
             with Session(engine, expire_on_commit=False) as session, session.begin():
                 yield session
-        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+        # A damaged file may hold what is no text even in the names of its tables, and SQLite tells of it as it is.
+        except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             cause = " ".join(str(getattr(error, "orig", None) or error).split())
             raise DatabaseError(
                 f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written.",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import load_json, publish_folder, save_array, save_json
+from index.arrays import load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
 from index.kmeans import FileSource
 from index.segment import Segment, write_segment
@@ -254,7 +254,7 @@ class _Retraining:
             known = Segment.open(folder)
             wanted = [number for number in self._live(segment) if number not in self.unreadable]
             if known.vocabulary_fingerprint == vocabulary.fingerprint and known.image_numbers.tolist() == wanted:
-                return np.load(errors, allow_pickle=False)
+                return load_array(errors)
             shutil.rmtree(folder)
         start = time.perf_counter()
         numbers, words, columns, found = [], [], [], []

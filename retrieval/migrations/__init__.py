@@ -93,14 +93,15 @@ def format_of(database: Database, session: Session) -> int | None:
     text = None
     if tables >= FIRST_TABLES:
         text = session.scalars(sa.select(Setting.value).where(Setting.key == FORMAT_KEY)).one_or_none()
-    if text is None or not re.fullmatch("[1-9][0-9]{0,8}", text):
+    # SQLite keeps values of any type in any column.
+    if not isinstance(text, str) or not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise CairnError(f"{database} holds the tables of another program: choose another place for the collection.")
     found = int(text)
     if found > FORMAT:
         raise CairnError(f"{database} was written by a later version of Cairn (format {found}): update Cairn.")
     revisions = list(session.scalars(sa.select(REVISIONS.c.version_num))) if REVISIONS.name in tables else []
     if revisions != [revision_of(found)] and (revisions or found > 1):
-        names = ", ".join(repr(name[:40]) for name in revisions[:5]) or "none"
+        names = ", ".join(repr(str(name)[:40]) for name in revisions[:5]) or "none"
         raise CairnError(f"{database} has format {found} but a revision that is not of it ({names}): update Cairn.")
     return found
 
