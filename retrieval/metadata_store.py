@@ -116,6 +116,8 @@ def copy_imported(session: Session, old_number: int, new_number: int) -> None:
     columns = [column.key for column in _ROWS.columns]
     taken = [sa.literal(new_number).label(key) if key == "number" else _ROWS.c[key] for key in columns]
     earlier = sa.select(*taken).where(_ROWS.c.number == old_number, _ROWS.c.source == IMPORTED)
+    if session.execute(earlier.limit(1)).first() is None:
+        return
     session.execute(sa.insert(_ROWS).from_select(columns, earlier))
     _write_columns(session, [new_number])
 
