@@ -62,6 +62,7 @@ def check(score: Score, plain: float, verified: float) -> None:
     assert expanded >= tf_idf_sp
 
 
+@pytest.mark.slow
 def test_photos_of_paintings_find_their_paintings(scorer: Callable[[str, int], Score]) -> None:
     check(scorer("paintings", 10), 0.82, 0.93)
 
