@@ -111,6 +111,8 @@ def index_photos(
     report = IndexReport()
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
+        if not collection.has_vocabulary and collection.catalogue.segments():
+            raise CairnError(f"The vocabulary of {collection.folder} is missing: run cairn repair.")
         if vocabulary is not None:
             _adopt_vocabulary(collection, vocabulary)
         with report.timed("extract"):

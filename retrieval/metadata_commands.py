@@ -44,6 +44,7 @@ def metadata(
     from retrieval.collection import Collection
     from retrieval.csv_import import TableOptions, import_table
     from retrieval.metadata_refresh import refresh_metadata
+    from retrieval.seals import seal
 
     if table is None and (replace or strict or name_column is not None or delimiter != "auto"):
         raise CairnError("--replace, --strict, --name-column and --delimiter go with a table to import: give its file.")
@@ -63,6 +64,8 @@ def metadata(
             summary |= {"rows": report.rows, "matched": report.matched, "unmatched": report.unmatched}
             summary |= {"warnings": report.warnings, "notes": report.notes, "photos": report.photos}
             lines += _report_import(summary)
+        if refresh or table is not None:
+            seal(opened)
         if photo is not None:
             summary |= describe_metadata(opened.catalogue, photo)
             lines += [f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, [], {})]

@@ -355,3 +355,10 @@ def test_batches_change_nothing_and_a_sample_makes_the_vocabulary(photos: Path, 
     with Collection.open(tmp_path / "s.cairn") as collection:
         count = int(collection.vocabulary.trained_on.split()[0])
         assert 1 <= count <= 3
+
+
+def test_a_collection_whose_vocabulary_is_lost_gets_no_other_one(photos: Path, whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "c.cairn")
+    shutil.rmtree(tmp_path / "c.cairn" / "vocabulary")
+    with pytest.raises(CairnError, match="cairn repair"):
+        index(tmp_path / "c.cairn", photos)
