@@ -28,7 +28,7 @@ from retrieval.removal import remove_photos
 from retrieval.staging import Staged, Staging
 
 WIDTH, HEIGHT = 1024, 768
-FEATURES = 500
+FEATURES = 300
 CENTRES = 5_000  # that descriptors scatter about, as they do in real photos
 
 
@@ -151,7 +151,7 @@ def main() -> None:
 
         searches, openings = search_for(folder, arguments.seconds)
         tell("searches at rest", searches)
-        write_photos(work / "photos", arguments.photos + arguments.added + 4_000)
+        write_photos(work / "photos", arguments.photos + arguments.added + 1_000)
         # Not by a fork: SQLite's locks do not bear one.
         with multiprocessing.get_context("spawn").Pool(1, without_photos) as pool:
             running = pool.apply_async(add, (folder, work / "photos"))
