@@ -3,14 +3,19 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, judge
+from index.arrays import save_array
+from index.forest import INDEX_FILE, FaissOptions, FaissSearch
+from tests.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,6 +45,39 @@ def test_many_crashes_and_full_disks(tmp_path: Path) -> None:
     summary = campaign(tmp_path, 40, 40, "--seed", "1")
     assert (summary["killed"], summary["findings"]) == (40, 0)
     assert summary["operations"].keys() == set(OPERATIONS)
+
+
+# What the campaign has found
+
+
+def no_room(bytes_: int, work: Callable[[], object]) -> None:
+    """Call a function in a process whose files cannot grow further, which to it is as if the disk was full."""
+    resource = pytest.importorskip("resource")
+
+    def write() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        with pytest.raises(OSError, match="File too large"):
+            work()
+
+    in_child(write)
+
+
+@pytest.mark.parametrize("length", [200, 3_000, 100_000])
+def test_no_array_is_cut_where_the_disk_is_full(tmp_path: Path, length: int) -> None:
+    """NumPy itself writes the end of an array through a buffer of C's, and does not look whether that went well."""
+    for missing in (1, 100, length * 8 - 1):
+        no_room(128 + length * 8 - missing, lambda: save_array(tmp_path / "a.npy", np.arange(length)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_search_index_is_cut_where_the_disk_is_full(tmp_path: Path) -> None:
+    points = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
+    search = FaissSearch.build(points, FaissOptions(exact_below=16))
+    search.save(tmp_path)
+    size = (tmp_path / INDEX_FILE).stat().st_size
+    for missing in (1, 500):
+        no_room(size - missing, lambda: search.save(tmp_path))
 
 
 # What is judged by
