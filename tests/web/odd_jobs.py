@@ -36,5 +36,5 @@ class OddJobs:
                 return {"pid": os.getpid(), "done": self.done}, b""
         if "queries" in request:
             empty = {"query": "", "box": None, "boxes": [], "engine": "", "expand": "", "similarity": None}
-            return {**empty, "results": [], "seconds": {}}, b""
+            return {**empty, "filter": None, "passing": None, "results": [], "seconds": {}}, b""
         return {"request": request, "pid": os.getpid(), "done": self.done}, b"body"
