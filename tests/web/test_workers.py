@@ -113,7 +113,7 @@ def test_workers_end_with_a_server_that_is_killed() -> None:
 def test_requests_that_hang_die_or_crash_are_answered_and_the_next_ones_too(
     indexed: Indexed, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    searching = PoolOptions(workers=1, waiting=1, seconds=9.0, memory=1 << 30)
+    searching = PoolOptions(workers=1, waiting=1, seconds=6.0, memory=1 << 30)
     options = {"search_jobs": OddJobs, "search": searching, "pictures": PoolOptions(workers=1)}
     with serving(indexed.folder, tmp_path / "cache", **options) as address, httpx.Client(base_url=address) as client:
         client.timeout = httpx.Timeout(60)
