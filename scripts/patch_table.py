@@ -167,7 +167,10 @@ def learn(name: str, split: Split, sets: Path, models: Path, extra: list[str]) -
         return file
     sources = [sets / one for one in split.train]
     if name in BLOCKS:
-        cairn("learn", "blocks", *sources, "--out", file, *BLOCKS[name], *extra)
+        # Rows of the same blocks share the search for their parameters, which is most of the work.
+        searched = BLOCKS[name][1] if BLOCKS[name][0] == "--blocks" else "preset"
+        work = ["--work", models / f"{split.name}-{searched}-work"]
+        cairn("learn", "blocks", *sources, "--out", file, *work, *BLOCKS[name], *extra)
     elif name in BOOSTED:
         weak, options = BOOSTED[name]
         taken = ["--from", learn(weak, split, sets, models, extra)] if weak else []
