@@ -77,6 +77,8 @@ COMPRESSED: dict[str, tuple[str, list[str]]] = {
     "product 64 bits (of <= 64)": ("projection <= 64", ["--product", "64"]),
     "product 1024 bits (of <= 80)": ("projection <= 80", ["--product", "1024"]),
 }
+# Of Powell's method: an evaluation of the area takes seconds.
+QUICK = ["--powell-pairs", "4000", "--evaluations", "200"]
 # Arguments of cairn learn blocks, and of cairn learn boosted with the row whose weak learners are taken, if any.
 BLOCKS: dict[str, list[str]] = {
     "T1b-S2-17": ["--blocks", "T1b-S2-17"],
@@ -170,7 +172,7 @@ def learn(name: str, split: Split, sets: Path, models: Path, extra: list[str]) -
         # Rows of the same blocks share the search for their parameters, which is most of the work.
         searched = BLOCKS[name][1] if BLOCKS[name][0] == "--blocks" else "preset"
         work = ["--work", models / f"{split.name}-{searched}-work"]
-        cairn("learn", "blocks", *sources, "--out", file, *work, *BLOCKS[name], *extra)
+        cairn("learn", "blocks", *sources, "--out", file, *work, *QUICK, *BLOCKS[name], *extra)
     elif name in BOOSTED:
         weak, options = BOOSTED[name]
         taken = ["--from", learn(weak, split, sets, models, extra)] if weak else []
