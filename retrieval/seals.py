@@ -88,12 +88,15 @@ def seal(collection: Collection) -> Seal:
         _write(path, Seal(None, name, None, vocabulary, files))
     if vocabulary is not None:
         _keep_copies(collection, files)
-    if name == "sqlite":
-        _double_revision(Database(collection.catalogue.address))
+    # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
+    with contextlib.closing(Database(collection.catalogue.address)) as database:
+        file = database.file
+        if name == "sqlite":
+            _double_revision(database)
     made = Seal(None, name, None, vocabulary, files)
     for _ in range(_LOOKS):
         revision = collection.catalogue.revision()
-        digest = _hash_catalogue(Database(collection.catalogue.address).file)
+        digest = _hash_catalogue(file)
         if collection.catalogue.revision() == revision:
             made = Seal(revision, name, digest, vocabulary, files)
             break
