@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -60,9 +61,7 @@ class Trials:
         told = load_json(path)
         try:
             if told["key"] == self._key:
-                self.all = [Trial(dict(trial["parameters"]), float(trial["area"])) for trial in told["trials"]]
-                if not all(0 <= trial.area <= 1 for trial in self.all):
-                    raise ValueError("an area is none")
+                self.all = [_trial(one) for one in told["trials"]]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise CairnError(f"{path} is damaged: delete it to begin again.") from None
 
@@ -77,6 +76,20 @@ class Trials:
         if self._path is not None:
             trials = [{"parameters": trial.parameters, "area": trial.area} for trial in self.all]
             save_json(self._path, {"key": self._key, "trials": trials})
+
+
+def _trial(told: Any) -> Trial:
+    """One evaluation as a file tells it, which is not trusted."""
+    values = told["parameters"]
+    if not isinstance(values, dict):
+        raise TypeError("its parameters are no table")
+    numbers = [*values.values(), told["area"]]
+    # NaN and infinities fail the comparison too.
+    if any(isinstance(one, bool) or not isinstance(one, int | float) or not abs(one) < 1e9 for one in numbers):
+        raise TypeError("a value is no number")
+    if not 0 <= told["area"] <= 1:
+        raise ValueError("an area is none")
+    return Trial({name: float(value) for name, value in values.items()}, float(told["area"]))
 
 
 class _Enough(Exception):
@@ -121,10 +134,11 @@ def maximise_area(
 
     def lacking(point: np.ndarray) -> float:
         values = from_point(point, parameters)
+        # Before what is known already, so that the result does not depend on how far an earlier run went.
+        if _identity(values) not in seen and len(seen) >= options.evaluations:
+            raise _Enough
         found = trials.area(values)
         if found is None:
-            if len(seen) >= options.evaluations:
-                raise _Enough
             found = area(values)
             trials.add(values, found)
         if _identity(values) not in seen:

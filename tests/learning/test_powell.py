@@ -87,6 +87,18 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert not Trials(path, "another").all
 
 
+@pytest.mark.parametrize("number", [1, 5, 29])
+def test_a_longer_run_before_changes_no_result(number, tmp_path):
+    longer, fewer = PowellOptions(evaluations=30), PowellOptions(evaluations=number)
+    path = tmp_path / "powell.json"
+    maximise_area(hill, PARAMETERS, defaults(PARAMETERS), longer, Trials(path, "key"))
+    fresh = maximise_area(hill, PARAMETERS, defaults(PARAMETERS), fewer)
+    again = maximise_area(
+        lambda _: pytest.fail("evaluated again"), PARAMETERS, defaults(PARAMETERS), fewer, Trials(path, "key")
+    )
+    assert again == fresh and len(again) == number
+
+
 @pytest.mark.parametrize(
     "contents",
     [
@@ -97,6 +109,16 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
         "{",
         '"key"',
         '{"key": "key", "trials": [{"parameters": {}, "area": 7}]}',
+        '{"key": "key", "trials": [{"parameters": {}, "area": NaN}]}',
+        '{"key": "key", "trials": [{"parameters": {}, "area": true}]}',
+        '{"key": "key", "trials": [{"parameters": {}, "area": "0.5"}]}',
+        '{"key": "key", "trials": [{"parameters": {"w": [1]}, "area": 0.5}]}',
+        '{"key": "key", "trials": [{"parameters": {"w": "x"}, "area": 0.5}]}',
+        '{"key": "key", "trials": [{"parameters": {"w": true}, "area": 0.5}]}',
+        '{"key": "key", "trials": [{"parameters": {"w": null}, "area": 0.5}]}',
+        '{"key": "key", "trials": [{"parameters": {"w": Infinity}, "area": 0.5}]}',
+        '{"key": "key", "trials": [{"parameters": {"w": 1' + 400 * "0" + '}, "area": 0.5}]}',
+        '{"key": "key", "trials": [{"parameters": [["w", 1]], "area": 0.5}]}',
     ],
 )
 def test_a_damaged_file_is_told(contents, tmp_path):
