@@ -1,6 +1,7 @@
 """E-blocks: linear embeddings learnt from matches and non-matches (Brown11, sections III.D and V)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
@@ -10,9 +11,11 @@ from index.errors import CairnError
 from retrieval.blocks import EMBEDDINGS
 from retrieval.threads import one_thread
 
-_ROWS = 8_192  # at a time
+_ROWS = 2_048  # at a time
 _SMALL = 200  # dimensions up to which an eigenproblem is solved as a whole
-_SINGULAR = 1e-9  # of the largest eigenvalue of B: no less is divided by
+_SINGULAR = 1e-6  # of the largest eigenvalue of B: no less is divided by
+_FLAT = 1e-10  # of the largest variance of x along a direction: less is rounding, of the entries by 1e-7 to 1e-6
+_ROUNDING = 1e-12  # of the mean of xᵀ x: what rounding may leave of its variance
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class Moments:
     different: np.ndarray  # A₂, of the differences of non-matches
     every: np.ndarray  # A₃, of all x
     same: np.ndarray  # B, of the differences of matches
+    mean: np.ndarray  # (n,) float64: μ of all x, which is taken off them in A₁ and A₃
 
     @classmethod
     def of(cls, rows: np.ndarray, first: np.ndarray, second: np.ndarray, match: np.ndarray) -> "Moments":
@@ -36,17 +40,40 @@ class Moments:
         first, second : ndarray, shape (M,), int
             Rows of the patches of each pair.
         match : ndarray, shape (M,), bool
-            Both kinds must occur.
+            Whether each pair is a match.
+
+        Raises
+        ------
+        CairnError
+            There are no matches, or nothing else.
         """
-        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        if not match.any() or match.all():
+            raise CairnError("An embedding is learnt from both matches and non-matches: build the patches with more.")
+        mean = rows.mean(axis=0, dtype=np.float64)
         uses = np.bincount(np.concatenate([first[match], second[match]]), minlength=len(rows))
         with one_thread():
             return cls(
-                _moment(rows - mean, uses),
+                _moment(_Centred(rows, mean), uses),
                 _moment(_Differences(rows, first[~match], second[~match])),
-                _moment(rows - mean),
+                _moment(_Centred(rows, mean)),
                 _moment(_Differences(rows, first[match], second[match])),
+                mean,
             )
+
+    @cached_property
+    def axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Principal axes (n, r) along which x varies, and those (n, n - r), mostly none, along which it does not.
+
+        Along the latter neither A nor B is more than rounding, so that their ratio could be anything, and an orthogonal
+        direction would lean that way for the sake of its right angles alone.
+        """
+        values, vectors = eigh(self.every)
+        varying = int((values > _FLAT * values[-1]).sum())
+        return vectors[:, ::-1][:, :varying], vectors[:, ::-1][:, varying:]
+
+    def is_nothing(self, moment: np.ndarray) -> bool:
+        """Whether a moment is what rounding makes of rows that are all the same."""
+        return bool(np.trace(moment) <= _ROUNDING * (np.trace(self.every) + self.mean @ self.mean))
 
 
 def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -> np.ndarray:
@@ -66,13 +93,16 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
     Returns
     -------
     ndarray, shape (K, n), float32
-        W, best direction first. Directions of E1 and of the orthogonal blocks are orthonormal; those of E2, E4 and E6
-        have wᵀ B w = 1, the generalised eigenvectors' usual length: matches differ by as much along each.
+        W, best direction first. Directions of E1 and of the orthogonal blocks are orthonormal. Those of E2, E4 and E6
+        are generalised eigenvectors, all of one wᵀ B' w, where B' is B regularised: matches differ by as much along
+        each. How long they are changes no ratio of distances, and is such that wᵀ A w = 1 for the first, so that the
+        entries of projected rows are of the order of 1. Directions in which no rows vary come last, of length 1.
 
     Raises
     ------
     CairnError
-        There is no such block, or there are not so many dimensions.
+        There is no such block, there are not so many dimensions, or the moments tell nothing: all rows, or those of
+        each match, are alike.
     """
     if kind not in EMBEDDINGS or kind == "none":
         raise CairnError(f"There is no embedding {kind!r}; choose one of {', '.join(EMBEDDINGS)}.")
@@ -83,14 +113,21 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
         raise CairnError(f"The part of power that is taken for noise lies between 0 and 1, and is {alpha}.")
     with one_thread():
         if kind == "pca":
+            if moments.is_nothing(moments.every):
+                raise CairnError("The patches' descriptors are all the same: there is nothing to embed.")
             projection = _leading(moments.every, dim)
         else:
             numerator = {"lpp": moments.matched, "lde": moments.different, "glde": moments.every}
             orthogonal = kind not in numerator
             a = numerator[kind.replace("o", "", 1) if orthogonal else kind]
-            whitening = _whitening(moments.same, alpha)
+            if moments.is_nothing(a):
+                raise CairnError("The descriptors of different patches are the same: there is nothing to embed.")
+            if moments.is_nothing(moments.same):
+                raise CairnError(f"The two descriptors of each match are the same, from which {kind} learns nothing.")
             find = _orthogonal_directions if orthogonal else _generalised_directions
-            projection = find(a, whitening, dim)
+            whitening = _whitening(moments, alpha)
+            found = find(a, whitening, min(dim, whitening.shape[1]))
+            projection = np.concatenate([found, moments.axes[1].T[: dim - len(found)]])
     return _oriented(projection).astype(np.float32)
 
 
@@ -110,15 +147,21 @@ def regularised(eigenvalues: np.ndarray, alpha: float) -> np.ndarray:
     return np.maximum(eigenvalues, max(floor, _SINGULAR * eigenvalues[0], np.finfo(float).tiny))
 
 
-def _whitening(b: np.ndarray, alpha: float) -> np.ndarray:
-    """Matrix T (n, n) with Tᵀ B' T = I, where B' is B regularised."""
-    values, vectors = eigh(b)
+def _whitening(moments: Moments, alpha: float) -> np.ndarray:
+    """Matrix T (n, r) with Tᵀ B' T = I, where B' is B regularised, within the r axes along which x varies."""
+    inside, outside = moments.axes
+    if outside.size:
+        values, vectors = eigh(inside.T @ moments.same @ inside)
+        vectors = inside @ vectors
+    else:
+        values, vectors = eigh(moments.same)
     return vectors[:, ::-1] / np.sqrt(regularised(np.maximum(values[::-1], 0), alpha))
 
 
 def _generalised_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np.ndarray:
-    """Leading solutions (K, n) of A w = λ B' w (equation 11)."""
-    return _leading(whitening.T @ a @ whitening, dim) @ whitening.T
+    """Leading solutions (K, n) of A w = λ B' w (equation 11), of one length wᵀ B' w; wᵀ A w = 1 for the first."""
+    found = _leading(whitening.T @ a @ whitening, dim) @ whitening.T
+    return np.asarray(found / np.sqrt(found[0] @ a @ found[0]))
 
 
 def _orthogonal_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np.ndarray:
@@ -130,7 +173,7 @@ def _orthogonal_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np
     """
     values, vectors = eigh(whitening.T @ a @ whitening)
     turned = whitening @ vectors  # of which w are combinations
-    found = np.zeros((dim, len(values)))
+    found = np.zeros((dim, len(whitening)))
     forbidden = np.zeros((len(values), 0))
     for number in range(dim):
         found[number] = turned @ _leading_within(values, forbidden)
@@ -181,6 +224,19 @@ def _oriented(projection: np.ndarray) -> np.ndarray:
     return np.asarray(projection * np.sign(projection[np.arange(len(projection)), largest])[:, None])
 
 
+class _Centred:
+    """Rows (U, n) less their mean, made as they are sliced."""
+
+    def __init__(self, rows: np.ndarray, mean: np.ndarray) -> None:
+        self.rows, self.mean = rows, mean
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return np.asarray(self.rows[part] - self.mean)
+
+
 class _Differences:
     """Differences (M, n) of the rows of pairs, made as they are sliced."""
 
@@ -191,14 +247,19 @@ class _Differences:
         return len(self.first)
 
     def __getitem__(self, part: slice) -> np.ndarray:
-        return np.asarray(self.rows[self.first[part]] - self.rows[self.second[part]])
+        return self.rows[self.first[part]].astype(np.float64) - self.rows[self.second[part]]
 
 
-def _moment(rows: "np.ndarray | _Differences", uses: np.ndarray | None = None) -> np.ndarray:
-    """Mean of x xᵀ (n, n) float64, each x counted as often as it is used."""
+def _moment(rows: _Centred | _Differences, uses: np.ndarray | None = None) -> np.ndarray:
+    """Mean of x xᵀ (n, n) float64, each x counted as often as it is used.
+
+    Products are of double precision: in single one, a direction that rows do not vary in would get a part of 1e-7 of
+    the largest, and some of B's smaller ones less than nothing.
+    """
     total: np.ndarray | float = 0.0
     for start in range(0, len(rows), _ROWS):
         part = rows[slice(start, start + _ROWS)]
-        weighted = part if uses is None else part * uses[start : start + _ROWS, None].astype(np.float32)
-        total = total + (weighted.T @ part).astype(np.float64)
+        if uses is not None:
+            part *= np.sqrt(uses[start : start + _ROWS, None])
+        total = total + part.T @ part
     return np.asarray(total / (len(rows) if uses is None else uses.sum()))

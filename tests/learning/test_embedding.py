@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eig, eigh
 
 from index.errors import CairnError
+from learning import embedding
 from learning.embedding import Moments, learn_embedding, regularised
 
 KINDS = ("lpp", "lde", "glde")
@@ -58,6 +59,13 @@ def test_moments_are_sums_over_pairs(data, moments):
     np.testing.assert_allclose(moments.every, x.T @ x / len(x), rtol=1e-4, atol=1e-3)
 
 
+def test_moments_do_not_depend_on_how_many_rows_are_taken_at_a_time(data, moments, monkeypatch):
+    monkeypatch.setattr(embedding, "_ROWS", 37)
+    found = Moments.of(*data)
+    for name in ("matched", "different", "every", "same"):
+        np.testing.assert_allclose(getattr(found, name), getattr(moments, name), rtol=1e-10)
+
+
 class TestGeneralised:
     @pytest.mark.parametrize("kind", KINDS)
     def test_directions_are_the_generalised_eigenvectors(self, kind, moments):
@@ -66,9 +74,11 @@ class TestGeneralised:
         values, vectors = eigh(numerator(kind, moments), moments.same)
         for row, vector in zip(found, vectors[:, ::-1].T, strict=False):
             assert same_direction(row, vector) > 1 - 1e-6
-        np.testing.assert_allclose(found @ moments.same @ found.T, np.eye(6), atol=1e-4)
-        ratios = np.diag(found @ numerator(kind, moments) @ found.T)
-        np.testing.assert_allclose(ratios, values[::-1][:6], rtol=1e-4)
+        # Matches differ by as much along each, and the first has wᵀ A w = 1.
+        same, a = (found @ one @ found.T for one in (moments.same, numerator(kind, moments)))
+        np.testing.assert_allclose(same / same[0, 0], np.eye(6), atol=1e-4)
+        np.testing.assert_allclose(np.diag(a) / np.diag(same), values[::-1][:6], rtol=1e-4)
+        assert a[0, 0] == pytest.approx(1, rel=1e-5)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_no_direction_has_a_larger_ratio(self, kind, moments):
@@ -108,7 +118,7 @@ class TestOrthogonal:
         """Above 200 dimensions an iterative solver is at work."""
         rng = np.random.default_rng(1)
         a, b = (np.cov(rng.normal(size=(230, 600)) * np.linspace(1, 4, 230)[:, None]) for _ in range(2))
-        moments = Moments(a, a, a, b)
+        moments = Moments(a, a, a, b, np.zeros(230))
         found = learn_embedding("olde", moments, 5, 0.05).astype(np.float64)
         np.testing.assert_allclose(found @ found.T, np.eye(5), atol=1e-5)
         values, vectors = eigh(b)
@@ -139,7 +149,7 @@ class TestRegularisation:
         sums = [values[k:].sum() / values.sum() for k in range(len(values))]
         fitting = [k for k, part in enumerate(sums) if part <= alpha]
         floor = values[fitting[0]] if fitting else 0
-        np.testing.assert_allclose(found, np.maximum(values, max(floor, 1e-9 * values[0])), rtol=1e-9)
+        np.testing.assert_allclose(found, np.maximum(values, max(floor, 1e-6 * values[0])), rtol=1e-9)
 
     def test_directions_without_any_difference_do_no_harm(self, data):
         rows, first, second, match = data
@@ -148,6 +158,24 @@ class TestRegularisation:
             found = learn_embedding(kind, Moments.of(padded, first, second, match), 4, 0.1)
             assert np.isfinite(found).all() and np.abs(found[:, DIM:]).max() < 1e-2 * np.abs(found).max()
 
+    @pytest.mark.parametrize("kind", (*KINDS, *ORTHOGONAL))
+    @pytest.mark.parametrize("alpha", [0.0, 1e-4])
+    def test_what_rounding_makes_of_directions_without_any_difference_does_not_lead(self, data, kind, alpha):
+        """Rows of 14 dimensions among 90 that they do not vary in, on a mean far larger than what varies."""
+        rows, first, second, match = data
+        rng = np.random.default_rng(0)
+        frame = np.linalg.qr(rng.normal(size=(90, 90)))[0]
+        # 1e-4 to 1 of the largest variance: all of it is signal.
+        inside = (rows - rows.mean(axis=0)) @ np.linalg.qr(rng.normal(size=(DIM, DIM)))[0] @ frame[:DIM]
+        inside = inside / np.linalg.norm(inside, axis=1).max() + 3 * frame[0] + rng.uniform(1, 2, 90)
+        inside = (inside / np.linalg.norm(inside, axis=1).mean()).astype(np.float32)
+        found = learn_embedding(kind, Moments.of(inside, first, second, match), 10, alpha).astype(np.float64)
+        outside = np.linalg.norm(found @ frame[DIM:].T, axis=1) / np.linalg.norm(found, axis=1)
+        assert outside.max() < 1e-3 and np.abs(found).max() < 1e4
+        every = learn_embedding(kind, Moments.of(inside, first, second, match), 90, alpha).astype(np.float64)
+        np.testing.assert_allclose(every[:10], found, rtol=1e-3, atol=1e-4 * np.abs(found).max())
+        np.testing.assert_allclose(every[DIM:] @ every[DIM:].T, np.eye(90 - DIM), atol=1e-5)
+
     @pytest.mark.parametrize("kind", ("pca", *KINDS, *ORTHOGONAL))
     def test_fewer_dimensions_are_the_first_of_more_and_the_same_each_time(self, kind, moments):
         more = learn_embedding(kind, moments, 9, 0.1)
@@ -155,6 +183,31 @@ class TestRegularisation:
         np.testing.assert_allclose(learn_embedding(kind, moments, 4, 0.1), more[:4], rtol=1e-4, atol=1e-5)
         assert more.shape == (9, DIM) and more.dtype == np.float32
         assert (more[np.arange(9), np.abs(more).argmax(axis=1)] > 0).all()
+
+
+@pytest.mark.parametrize("kind", ("pca", *KINDS, *ORTHOGONAL))
+class TestNothingToLearn:
+    def test_matches_of_no_difference(self, data, kind):
+        rows, first, _, match = data
+        second = np.where(match, first, data[2])
+        moments = Moments.of(rows, first, second, match)
+        if kind == "pca":
+            assert learn_embedding(kind, moments, 3).shape == (3, DIM)
+        else:
+            with pytest.raises(CairnError, match="each match are the same"):
+                learn_embedding(kind, moments, 3)
+
+    def test_rows_that_are_all_the_same(self, data, kind):
+        rows = np.full((ROWS, DIM), 0.1, np.float32)
+        with pytest.raises(CairnError, match="nothing to embed"):
+            learn_embedding(kind, Moments.of(rows, *data[1:]), 3)
+
+
+@pytest.mark.parametrize("match", [True, False])
+def test_pairs_of_one_kind_are_refused(data, match):
+    rows, first, second, _ = data
+    with pytest.raises(CairnError, match="both matches and non-matches"):
+        Moments.of(rows, first, second, np.full(len(first), match))
 
 
 @pytest.mark.parametrize(
