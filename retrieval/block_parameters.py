@@ -6,6 +6,8 @@ from dataclasses import dataclass
 REFERENCE = 64
 """Samples along the side of the patches that defaults and limits of lengths are told for (Brown11, section IV)."""
 
+_BEYOND = 10  # times what learning may try: values of a file that are not refused
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -42,15 +44,17 @@ def check_parameters(values: Mapping[str, float], parameters: Iterable[Parameter
     Parameters
     ----------
     values : mapping of str to float
-        Read from a file, and not trusted.
+        Read from a file, and not trusted. None may be more than ten times beyond what learning keeps it within: what
+        a descriptor costs must not be left to a file.
     parameters : iterable of Parameter
-        Each must have a value, and nothing else may.
+        For patches of the size at hand. Each must have a value, and nothing else may.
     """
     known = {parameter.name: parameter for parameter in parameters}
     if not isinstance(values, Mapping) or set(values) != set(known):
         raise ValueError(f"its parameters should be {', '.join(known)}")
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e4:
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"its {name} is {value!r}")
-        if known[name].ratio and not value > 1e-3:
-            raise ValueError(f"its {name} is {value}, and must be positive")
+        low, high = known[name].low / _BEYOND, known[name].high * _BEYOND
+        if not low <= value <= high:  # NaN fails too
+            raise ValueError(f"its {name} is not from {low:.4g} to {high:.4g}")

@@ -39,7 +39,7 @@ def spatial_regions(name: str) -> int:
 
 def is_spatial(name: str) -> bool:
     """Whether there is an S-block, or a sampling grid, of this name."""
-    match = re.fullmatch(rf"{GRID}-(\d{{1,2}})", name)
+    match = re.fullmatch(rf"{GRID}-([1-9][0-9]?)", name)
     return name in ARRANGEMENTS or (match is not None and 2 <= int(match[1]) <= _LARGEST_GRID)
 
 
@@ -173,12 +173,12 @@ def _gaussian_grid(number: int) -> _Arrangement:
 
 
 def _gaussian_rings(radii: tuple[float, ...], widths: tuple[float, ...]) -> _Arrangement:
-    """S4: a region in the middle and rings of eight around it; the rings of even number are turned (DAISY)."""
+    """S4: a region in the middle and rings of eight around it; one ring is turned against the others (DAISY)."""
     parameters = [length(f"radius_{ring}", radius) for ring, radius in enumerate(radii, 1)]
     parameters += [length(f"width_{ring}", width) for ring, width in enumerate(widths)]
     # Eight regions look the same after an eighth of a turn.
     parameters.append(Parameter("phase", np.pi / 8, 0, np.pi / 4, length=False, ratio=False))
-    turned = (len(radii) + 1) // 2  # the middle ring: the first of two, the second of three
+    turned = (len(radii) + 1) // 2  # the inner one of two rings, the middle one of three
 
     def kernels(values: Mapping[str, float], size: int) -> np.ndarray:
         return region_kernels(ring_regions(values, len(radii), turned), size)

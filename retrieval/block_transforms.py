@@ -76,6 +76,9 @@ def quadrature_pair(order: int) -> tuple[Basis, Basis]:
 
     The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables. What cutting G's tails off
     leaves of its mean is taken away, so that nothing answers to a flat patch.
+
+    Taps are samples, whatever the patch's size: of a patch of 32 samples a side the filters cover twice the part that
+    they cover of one of 64, which is the paper's, and its error is far larger.
     """
     spacing, number = {2: (0.67, 4), 4: (0.5, 6)}[order]
     points = spacing * np.arange(-number, number + 1)

@@ -62,11 +62,17 @@ class TestEvery:
         x = np.meshgrid(axis, axis)[0].ravel() @ half / half.sum(axis=0)
         np.testing.assert_allclose(2 * x, centres(kernels(name))[:, 0], atol=0.7)
 
-    def test_the_smallest_regions_learning_may_try_still_have_samples(self, name):
-        parameters = [parameter.scaled(16) for parameter in spatial_parameters(name)]
-        for limit in ("low", "high"):
-            found = spatial_kernels(name, {one.name: getattr(one, limit) for one in parameters}, 16)
-            assert np.isfinite(found).all() and (found.sum(axis=0) > 0).any()
+    @pytest.mark.parametrize("size", [24, 64])
+    @pytest.mark.parametrize("limit", ["low", "high"])
+    def test_every_region_has_samples_at_the_limits_of_learning(self, name, size, limit):
+        parameters = [parameter.scaled(size) for parameter in spatial_parameters(name)]
+        found = spatial_kernels(name, {one.name: getattr(one, limit) for one in parameters}, size)
+        assert np.isfinite(found).all() and (found.sum(axis=0) > 0).all()
+
+    def test_a_region_too_small_for_any_sample_counts_none(self, name):
+        parameters = [parameter.scaled(8) for parameter in spatial_parameters(name)]
+        found = spatial_kernels(name, {one.name: one.low for one in parameters}, 8)
+        assert np.isfinite(found).all() and (found >= 0).all()
 
 
 class TestS1:
@@ -165,7 +171,22 @@ class TestS4:
 
 
 @pytest.mark.parametrize(
-    "name", ["S5-17", "S4-9", "S4", "grid", "grid-", "grid-1", "grid-99", "grid-3x", "", "grid--8"]
+    "name",
+    [
+        "S5-17",
+        "S4-9",
+        "S4",
+        "grid",
+        "grid-",
+        "grid-1",
+        "grid-99",
+        "grid-3x",
+        "",
+        "grid--8",
+        "grid-02",
+        "grid-٣",
+        "grid-33",
+    ],
 )
 def test_what_is_no_arrangement_is_told_from_one(name):
     assert not is_spatial(name)

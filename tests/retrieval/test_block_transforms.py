@@ -195,10 +195,33 @@ def test_rectified_parts_make_up_what_they_part():
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"smoothing": 0}, {"smoothing": float("nan")}, {"smoothing": True}, {"smoothing": "3"}, {"other": 1.0}],
+    [
+        {"smoothing": 0},
+        {"smoothing": -3.0},
+        {"smoothing": float("nan")},
+        {"smoothing": True},
+        {"smoothing": "3"},
+        {"smoothing": 10**400},
+        {"smoothing": 0.04},  # learning keeps it from 0.5 to 8
+        {"smoothing": 81.0},
+        {"second_centre": 0.1},
+        {"second_centre": 2000.0},
+        {"other": 1.0},
+    ],
 )
 def test_what_are_no_parameters_is_refused(change):
     known = transform_parameters("T4")
-    given = {"second_centre": 2.0} | change
+    given = {"second_centre": 2.0, "smoothing": 3.0}
+    check_parameters(given, known)
     with pytest.raises(ValueError, match="its "):
-        check_parameters(given, known)
+        check_parameters(given | change, known)
+    with pytest.raises(ValueError, match="should be smoothing, second_centre"):
+        check_parameters({"smoothing": 3.0}, known)
+
+
+@pytest.mark.parametrize("size", [8, 64, 256])
+def test_limits_go_by_the_size_of_the_patch(size):
+    known = [parameter.scaled(size) for parameter in transform_parameters("T2a")]
+    check_parameters({"smoothing": 80 * size / 64}, known)
+    with pytest.raises(ValueError, match="its smoothing"):
+        check_parameters({"smoothing": 81 * size / 64}, known)
