@@ -7,6 +7,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
+from index.errors import CairnError
 from learning.phototour import Pairs
 from learning.roc import auc, fpr95
 from learning.rows import squared_distances
@@ -84,13 +85,23 @@ def load_pairs(
     size : int
         Samples along a side that patches are resampled to.
     limit : int
-        At most so many pairs, as many of each source as there are, matches and others drawn alike; 0: all.
+        At most so many pairs, as many of one source as of another; 0: all. Half of them are matches, where there are
+        so many of either kind.
     seed : int
         Of what is drawn.
     progress : callable, optional
         Told how many patches are read, and how many there are.
+
+    Raises
+    ------
+    CairnError
+        The limit is too low for the sources, or they have no matches, or nothing else.
     """
-    chosen = [_draw(getattr(source, split), limit // len(sources) if limit else 0, seed) for source in sources]
+    most = pairs_of_each(limit, len(sources))
+    chosen = [_draw(getattr(source, split), most, seed) for source in sources]
+    match = np.concatenate([pairs.match for pairs in chosen])
+    if not match.any() or match.all():
+        raise CairnError("There must be both matches and non-matches among the pairs of the patches.")
     used = [np.unique(np.concatenate([pairs.first, pairs.second])) for pairs in chosen]
     total = sum(len(numbers) for numbers in used)
     dtype = np.uint8 if size == 64 else np.float32
@@ -107,7 +118,6 @@ def load_pairs(
             if progress is not None:
                 progress(done, total)
     first, second = np.concatenate(firsts), np.concatenate(seconds)
-    match = np.concatenate([pairs.match for pairs in chosen])
     key = fingerprint(
         {"first": first, "second": second, "match": match, **{f"patches-{n}": one for n, one in enumerate(used)}},
         {"patches": [source.patches.fingerprint for source in sources], "size": size},
@@ -115,12 +125,29 @@ def load_pairs(
     return BlockPairs(patches, first, second, match, key)
 
 
+def pairs_of_each(limit: int, sources: int) -> int:
+    """Pairs of each source where there are at most so many of all; 0: all of them.
+
+    Raises
+    ------
+    CairnError
+        They would be too few for a match and a non-match of each.
+    """
+    if limit and limit < 2 * sources:
+        of = f"{sources} sources" if sources > 1 else "a source"
+        raise CairnError(
+            f"Of {of} at least {2 * sources} pairs are taken, a match and a non-match of each, and not {limit}; "
+            "0 stands for all."
+        )
+    return limit // sources
+
+
 def _draw(pairs: Pairs, limit: int, seed: int) -> Pairs:
-    """At most so many of the pairs, as many matches as there are in proportion, one of each kind at least."""
+    """At most so many of the pairs, half of them matches where there are so many of either kind, and one at least."""
     if not limit or len(pairs) <= limit:
         return pairs
     rng = np.random.default_rng(seed)
     matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
-    number = min(max(round(limit / 2), limit - len(others)), len(matches))
+    number = min(max(round(limit / 2), limit - len(others), 1), limit - 1, len(matches))
     rows = np.sort(np.concatenate([rng.permutation(matches)[:number], rng.permutation(others)[: limit - number]]))
     return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])

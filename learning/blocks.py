@@ -10,16 +10,15 @@ import numpy as np
 
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
-from learning.block_pairs import BlockPairs, load_pairs
+from learning.block_pairs import BlockPairs, load_pairs, pairs_of_each
 from learning.embedding import Moments, learn_embedding
 from learning.powell import PowellOptions, Trial, Trials, best_of, maximise_area
 from learning.sources import Source
 from learning.stages import Progress, with_moments
 from retrieval.block_parameters import REFERENCE
 from retrieval.block_regions import is_grid
-from retrieval.blocks import EMBEDDINGS, VERSION, Blocks, block_parameters, can_be_levels, named_blocks, to_unit
+from retrieval.blocks import BEST, EMBEDDINGS, VERSION, Blocks, block_parameters, can_be_levels, named_blocks
 from retrieval.learnt import LearntModel
-from retrieval.threads import one_thread
 
 TRIALS, EMBEDDED = "powell.json", "embeddings.json"
 """Files in the folder of a run: every evaluation of the area, and every embedding that was chosen from."""
@@ -32,7 +31,7 @@ _FEWEST_DIMENSIONS, _STEP = 8, 4
 
 @dataclass(frozen=True)
 class Preset:
-    """A combination that Brown11 found best of its kind (table V)."""
+    """A combination that Brown11 chose (section VI.A), or found best of its kind (table V)."""
 
     blocks: str
     embedding: str
@@ -44,8 +43,9 @@ PRESETS = {
     "non-parametric": Preset("T3h", "lpp", 32),
     "composite": Preset("T3h-S4-25", "pca", 29),
     "composite-polar": Preset("T3j-S2-17", "pca", 36),
+    **{name: Preset(name, "none", None) for name in BEST},
 }
-"""By name; the parametric ones of table I go by their blocks (`retrieval.blocks.BEST`)."""
+"""By name; the four parametric ones of table I by that of their blocks."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class BlockOptions:
             raise CairnError(f"{self.blocks} has {blocks.pooled_dim} dimensions: for fewer, choose an embedding.")
         if self.dim is not None and not 1 <= self.dim <= blocks.pooled_dim:
             raise CairnError(f"{self.blocks} has {blocks.pooled_dim} dimensions to embed: ask for 1 to as many.")
+        if self.search.evaluations < 1:
+            raise CairnError("Parameters are learnt by 1 evaluation at least.")
         if not self.alphas or not all(0 <= alpha < 1 for alpha in self.alphas):
             raise CairnError("The part of the power that is taken for noise lies between 0 and 1.")
         if not 0 <= self.bits <= 8 or (self.bits and (self.embedding != "none" or not can_be_levels(blocks))):
@@ -104,6 +106,11 @@ class LearntBlocks:
     fpr95: float  # … of the descriptor as it is
     seconds_per_trial: float  # 0 where none was computed in this run
 
+    @property
+    def worse(self) -> bool:
+        """Whether the learnt parameters do worse on validation pairs than those that learning begins with."""
+        return bool(self.trials) and self.pooled > self.before
+
 
 def learn_blocks(
     sources: Sequence[Source],
@@ -117,7 +124,11 @@ def learn_blocks(
 
     With an S-block: its parameters, and those of G-, T- and N-block, by Powell's method (pipeline 1), and then an
     E-block on its rows, if any (pipeline 3). With a T-block alone, sampled on a grid: an E-block on the samples
-    (pipeline 2), after the G-block's parameters, if they are to be learnt.
+    (pipeline 2), after the G-block's parameters, if they are to be learnt. What it projects has its mean taken off and
+    is normalised before and after, on which the paper is silent: see `Blocks.normalised` and `Blocks.finished`.
+
+    Learnt parameters are those of the largest area on training pairs, and are kept even where they do worse on
+    validation pairs: see `LearntBlocks.worse`.
 
     Parameters
     ----------
@@ -135,8 +146,10 @@ def learn_blocks(
     Raises
     ------
     CairnError
-        A source or the folder is damaged.
+        A source or the folder is damaged, or the pairs are too few for what is learnt of them.
     """
+    if options.powell:
+        pairs_of_each(options.powell_pairs, len(sources))  # before any work
     tell = progress or (lambda step, done, of: None)
     work.mkdir(parents=True, exist_ok=True)
     size = options.patch_size
@@ -160,9 +173,7 @@ def learn_blocks(
         blocks, embeddings = _embed(blocks, rows, train, held_out, validation, options)
         save_json(work / EMBEDDED, embeddings)
         error = min(record.fpr95 for record in embeddings)
-        assert blocks.projection is not None
-        with one_thread():
-            rows = _finished(rows @ blocks.projection.T, options)
+        rows = blocks.finished(blocks.projected(rows))
     elif options.bits:
         blocks = replace(blocks, bits=options.bits)
         error = validation.error(blocks.levels(held_out))
@@ -216,22 +227,19 @@ def _embed(
     most = options.dim or min(_MOST_DIMENSIONS, blocks.pooled_dim)
     dims = [options.dim] if options.dim else sorted({*range(_FEWEST_DIMENSIONS, most, _STEP), most})
     records: list[EmbeddingRecord] = []
-    projections = []
+    found = []
+    # Where rows are not normalised after it, the mean changes no distance.
+    mean = moments.mean.astype(np.float32) if is_grid(blocks.spatial) else None
     for alpha in options.alphas if options.embedding != "pca" else (0.0,):
         projection = learn_embedding(options.embedding, moments, most, alpha)
-        with one_thread():
-            embedded = held_out @ projection.T
+        tried = replace(blocks, embedding=options.embedding, projection=projection, mean=mean)
+        embedded = tried.projected(held_out)
         for dim in dims:
-            error = validation.error(_finished(embedded[:, :dim], options))
+            error = validation.error(tried.finished(embedded[:, :dim]))
             records.append(EmbeddingRecord(options.embedding, alpha, dim, error))
-            projections.append(projection[:dim])
+            found.append(replace(tried, projection=projection[:dim]))
     best = min(range(len(records)), key=lambda row: (records[row].fpr95, records[row].dim, records[row].alpha))
-    return replace(blocks, embedding=options.embedding, projection=projections[best]), records
-
-
-def _finished(rows: np.ndarray, options: BlockOptions) -> np.ndarray:
-    """Embedded rows as the descriptor gives them."""
-    return to_unit(rows) if is_grid(named_blocks(options.blocks, options.patch_size).spatial) else rows
+    return found[best], records
 
 
 def provenance(sources: Sequence[Source], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:

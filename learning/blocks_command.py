@@ -18,8 +18,11 @@ def blocks(
         str | None,
         typer.Option(
             "--blocks",
-            help="T- and S-block, as T3h-S4-25 (default), T1c-S2-17, T3h-S2-17, T3j-S2-17 or any other two; a T-block "
-            "alone, as T3h, is sampled on a grid and left to the embedding.",
+            help="T- and S-block, as T3h-S4-25 (default) or any other two. T: T1a, T1b or T1c (4, 8 or 16 directions "
+            "of the gradient), T2a or T2b (rectified gradients), T3g, T3h, T3i or T3j (steerable filters), T4 "
+            "(differences of Gaussians), pixels or gradients. S: S1-16 (SIFT), S2-3, S2-9 or S2-17 (polar), S3-9, "
+            "S3-16 or S3-25 (Gaussians on a square), S4-17 or S4-25 (on circles). A T-block alone, as T3h, is sampled "
+            "on a grid of 10 x 10 and left to the embedding; T3h-grid-8: of 8 x 8, from 2 to 32.",
         ),
     ] = None,
     embedding: Annotated[
@@ -33,18 +36,22 @@ def blocks(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="One of the paper's best instead of --blocks, --embedding and --dim: parametric (T3h-S4-25), "
-            "non-parametric (T3h, lpp), composite (T3h-S4-25, pca) or composite-polar (T3j-S2-17, pca)."
+            help="One of the paper's best instead of --blocks, --embedding and --dim: T1c-S2-17, T3h-S4-25, T3h-S2-17 "
+            "or T3j-S2-17 (parametric is T3h-S4-25), non-parametric (T3h, lpp, 32 dimensions), composite (T3h-S4-25, "
+            "pca, 29) or composite-polar (T3j-S2-17, pca, 36)."
         ),
     ] = None,
     powell: Annotated[
         bool,
         typer.Option("--powell/--no-powell", help="Learn the blocks' parameters, or take those learning begins with."),
     ] = True,
-    evaluations: Annotated[int, typer.Option(help="Evaluations of the area, at most.", min=1)] = 400,
+    evaluations: Annotated[
+        int | None, typer.Option(help="Evaluations of the area, at most (default: 400).", min=1)
+    ] = None,
     powell_pairs: Annotated[
-        int, typer.Option(help="Training pairs that the area is computed on, at most; 0: all.", min=0)
-    ] = 10_000,
+        int | None,
+        typer.Option(help="Training pairs that the area is computed on, at most; 0: all (default: 10000).", min=0),
+    ] = None,
     alpha: Annotated[
         list[float] | None,
         typer.Option(
@@ -53,9 +60,18 @@ def blocks(
         ),
     ] = None,
     bits: Annotated[
-        int, typer.Option(help="Bits that each dimension is kept in, without an embedding; 0: a real number.", min=0)
+        int,
+        typer.Option(help="Bits that each dimension is kept in, without an embedding; 0: a real number.", min=0, max=8),
     ] = 0,
-    patch_size: Annotated[int, typer.Option(help="Samples along a patch's side.", min=8, max=256)] = 64,
+    patch_size: Annotated[
+        int,
+        typer.Option(
+            help="Samples along a patch's side: 64, as in the paper. All lengths go by it but those of the steerable "
+            "filters (T3), which at 32 are twice as wide, and do worse.",
+            min=8,
+            max=256,
+        ),
+    ] = 64,
     pairs: Annotated[
         int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
     ] = 0,
@@ -95,6 +111,13 @@ def blocks(
         if (combination, embedding, dim) != (None, None, None):
             raise CairnError("--blocks, --embedding and --dim are those of the --preset: take them away.")
         chosen = PRESETS[preset]
+    if not powell and (evaluations, powell_pairs) != (None, None):
+        raise CairnError("--evaluations and --powell-pairs are of no use with --no-powell: take them away.")
+    if alpha and chosen.embedding in ("none", "pca"):
+        raise CairnError(
+            "--alpha is for embeddings that divide by matches' differences (lpp, olpp, lde, olde, glde, golde): take "
+            "it away, or choose one."
+        )
     usual = BlockOptions(embedding="none")
     options = BlockOptions(
         blocks=chosen.blocks,
@@ -102,10 +125,10 @@ def blocks(
         dim=chosen.dim,
         powell=powell,
         patch_size=patch_size,
-        powell_pairs=powell_pairs,
+        powell_pairs=usual.powell_pairs if powell_pairs is None else powell_pairs,
         alphas=tuple(alpha) if alpha else usual.alphas,
         bits=bits,
-        search=PowellOptions(evaluations=evaluations),
+        search=PowellOptions() if evaluations is None else PowellOptions(evaluations),
         seed=seed,
     )
     opened = open_sources(sources, pairs=pairs, seed=seed)
@@ -135,6 +158,7 @@ def blocks(
                 "area": areas,
                 "embedding": model.provenance["embedding"],
                 "validation": model.provenance["validation"],
+                "worse_on_validation": learnt.worse,
                 "work": str(folder),
                 "seconds": {"evaluation": round(learnt.seconds_per_trial, 3), "total": round(seconds, 3)},
             }
@@ -146,6 +170,8 @@ def blocks(
             f"{100 * learnt.before:.2f}% false positives at 95% recall on validation pairs to "
             f"{100 * learnt.pooled:.2f}%"
         )
+    if learnt.worse:
+        say("             which is worse: more training pairs (--powell-pairs), or --no-powell, may do better")
     if learnt.embeddings:
         say(f"embedding    {found.pooled_dim} to {found.dim} dimensions, {100 * learnt.fpr95:.2f}% false positives")
     say(f"{out}: {described.name}, {described.dim} dimensions, {described.bytes} bytes; {seconds:.0f} s")

@@ -12,10 +12,13 @@ from index.arrays import load_json
 from index.errors import CairnError
 from learning.block_pairs import BlockPairs, load_pairs
 from learning.blocks import EMBEDDED, PRESETS, TRIALS, BlockOptions, LearntBlocks, learn_blocks
+from learning.phototour import Pairs
 from learning.powell import PowellOptions, best_of
 from learning.roc import auc, fpr95
 from learning.sources import Source, open_sources
-from retrieval.blocks import is_blocks, named_blocks
+from retrieval.block_regions import ARRANGEMENTS
+from retrieval.block_transforms import TRANSFORMS
+from retrieval.blocks import BEST, EMBEDDINGS, Blocks, is_blocks, named_blocks
 from retrieval.learnt import LearntDescriptor, load_model, save_model
 from tests.conftest import Ran
 from tests.learning.boosting_cases import write_views
@@ -75,6 +78,38 @@ class TestPairs:
         np.testing.assert_array_equal(again.first, pairs.first)
         assert (load_pairs(sources, "train", 16, limit=limit, seed=1).first != pairs.first).any()
 
+    @pytest.mark.parametrize(("limit", "each"), [(4, 2), (7, 3), (40, 20)])
+    def test_a_limit_is_shared_out_among_sources_and_leaves_both_kinds_of_each(
+        self, sources: list[Source], limit: int, each: int
+    ) -> None:
+        pairs = load_pairs([*sources, *sources], "train", 16, limit=limit)
+        assert len(pairs) == 2 * each
+        for part in (slice(0, each), slice(each, None)):
+            assert 1 <= pairs.match[part].sum() < each and abs(pairs.match[part].sum() - each / 2) <= 0.5
+        np.testing.assert_array_equal(pairs.match[:each], pairs.match[each:])  # two that are the same
+
+    @pytest.mark.parametrize("rare", [True, False])
+    def test_one_of_the_rarer_kind_is_always_drawn(self, sources: list[Source], rare: bool) -> None:
+        pairs = sources[0].train
+        rows = np.concatenate([np.flatnonzero(pairs.match == rare)[:1], np.flatnonzero(pairs.match != rare)])
+        few = Source(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
+        for limit in (2, 3, 12):
+            found = load_pairs([few], "train", 16, limit=limit)
+            assert len(found) == limit and (found.match == rare).sum() == 1
+
+    @pytest.mark.parametrize(("limit", "number"), [(1, 1), (3, 2), (-1, 1), (1, 2)])
+    def test_too_low_a_limit_is_refused(self, sources: list[Source], limit: int, number: int) -> None:
+        with pytest.raises(CairnError, match="0 stands for all"):
+            load_pairs(number * sources, "train", 16, limit=limit)
+
+    @pytest.mark.parametrize("kind", [True, False])
+    def test_pairs_of_one_kind_are_refused(self, sources: list[Source], kind: bool) -> None:
+        pairs = sources[0].train
+        rows = np.flatnonzero(pairs.match == kind)
+        one = Source(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
+        with pytest.raises(CairnError, match="both matches and non-matches"):
+            load_pairs([one], "train", 16, limit=10)
+
     def test_rows_and_their_measures_are_the_descriptor_s(self, validation: BlockPairs) -> None:
         blocks = named_blocks("T2a-S3-9", 16)
         rows = blocks.describe(validation.patches)
@@ -83,7 +118,7 @@ class TestPairs:
             np.testing.assert_allclose(found, rows, atol=1e-5)
         distances = np.square(rows[validation.first] - rows[validation.second]).sum(axis=1)
         assert validation.area(rows) == pytest.approx(auc(distances, validation.match), abs=1e-4)
-        assert validation.error(rows) == pytest.approx(fpr95(distances, validation.match), abs=0.02)
+        assert validation.error(rows) == fpr95(distances, validation.match)
 
 
 class TestPipelines:
@@ -94,7 +129,7 @@ class TestPipelines:
         assert best.area > learnt.trials[0].area
         blocks = learnt.model.base_model
         assert blocks is not None and blocks.meta()["parameters"] == pytest.approx(best.parameters)
-        assert learnt.fpr95 == learnt.pooled == pytest.approx(error_of(learnt, validation), abs=0.02)
+        assert learnt.fpr95 == learnt.pooled == error_of(learnt, validation)
         # Alone, by the trial's own parameters.
         train = load_pairs(sources, "train", 16)
         rows = named_blocks("T1a-S4-17", 16).with_parameters(best.parameters).describe(train.patches)
@@ -109,8 +144,8 @@ class TestPipelines:
         assert (descriptor.name, descriptor.dim) == (f"T1a-S4-17-{embedding}", 9)
         assert {record.alpha for record in learnt.embeddings} == ({0.0} if embedding == "pca" else {0.1, 0.3})
         assert learnt.fpr95 == min(record.fpr95 for record in learnt.embeddings)
-        assert learnt.fpr95 == pytest.approx(error_of(learnt, validation), abs=0.02)
-        assert not learnt.trials and len(load_json(tmp_path / EMBEDDED)) == len(learnt.embeddings)
+        assert learnt.fpr95 == error_of(learnt, validation)
+        assert not learnt.trials and not learnt.worse and len(load_json(tmp_path / EMBEDDED)) == len(learnt.embeddings)
 
     def test_non_parametric(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
         learnt = learn_blocks(sources, tmp_path, replace(FEW, blocks="T1a-grid-5", embedding="lpp", powell=False))
@@ -118,12 +153,43 @@ class TestPipelines:
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
         assert {record.dim for record in learnt.embeddings} == {*range(8, 100, 4), 100}
         best = min(learnt.embeddings, key=lambda record: (record.fpr95, record.dim))
-        assert rows.shape[1] == best.dim and learnt.fpr95 == pytest.approx(error_of(learnt, validation), abs=0.02)
+        assert rows.shape[1] == best.dim and learnt.fpr95 == error_of(learnt, validation)
+        # What is projected has its mean taken off.
+        blocks = learnt.model.base_model
+        assert isinstance(blocks, Blocks) and blocks.mean is not None
+        train = load_pairs(sources, "train", 16)
+        samples = blocks.with_parameters({}).describe(train.patches)
+        np.testing.assert_allclose(blocks.mean, samples.mean(axis=0), atol=1e-6)
+        projected = blocks.projected(samples)
+        assert (np.abs(projected.mean(axis=0)) < 1e-4 * projected.std(axis=0)).all()
+        assert (np.abs((samples @ blocks.projection.T).mean(axis=0)) > 1e-2 * projected.std(axis=0)).any()
+
+    @pytest.mark.parametrize("blocks", ["T1a-S4-17", "T1a-grid-5"])
+    @pytest.mark.parametrize("embedding", ["pca", "lpp", "olpp", "lde", "olde", "glde", "golde"])
+    def test_without_regularisation_there_is_a_file_that_is_read_again(
+        self, sources: list[Source], validation: BlockPairs, tmp_path: Path, blocks: str, embedding: str
+    ) -> None:
+        options = replace(FEW, blocks=blocks, embedding=embedding, powell=False, alphas=(0.0,), dim=60)
+        learnt = learn_blocks(sources, tmp_path, options)
+        save_model(tmp_path / "x.npz", learnt.model)
+        model = load_model(tmp_path / "x.npz")
+        np.testing.assert_array_equal(
+            LearntDescriptor(model).describe(validation.patches),
+            LearntDescriptor(learnt.model).describe(validation.patches),
+        )
+        assert np.abs(learnt.model.base_model.projection).max() < 3e3  # type: ignore[union-attr]
+
+    def test_parameters_that_do_worse_on_validation_pairs_are_told(self, sources: list[Source], tmp_path: Path) -> None:
+        options = replace(FEW, search=PowellOptions(evaluations=3))
+        learnt = learn_blocks(sources, tmp_path, options)
+        assert learnt.worse == (learnt.pooled > learnt.before)
+        assert replace(learnt, before=0.2, pooled=0.3).worse and not replace(learnt, before=0.3, pooled=0.3).worse
+        assert not replace(learnt, before=0.2, pooled=0.3, trials=[]).worse
 
     def test_few_bits(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
         learnt = learn_blocks(sources, tmp_path, replace(FEW, powell=False, bits=2))
         assert LearntDescriptor(learnt.model).bytes == 17
-        assert learnt.fpr95 == pytest.approx(error_of(learnt, validation), abs=0.02)
+        assert learnt.fpr95 == error_of(learnt, validation)
 
 
 class TestRepeatability:
@@ -146,6 +212,23 @@ class TestRepeatability:
         assert learn_blocks(sources, tmp_path, options).trials == first.trials
         assert len(load_json(tmp_path / TRIALS)["trials"]) == 6
 
+    def test_a_longer_run_before_changes_no_result(self, sources: list[Source], tmp_path: Path) -> None:
+        def learnt(folder: str, evaluations: int) -> LearntBlocks:
+            options = replace(FEW, search=PowellOptions(evaluations=evaluations))
+            return learn_blocks(sources, tmp_path / folder, options)
+
+        learnt("old", 30)
+        again, fresh = learnt("old", 5), learnt("new", 5)
+        assert again.trials == fresh.trials and len(fresh.trials) == 5
+        assert again.model.fingerprint == fresh.model.fingerprint and again.fpr95 == fresh.fpr95
+
+    def test_too_few_pairs_for_the_sources_are_refused_before_any_work(
+        self, sources: list[Source], tmp_path: Path
+    ) -> None:
+        with pytest.raises(CairnError, match="2 sources at least 4 pairs"):
+            learn_blocks([*sources, *sources], tmp_path / "x", replace(FEW, powell_pairs=3))
+        assert not (tmp_path / "x").exists()
+
     def test_other_pairs_are_evaluated_anew(self, sources: list[Source], tmp_path: Path) -> None:
         options = replace(FEW, search=PowellOptions(evaluations=1))
         all_pairs = learn_blocks(sources, tmp_path, options).trials
@@ -167,6 +250,7 @@ class TestRepeatability:
         {"bits": 2, "blocks": "T1a"},
         {"bits": 2, "blocks": "pixels-S3-9"},
         {"patch_size": 4},
+        {"search": PowellOptions(evaluations=0)},
     ],
 )
 def test_what_cannot_be_learnt_is_refused(wrong: dict[str, object]) -> None:
@@ -178,6 +262,8 @@ def test_presets_can_be_learnt() -> None:
     for preset in PRESETS.values():
         assert is_blocks(preset.blocks)
         BlockOptions(preset.blocks, preset.embedding, preset.dim)
+    for name in BEST:
+        assert (PRESETS[name].blocks, PRESETS[name].embedding) == (name, "none")
 
 
 class TestCommand:
@@ -209,6 +295,12 @@ class TestCommand:
             (["--embedding", "lda"], "no embedding"),
             (["--dim", 30], "choose an embedding"),
             (["--bits", 2, "--embedding", "pca"], "1 to 8 bits"),
+            (["--alpha", 0.1], "--alpha is for embeddings"),
+            (["--alpha", 0, "--embedding", "pca"], "--alpha is for embeddings"),
+            (["--preset", "composite", "--alpha", 0.1], "--alpha is for embeddings"),
+            (["--no-powell", "--evaluations", 400], "of no use with --no-powell"),
+            (["--no-powell", "--powell-pairs", 0], "of no use with --no-powell"),
+            (["--powell-pairs", 1], "at least 2 pairs"),
         ],
     )
     def test_what_is_wrong_is_said_in_a_sentence(
@@ -223,3 +315,26 @@ class TestCommand:
         arguments = ("--blocks", "T1a-S4-17", "--patch-size", 16, "--evaluations", 2, "--bits", 2, "--quiet")
         ran = cairn("learn", "blocks", folder, "--out", out, *arguments)
         assert ran.code == 0 and "2 evaluations" in ran.out + ran.err and "17 bytes" in ran.out + ran.err
+
+    @pytest.mark.parametrize("worse", [True, False])
+    def test_it_says_where_what_is_learnt_does_worse(
+        self, cairn: Callable[..., Ran], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worse: bool
+    ) -> None:
+        monkeypatch.setattr(LearntBlocks, "worse", worse)
+        arguments = ("--blocks", "T1a-S4-17", "--patch-size", 16, "--evaluations", 1, "--quiet")
+        ran = cairn("learn", "blocks", folder, "--out", tmp_path / "one.npz", *arguments)
+        assert ran.code == 0 and ("which is worse" in ran.out + ran.err) == worse
+        told = cairn("learn", "blocks", folder, "--out", tmp_path / "one.npz", *arguments, "--json").json
+        assert told["worse_on_validation"] == worse
+
+    def test_a_preset_of_the_paper_s_four_goes_by_its_blocks(
+        self, cairn: Callable[..., Ran], folder: Path, tmp_path: Path
+    ) -> None:
+        arguments = ("--preset", "T3h-S2-17", "--patch-size", 16, "--no-powell", "--json")
+        told = cairn("learn", "blocks", folder, "--out", tmp_path / "x.npz", *arguments).json
+        assert (told["name"], told["dim"], told["evaluations"]) == ("T3h-S2-17", 272, 0)
+
+    def test_help_tells_all_names(self, cairn: Callable[..., Ran]) -> None:
+        text = " ".join(cairn("learn", "blocks", "--help").out.replace("│", " ").split())
+        for name in (*TRANSFORMS, *ARRANGEMENTS, *PRESETS, *EMBEDDINGS, "grid-8"):
+            assert name in text

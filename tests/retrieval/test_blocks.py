@@ -38,7 +38,7 @@ class TestNames:
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
         assert np.linalg.norm(rows[1:] - rows[:-1], axis=1).min() > 0.1
         np.testing.assert_allclose(found.describe(patches[5:6]), rows[5:6], atol=1e-6)
-        np.testing.assert_allclose(found.describe(0.5 * patches + 60), rows, atol=0.01)
+        np.testing.assert_allclose(found.describe(0.5 * patches + 60), rows, atol=1e-5)
 
     @pytest.mark.parametrize(("name", "dim"), list(zip(BEST, (272, 400, 272, 544), strict=True)))
     def test_the_paper_s_best_have_its_dimensions_and_go_by_name(self, name, dim):
@@ -49,7 +49,19 @@ class TestNames:
 
     @pytest.mark.parametrize(
         "name",
-        ["", "T3", "T3h-", "T3h-S4", "T3h-S4-26", "S4-25", "T3h-S4-25-pca", "T3h-grid-1", "t3h-s4-25", "T3h S4-25"],
+        [
+            "",
+            "T3",
+            "T3h-",
+            "T3h-S4",
+            "T3h-S4-26",
+            "S4-25",
+            "T3h-S4-25-pca",
+            "T3h-grid-1",
+            "t3h-s4-25",
+            "T3h S4-25",
+            "T3h-grid-02",
+        ],
     )
     def test_what_is_none_is_refused(self, name):
         assert not is_blocks(name)
@@ -60,6 +72,11 @@ class TestNames:
     def test_patches_too_small_or_too_large_are_refused(self, name, size):
         with pytest.raises(CairnError, match=name):
             named_blocks(name, size)
+
+    @pytest.mark.parametrize("name", [*TRANSFORMS, "T2a-S3-9"])
+    def test_patches_of_bytes_are_described_as_the_numbers_they_are(self, name):
+        found, patches = named_blocks(name, 16), textures(5, 16).round()
+        np.testing.assert_array_equal(found.describe(patches.astype(np.uint8)), found.describe(patches))
 
     def test_the_row_has_region_by_region_the_channels_of_one_together(self):
         found, patches = named_blocks("T2b-S3-9", 32), textures(3, 32)
@@ -114,6 +131,18 @@ class TestNormalisation:
         with np.errstate(all="raise"):
             assert not clipped_to_unit(zero, 0.1).any() and not to_unit(zero).any()
 
+    def test_faint_rows_stay_shorter_than_one_however_often_they_are_clipped(self):
+        """What little they have is noise: it must not weigh as much as what others have."""
+        rows = np.random.default_rng(2).lognormal(size=(4, 80)).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        faint = rows * np.float32([[1e-6], [1e-4], [9e-4], [2e-3]])
+        found = clipped_to_unit(faint, 1.6 / 80**0.5)
+        lengths = np.linalg.norm(found, axis=1)
+        np.testing.assert_allclose(lengths[:2], [1e-3, 0.1], rtol=1e-4)
+        assert 0.5 < lengths[2] <= 0.9 and lengths[3] == pytest.approx(1, abs=1e-5)
+        assert found[:3].max() <= np.float32(1.6 / 80**0.5)
+        np.testing.assert_array_equal(found[3:], clipped_to_unit(faint[3:], 1.6 / 80**0.5))
+
     def test_no_threshold_is_reached_where_none_is_set(self):
         rows = np.random.default_rng(1).normal(size=(20, 9)).astype(np.float32)
         np.testing.assert_allclose(
@@ -149,6 +178,31 @@ class TestEmbedding:
         expected = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         np.testing.assert_allclose(sampled.describe(patches), expected, atol=1e-5)
 
+    def test_the_mean_of_samples_is_taken_off_first(self):
+        patches = textures(20, 31)
+        sampled = blocks("T2a", "lpp").base_model
+        rows = replace(sampled, projection=None, embedding="none").describe(patches).astype(np.float64)
+        mean = rows.mean(axis=0)
+        centred = (rows - mean) @ sampled.projection.T
+        found = replace(sampled, mean=mean.astype(np.float32))
+        expected = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+        np.testing.assert_allclose(found.describe(patches), expected, atol=1e-5)
+        assert found.describe(patches[:0]).shape == (0, found.dim)
+        # It is part of what the file keeps, beside the mean of the descriptor's own rows.
+        model = LearntModel("blocks", base_model=found)
+        assert model.fingerprint != LearntModel("blocks", base_model=sampled).fingerprint
+        np.testing.assert_array_equal(load_blocks(found.meta(), found.arrays()).mean, found.mean)
+        assert found.with_parameters({}).mean is None
+
+    def test_a_file_keeps_both_means(self, tmp_path):
+        sampled = blocks("T2a", "lpp").base_model
+        found = replace(sampled, mean=np.linspace(0, 0.1, sampled.pooled_dim, dtype=np.float32))
+        own, covariance = np.full(found.dim, 0.5, np.float32), np.eye(found.dim, dtype=np.float32)
+        save_model(tmp_path / "one.npz", LearntModel("blocks", None, None, own, covariance, base_model=found))
+        model = load_model(tmp_path / "one.npz")
+        np.testing.assert_array_equal(model.mean, own)
+        np.testing.assert_array_equal(model.base_model.mean, found.mean)
+
 
 def test_all_combinations_have_fingerprints_of_their_own():
     found = [named_blocks(name, 16) for name in COMBINATIONS]
@@ -172,6 +226,27 @@ def with_meta(**changes):
 
 def with_embedding(change):
     return lambda meta, arrays: (meta, {"embedding": change(arrays["embedding"])})
+
+
+def with_mean(transform, spatial, change):
+    """A sound grid, or blocks that pool, with a mean made of nought."""
+
+    def changed(*_):
+        found = named_blocks(f"{transform}-{spatial}", 24)
+        found = replace(found, embedding="lpp", projection=orthogonal_rows(12, found.pooled_dim))
+        return found.meta(), found.arrays() | {"embedding_mean": change(np.zeros(found.pooled_dim, np.float32))}
+
+    return changed
+
+
+def with_blocks(transform, **changes):
+    """Sound blocks but for some parameters."""
+
+    def changed(*_):
+        meta = named_blocks(f"{transform}-S2-9", 24).meta()
+        return {**meta, "parameters": {**meta["parameters"], **changes}}, {}
+
+    return changed
 
 
 def without(name):
@@ -206,6 +281,21 @@ CHANGES = {
     "an embedding of other columns": with_embedding(lambda array: array[:, 1:]),
     "an embedding of no rows": with_embedding(lambda array: array[:0]),
     "an embedding of one axis": with_embedding(lambda array: array[0]),
+    "an embedding of more rows than columns": with_embedding(lambda array: np.repeat(array, 23, axis=0)),
+    "a mean of what is pooled": with_mean("T2a", "S3-9", lambda mean: mean),
+    "a mean of another length": with_mean("T2a", "grid-4", lambda mean: mean[1:]),
+    "a mean of two axes": with_mean("T2a", "grid-4", lambda mean: mean[None]),
+    "a mean of doubles": with_mean("T2a", "grid-4", lambda mean: mean.astype(np.float64)),
+    "a mean of no embedding": lambda *_: (
+        named_blocks("T2a-grid-4", 24).meta(),
+        {"embedding_mean": np.zeros(64, np.float32)},
+    ),
+    "a second centre far wider than the patch": with_blocks("T4", second_centre=2000.0),
+    "differences wider than four patches": with_blocks("T4", smoothing=20.0, second_centre=3.9),
+    "a threshold that clips a hundred times": with_parameters(clip=0.002),
+    "a radius far beyond the patch": with_parameters(radius_1=9000.0),
+    "a width of next to nothing": with_parameters(width_1=0.0011),
+    "a parameter of a huge integer": with_parameters(width_1=10**400),
     "an embedding of doubles": with_embedding(lambda array: array.astype(np.float64)),
     **{f"no {name}": without(name) for name in sound()[0]},
 }
