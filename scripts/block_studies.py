@@ -9,12 +9,15 @@ usage: PYTHONPATH=. scripts/block_studies.py SET... [--descriptor NAME|FILE]... 
 
 import argparse
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from eval.patches import default_pair_file
+from index.errors import CairnError
 from learning.block_pairs import BlockPairs, load_pairs
 from learning.phototour import PatchSet
 from learning.sources import Source
@@ -35,13 +38,11 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
     arguments = parser.parse_args()
-    clipping: dict[str, dict[str, float]] = {}
-    bits: dict[str, dict[str, float]] = {}
-    for name in arguments.descriptor or BEST:
-        blocks = blocks_of(name)
-        errors = [study(blocks, test_pairs(folder, blocks.patch_size)) for folder in arguments.sets]
-        for table, part in ((clipping, 0), (bits, 1)):
-            table[name] = {key: float(np.mean([one[part][key] for one in errors])) for key in errors[0][part]}
+    try:
+        clipping, bits = studies(arguments.descriptor or BEST, arguments.sets)
+    except CairnError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
     if arguments.json:
         print(json.dumps({"clipping": clipping, "bits": bits}, indent=2))
         return
@@ -54,17 +55,31 @@ def main() -> None:
         print()
 
 
+def studies(
+    names: Sequence[str], folders: Sequence[Path]
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Mean errors over sets of each descriptor, by κ √D, and by bits a dimension."""
+    clipping: dict[str, dict[str, float]] = {}
+    bits: dict[str, dict[str, float]] = {}
+    every = {name: blocks_of(name) for name in names}  # all of them first, so that a wrong one costs no time
+    for name, blocks in every.items():
+        errors = [study(blocks, pairs_to_test_on(folder, blocks.patch_size)) for folder in folders]
+        for table, part in ((clipping, 0), (bits, 1)):
+            table[name] = {key: float(np.mean([one[part][key] for one in errors])) for key in errors[0][part]}
+    return clipping, bits
+
+
 def blocks_of(name: str) -> Blocks:
     """Blocks with an S-block, by name or from a file."""
     descriptor = find_descriptor(name)
     found = descriptor.model.base_model if isinstance(descriptor, LearntDescriptor) else None
     if not isinstance(found, Blocks) or not can_be_levels(found):
-        raise SystemExit(f"{name} is no descriptor of T- and S-blocks without an embedding.")
+        raise CairnError(f"{name} is no descriptor of T- and S-blocks without an embedding: choose one as T3h-S4-25.")
     return found
 
 
-def test_pairs(folder: Path, size: int) -> BlockPairs:
-    """The pairs to test on of a set."""
+def pairs_to_test_on(folder: Path, size: int) -> BlockPairs:
+    """The pairs of a set that are there to test on."""
     patches = PatchSet.open(folder)
     pairs = patches.pairs(default_pair_file(patches))
     return load_pairs([Source(patches, pairs, pairs)], "train", size)

@@ -1,0 +1,81 @@
+"""The script that studies clipping and bits: its tables beside the descriptors they are of, and what it refuses."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eval.patches import evaluate_patches
+from index.errors import CairnError
+from retrieval.blocks import named_blocks
+from retrieval.learnt import LearntDescriptor, LearntModel
+from scripts import block_studies
+from tests.learning.boosting_cases import write_views
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set with pairs to test on."""
+    folder = write_views(tmp_path_factory.mktemp("studies") / "set")
+    (pairs,) = folder.glob("m50_*_1.txt")
+    pairs.rename(folder / pairs.name.replace("_1.txt", "_2.txt"))
+    return folder
+
+
+def test_errors_are_those_of_the_descriptors(folder: Path) -> None:
+    clipping, bits = block_studies.studies(["T1a-S2-9"], [folder])
+    blocks = named_blocks("T1a-S2-9")
+
+    def error(**changes: object) -> float:
+        model = LearntModel("blocks", base_model=replace(blocks, **changes))  # type: ignore[arg-type]
+        return 100 * evaluate_patches(folder, LearntDescriptor(model), "test").fpr95
+
+    assert list(clipping["T1a-S2-9"]) == [*map(str, block_studies.RATIOS), "unit"]
+    assert clipping["T1a-S2-9"]["1.6"] == bits["T1a-S2-9"]["32"] == error()
+    assert clipping["T1a-S2-9"]["2.5"] == error(parameters={**blocks.parameters, "clip": 2.5})
+    for number in block_studies.BITS:
+        assert bits["T1a-S2-9"][str(number)] == error(bits=number)
+
+
+def test_a_figure_is_the_mean_over_sets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = iter([{"a": 1.0}, {"a": 4.0}])
+    monkeypatch.setattr(block_studies, "study", lambda *_: (found := next(errors), {"b": 2 * found["a"]}))
+    assert block_studies.studies(["T1a-S2-9"], [folder, folder]) == (
+        {"T1a-S2-9": {"a": 2.5}},
+        {"T1a-S2-9": {"b": 5.0}},
+    )
+
+
+@pytest.mark.parametrize("name", ["sift", "T3h", "T9-S4-25", "pixels-S3-9", "none.npz"])
+def test_what_is_no_descriptor_of_blocks_is_refused(name: str) -> None:
+    with pytest.raises(CairnError):
+        block_studies.blocks_of(name)
+
+
+@pytest.mark.parametrize("arguments", [["missing"], ["missing", "--descriptor", "sift"], ["missing", "--json"]])
+def test_what_is_wrong_is_one_sentence_and_exit_code_2(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["block_studies.py", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        block_studies.main()
+    told = capsys.readouterr()
+    assert stop.value.code == 2 and not told.out and told.err.count("\n") == 1
+
+
+def test_tables_and_json_tell_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["block_studies.py", str(folder), "--descriptor", "T1a-S2-9"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--json"])
+    block_studies.main()
+    told = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(sys, "argv", arguments)
+    block_studies.main()
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| T1a")]
+    for row, table in zip(rows, (told["clipping"], told["bits"]), strict=True):
+        figures = [float(cell) for cell in row.split("|")[2:-1]]
+        np.testing.assert_allclose(figures, list(table["T1a-S2-9"].values()), atol=0.0051)
