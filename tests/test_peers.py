@@ -8,7 +8,15 @@ from index.errors import CairnError
 from learning.phototour import Pairs
 from scripts.peers import PEERS, Peer, describe, some_pairs
 
-DIMS = {"opencv-sift": 128, "opencv-rootsift": 128, "vgg-120": 120, "vgg-80": 80, "vgg-64": 64, "vgg-48": 48}
+DIMS = {
+    "daisy": 200,
+    "opencv-sift": 128,
+    "opencv-rootsift": 128,
+    "vgg-120": 120,
+    "vgg-80": 80,
+    "vgg-64": 64,
+    "vgg-48": 48,
+}
 BITS = {"bgm": 256, "binboost-256": 256}
 
 
