@@ -58,16 +58,39 @@ def boosted(
     offset: Annotated[
         bool,
         typer.Option(
-            "--offset/--no-offset", help="Boost with a constant beside the similarity, or without, as in the paper."
+            "--offset/--no-offset",
+            help="Boost, and learn the similarity, with a constant beside it, or without, as in the paper.",
         ),
     ] = True,
     positive: Annotated[
         bool,
         typer.Option(
             "--positive/--any-sign",
-            help="Keep the similarity positive semi-definite as it is learnt, or drop what is negative in the end.",
+            help="Keep the similarity positive semi-definite as it is learnt, or drop what is negative in the end: no "
+            "distance could tell it.",
         ),
     ] = True,
+    form: Annotated[
+        str,
+        typer.Option(
+            help="What the similarity is learnt from: distance, as descriptors are compared, or inner, inner products "
+            "as in the paper."
+        ),
+    ] = "distance",
+    keep: Annotated[
+        str,
+        typer.Option(
+            help="What --dim dimensions keep: variance, what differs most among patches, or eigenvalues, the "
+            "similarity's largest as in the paper."
+        ),
+    ] = "variance",
+    scale: Annotated[
+        float, typer.Option(help="What the weak learners' weights are taken times to begin with; the paper: 1.")
+    ] = 0.3,
+    step: Annotated[
+        float,
+        typer.Option(help="Step of the descent, a share of the mean weight; inner needs 5 over the learners at most."),
+    ] = 0.02,
     epochs: Annotated[int, typer.Option(help="Epochs of learning the similarity, at most.", min=0)] = 60,
     workers: Workers = 0,
     seed: Seed = 0,
@@ -121,7 +144,16 @@ def boosted(
         responses=given.options if given is not None else ResponseOptions(family, **asked),
         candidates=CandidateOptions(candidates),
         search=SearchOptions(offset=offset),
-        metric=MetricOptions(epochs=epochs, diagonal=kind == "lbgm-diag", positive=positive),
+        metric=MetricOptions(
+            form=form,
+            kept=keep,
+            step=step,
+            start=scale,
+            epochs=epochs,
+            diagonal=kind == "lbgm-diag",
+            positive=positive,
+            offset=offset,
+        ),
         seed=seed,
     )
     opened = open_sources(sources, pairs=pairs, seed=seed)
@@ -146,6 +178,7 @@ def boosted(
             "options": asdict(options),
             "from": parent and parent.fingerprint,
             "loss": loss,
+            "offset": learnt.rounds[-1].offset if learnt.rounds else None,
             "validation": {"fpr95": learnt.error, "similarity_fpr95": metric and metric.similarity_error},
         }
     )

@@ -14,21 +14,36 @@ _PAIRS = 8_192  # measured at a time
 _LARGEST = 700.0  # exponent that double precision holds
 
 
+FORMS = ("distance", "inner")
+"""What the loss is on: hᵀ A h', as in the paper (inner), or minus half the squared distance of embedded rows."""
+KEPT = ("variance", "eigenvalues")
+"""What an embedding keeps: what differs most among patches, or A's largest eigenvalues as in the paper (equation 6)."""
+
+
 @dataclass(frozen=True)
 class MetricOptions:
-    """Stochastic gradient descent on the exponential loss (equation 5)."""
+    """Stochastic gradient descent on the exponential loss (equation 5), in the paper's way or in ours.
 
-    # Constant, as in the paper. The gradient is that of the loss's logarithm, whose entries lie between -1 and 1, and
-    # the step is a share of the trace of A over P: neither the number of weak learners nor their weights' scale matter.
-    step: float = 0.05
-    # Ours: AdaBoost's diagonal matrix is taken times this to begin with. No ranking hangs on it, but with all of it the
-    # loss hangs on a few pairs, wrongly labelled ones among them, and the descent is led astray by them.
-    start: float = 0.1
+    Ours has -½ (h - h')ᵀ A (h - h') for f. That is equation 4 up to a constant where A is diagonal, but where it is not
+    a row's length hᵀ A h is its own, and a descriptor is compared by distances. What all patches answer alike drops out
+    of it, too. (The paper's way: form inner, kept eigenvalues, start 1, offset False, positive False.)
+    """
+
+    form: str = "distance"  # one of FORMS
+    kept: str = "variance"  # one of KEPT; no matter for a diagonal A, of which the largest entries are kept
+    # Constant, as in the paper. The gradient is that of the logarithm of a batch's loss, whose entries lie between -2
+    # and 2, and the step is a share of the trace of A over P, so that the scale of the weights does not matter. The
+    # form inner takes smaller ones, 5 / P at most.
+    step: float = 0.02
+    # Ours: AdaBoost's diagonal matrix is taken times this to begin with, where the loss on validation pairs is least.
+    # No ranking hangs on it, but with all of it the loss hangs on a few pairs, wrongly labelled ones among them.
+    start: float = 0.3
     batch: int = 1_000  # pairs a step
     epochs: int = 60  # at most
     patience: int = 10  # epochs without a better error on validation pairs, after which it ends
     diagonal: bool = False  # A is diagonal
     positive: bool = True  # A is kept positive semi-definite
+    offset: bool = True  # a constant is added to f, which brings matches and others to the same weight
 
 
 @dataclass(frozen=True)
@@ -47,17 +62,17 @@ class PairResponses:
         """Give h of both patches of pairs (K,): twice (K, P) float32."""
         return self.answers[self.first[rows]].astype(np.float32), self.answers[self.second[rows]].astype(np.float32)
 
-    def similarities(self, matrix: np.ndarray) -> np.ndarray:
-        """Give f (M,) float64 of all pairs, A being (P, P), or (P,) where it is diagonal (equation 4)."""
+    def similarities(self, matrix: np.ndarray, form: str = "inner") -> np.ndarray:
+        """Give f (M,) float64 of all pairs in one of `FORMS`, A being (P, P), or (P,) where it is diagonal."""
         found = np.empty(len(self))
         for start in range(0, len(self), _PAIRS):
             rows = np.arange(start, min(start + _PAIRS, len(self)))
-            found[rows] = similarity(*self.take(rows), matrix)
+            found[rows] = similarity(*self.take(rows), matrix, form)
         return found
 
-    def loss(self, matrix: np.ndarray, offset: float = 0.0) -> float:
+    def loss(self, matrix: np.ndarray, offset: float = 0.0, form: str = "inner") -> float:
         """Mean of exp(-l (f + offset)) (equation 5)."""
-        exponents = -np.where(self.match, 1, -1) * (self.similarities(matrix) + offset)
+        exponents = -np.where(self.match, 1, -1) * (self.similarities(matrix, form) + offset)
         return float(np.exp(np.minimum(exponents, _LARGEST)).mean())
 
     def error(self, embedding: np.ndarray) -> float:
@@ -75,7 +90,12 @@ class BoostedMetric:
     errors: list[float]  # FPR95 of validation pairs by the embedding, before the first epoch and after each
     losses: list[float]  # of equation 5 on validation pairs, likewise
     chosen: int  # place in these of the metric that was taken
-    similarity_error: float  # FPR95 of validation pairs by f itself
+    similarity_error: float  # FPR95 of validation pairs by f itself, all dimensions kept
+    covariance: np.ndarray | None = None  # (P, P) float64, of the answers that it was learnt from, if variance is kept
+
+    def embedding(self, dim: int) -> np.ndarray:
+        """Give the embedding (d, P) float32 into at most so many dimensions."""
+        return embedding_of(self.matrix, dim, self.covariance)
 
 
 def embed(answers: np.ndarray, embedding: np.ndarray) -> np.ndarray:
@@ -84,8 +104,8 @@ def embed(answers: np.ndarray, embedding: np.ndarray) -> np.ndarray:
         return answers.astype(np.float32) @ embedding.T.astype(np.float32)
 
 
-def similarity(first: np.ndarray, second: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Give hᵀ A h' (equation 4), pair by pair.
+def similarity(first: np.ndarray, second: np.ndarray, matrix: np.ndarray, form: str = "inner") -> np.ndarray:
+    """Give hᵀ A h' (equation 4), pair by pair; or -½ (h - h')ᵀ A (h - h').
 
     Parameters
     ----------
@@ -93,11 +113,16 @@ def similarity(first: np.ndarray, second: np.ndarray, matrix: np.ndarray) -> np.
         h of either patch.
     matrix : ndarray, shape (P, P) or (P,)
         A, or its diagonal.
+    form : str
+        One of `FORMS`.
 
     Returns
     -------
     ndarray, shape (M,)
     """
+    if form == "distance":
+        first = first - second
+        return -0.5 * similarity(first, first, matrix)
     if matrix.ndim == 1:
         return np.asarray((first * second) @ matrix.astype(first.dtype))
     with one_thread():
@@ -117,7 +142,7 @@ def learn_metric(
 
     That epoch's A is taken whose embedding into the wanted dimensions does best on the validation pairs, as it is the
     embedding that is asked for. A constant beside f, as in `boosted_search.SearchOptions.offset`, is put where the loss
-    is least before every epoch.
+    is least, that of each batch for itself.
 
     Parameters
     ----------
@@ -136,13 +161,20 @@ def learn_metric(
     """
     begin = options.start * weights.astype(np.float64)
     matrix = begin if options.diagonal else np.diag(begin)
+    covariance = None
+    if options.kept == "variance" and not options.diagonal:
+        covariance = covariance_of(train.answers[np.union1d(train.first, train.second)])
     labels = np.where(train.match, 1.0, -1.0)
     step = options.step * float(begin.mean())
-    offset = _best_offset(train.similarities(matrix), train.match)
+
+    def best_offset(of: np.ndarray) -> float:
+        return _best_offset(train.similarities(of, options.form), train.match) if options.offset else 0.0
+
+    offset = best_offset(matrix)
     errors, losses, best, chosen, kept = [], [], (np.inf, np.inf), 0, (matrix, offset)
     for epoch in range(options.epochs + 1):
-        errors.append(validation.error(embedding_of(matrix, dim)))
-        losses.append(validation.loss(matrix, offset))
+        errors.append(validation.error(embedding_of(matrix, dim, covariance)))
+        losses.append(validation.loss(matrix, offset, options.form))
         if (errors[-1], losses[-1]) < best:
             best, chosen, kept = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
         progress(epoch, options.epochs)
@@ -151,23 +183,35 @@ def learn_metric(
         order = rng.permutation(len(train))
         for start in range(0, len(train), options.batch):
             rows = order[start : start + options.batch]
-            matrix = _descend(matrix, offset, *train.take(rows), labels[rows], step)
+            matrix = _descend(matrix, offset, *train.take(rows), labels[rows], step, options)
         if options.positive:
             matrix = nearest_positive(matrix)
-        offset = _best_offset(train.similarities(matrix), train.match)
-    own = fpr95(-validation.similarities(kept[0]), validation.match)
-    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own)
+        offset = best_offset(matrix)
+    own = fpr95(-validation.similarities(kept[0], options.form), validation.match)
+    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own, covariance)
 
 
 def _descend(
-    matrix: np.ndarray, offset: float, first: np.ndarray, second: np.ndarray, labels: np.ndarray, step: float
+    matrix: np.ndarray,
+    offset: float,
+    first: np.ndarray,
+    second: np.ndarray,
+    labels: np.ndarray,
+    step: float,
+    options: MetricOptions,
 ) -> np.ndarray:
     """One step down the logarithm of the loss of some pairs."""
-    found = similarity(first, second, matrix) + offset
-    exponents = -labels * found
+    found = similarity(first, second, matrix, options.form)
+    if options.offset and abs(labels.sum()) < len(labels):
+        # Its own: with that of an epoch ago, all pairs pull A the same way, and further each time.
+        offset = _best_offset(found, labels > 0)
+    exponents = -labels * (found + offset)
     weights = np.exp(exponents - exponents.max())
     weights /= weights.sum()
     pull = (weights * labels).astype(np.float32)
+    if options.form == "distance":
+        first = second = first - second
+        pull *= np.float32(-0.5)
     if matrix.ndim == 1:
         return np.asarray(matrix + step * (pull @ (first * second)))
     with one_thread():
@@ -215,34 +259,66 @@ def factorise(matrix: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
             values, vectors = np.linalg.eigh(matrix)
     order = np.argsort(-np.abs(values), kind="stable")[:dim]
     vectors = vectors[:, order] * np.sqrt(np.abs(values[order]))
-    # An eigenvector's sign is anyone's guess: its largest entry is made positive, so that all computers agree.
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(dim)]
-    return vectors * np.where(largest < 0, -1, 1), np.where(values[order] < 0, -1.0, 1.0)
+    return _signed(vectors.T).T, np.where(values[order] < 0, -1.0, 1.0)
 
 
-def embedding_of(matrix: np.ndarray, dim: int) -> np.ndarray:
-    """Give Bᵀ (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1.
+def embedding_of(matrix: np.ndarray, dim: int, covariance: np.ndarray | None = None) -> np.ndarray:
+    """Give an embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1.
 
     A negative eigenvalue would take away from a distance, which none does; `MetricOptions.positive` leaves none. Fewer
     than ``dim`` rows come out where fewer eigenvalues are positive.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (P, P) or (P,)
+        A symmetric matrix, or the diagonal of one.
+    dim : int
+        d, from 1 to P.
+    covariance : ndarray, shape (P, P), optional
+        Of the answers h: the principal axes of A^½ h are kept. Without it Bᵀ is given, A's largest eigenvalues
+        (equations 6 and 8), as if the answers had nothing to do with each other.
     """
-    factor, signs = factorise(nearest_positive(matrix), dim)
-    used = (signs > 0) & (np.square(factor).sum(axis=0) > 1e-12 * np.abs(matrix).sum())
-    embedding = factor[:, used].T
+    if covariance is None:
+        factor, signs = factorise(nearest_positive(matrix), dim)
+        used = (signs > 0) & (np.square(factor).sum(axis=0) > 1e-12 * np.abs(matrix).sum())
+        embedding = factor[:, used].T
+    else:
+        root = _root(matrix)
+        with one_thread():
+            values, vectors = np.linalg.eigh(root @ covariance @ root)
+            axes = vectors[:, ::-1][:, :dim].T[values[::-1][:dim] > 1e-12 * max(values[-1], 1e-300)]
+            embedding = _signed(axes @ root)
     with one_thread():
         longest = np.linalg.norm(embedding, 2) * np.sqrt(embedding.shape[1])
     return np.ascontiguousarray(embedding / longest, np.float32)
 
 
-def principal_axes(answers: np.ndarray, dim: int) -> np.ndarray:
-    """Give the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
+def _root(matrix: np.ndarray) -> np.ndarray:
+    """Symmetric root (P, P) of what is positive of a symmetric matrix."""
+    with one_thread():
+        values, vectors = np.linalg.eigh(matrix)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+
+
+def _signed(rows: np.ndarray) -> np.ndarray:
+    """Rows (d, P) whose entry of largest magnitude is made positive, so that all computers agree on their signs."""
+    return rows * np.where(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)] < 0, -1, 1)[:, None]
+
+
+def covariance_of(answers: np.ndarray) -> np.ndarray:
+    """Covariance (P, P) float64 of answers h (U, P)."""
     total = np.zeros((answers.shape[1],) * 2)
     for start in range(0, len(answers), _PAIRS):
         rows = answers[start : start + _PAIRS].astype(np.float32)
-        total += rows.T @ rows  # whole numbers below 2^24: exact
+        with one_thread():
+            total += rows.T @ rows  # whole numbers below 2^24: exact
     mean = answers.mean(axis=0, dtype=np.float64)
+    return np.asarray(total / len(answers) - np.outer(mean, mean))
+
+
+def principal_axes(answers: np.ndarray, dim: int) -> np.ndarray:
+    """Give the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
     with one_thread():
-        vectors = np.linalg.eigh(total / len(answers) - np.outer(mean, mean))[1]
-    axes = vectors[:, ::-1][:, :dim].T
-    axes = axes * np.where(axes[np.arange(dim), np.abs(axes).argmax(axis=1)] < 0, -1, 1)[:, None]
+        vectors = np.linalg.eigh(covariance_of(answers))[1]
+    axes = _signed(vectors[:, ::-1][:, :dim].T)
     return np.ascontiguousarray(axes / np.sqrt(answers.shape[1]), np.float32)

@@ -8,11 +8,12 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.boosted_metric import (
+    FORMS,
+    KEPT,
     BoostedMetric,
     MetricOptions,
     PairResponses,
     embed,
-    embedding_of,
     learn_metric,
     principal_axes,
 )
@@ -62,7 +63,15 @@ class BoostingOptions:
             raise CairnError(problem)
         if min(self.draws, self.candidates.number, self.search.sample, self.search.finalists) < 1:
             raise CairnError("Draws, candidates, sampled pairs and finalists must be 1 at least.")
-        if self.metric.step <= 0 or min(self.metric.batch, self.metric.patience) < 1 or self.metric.epochs < 0:
+        for name, known in (("form", FORMS), ("kept", KEPT)):
+            if getattr(self.metric, name) not in known:
+                raise CairnError(
+                    f"The similarity cannot be learnt with {getattr(self.metric, name)!r}: choose one of "
+                    f"{', '.join(known)}."
+                )
+        if not 0 < self.metric.start <= 100:
+            raise CairnError("The scale of the weights to begin with lies above 0, and at 100 at most.")
+        if not self.metric.step > 0 or min(self.metric.batch, self.metric.patience) < 1 or self.metric.epochs < 0:
             raise CairnError("The step, batch and patience of the descent must be positive.")
 
 
@@ -126,7 +135,7 @@ def learn_boosted(
         metric = learn_metric(
             train, validation, learners.weights, options.dim, options.metric, rng, partial(tell, "metric")
         )
-        embedding = embedding_of(metric.matrix, options.dim)
+        embedding = metric.embedding(options.dim)
     boosted = Boosted(options.kind, learners, embedding)
     error = validation.error(boosted.linear_map())
     some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])

@@ -25,7 +25,9 @@ class ResponseOptions:
 
     family: str = "gradient"  # one of FAMILIES
     patch_size: int = 31  # samples along a side
-    smoothing: float = 2.0  # Gaussian smoothing before all else, standard deviation in samples; 0: none
+    # Gaussian smoothing before all else, standard deviation in samples; 0: none, as in the paper. Where patches are
+    # seen at a slant it halves the errors (64 learners, graf: FPR95 8.6% with it, 15.8% without).
+    smoothing: float = 2.0
     orientations: int = 24  # q
     # Ours: what each sample adds to the energy of all orientations, in units of the mean gradient over the patch.
     # Equation 10 has none of it, and faint gradients count for as much as strong ones; with much of it, responses are

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.boosted_metric import MetricOptions, embedding_of, factorise
+from learning.boosted_metric import MetricOptions, factorise
 from learning.boosted_search import SearchOptions
 from learning.boosting import BoostingOptions, LearntBoosted, learn_boosted
 from learning.sources import Source, open_sources
@@ -84,7 +84,7 @@ class TestKinds:
     def test_the_embedding_is_that_of_the_learnt_matrix(self, sources, bgm):
         learnt = learn_boosted(sources, options_of("lbgm"), learners=bgm.model.base_model.learners)
         metric = learnt.metric
-        np.testing.assert_array_equal(learnt.model.base_model.embedding, embedding_of(metric.matrix, 8))
+        np.testing.assert_array_equal(learnt.model.base_model.embedding, metric.embedding(8))
         assert learnt.error == metric.errors[metric.chosen]
         factor, signs = factorise(metric.matrix, 24)
         np.testing.assert_allclose((factor * signs) @ factor.T, metric.matrix, atol=1e-9)
@@ -130,6 +130,9 @@ class TestRefusals:
             ({"responses": ResponseOptions(smoothing=-1)}, "smoothing"),
             ({"draws": 0}, "1 at least"),
             ({"metric": MetricOptions(step=0)}, "positive"),
+            ({"metric": MetricOptions(start=float("nan"))}, "scale"),
+            ({"metric": MetricOptions(form="cosine")}, "distance, inner"),
+            ({"metric": MetricOptions(kept="all")}, "variance, eigenvalues"),
         ],
     )
     def test_options_that_cannot_be(self, change, told):
