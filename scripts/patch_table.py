@@ -3,7 +3,8 @@
 
 Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on some sequences and scenes, and tests
 on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
-from it. Takes half an hour the first time; what is in the work folder already is not done again.
+from it. Takes half an hour the first time, with --papers three hours on a core; what is in the work folder already is
+not done again.
 
 usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--sets FOLDER] [--only ROW]... [--papers] [--json]
            [-- ARGUMENT...]
@@ -87,6 +88,7 @@ BLOCKS: dict[str, list[str]] = {
     "T3j-S2-17": ["--blocks", "T3j-S2-17"],
     "T3h, LPP (non-parametric)": ["--preset", "non-parametric"],
     "T3h-S4-25, PCA (composite)": ["--blocks", "T3h-S4-25", "--embedding", "pca", "--dim", "30"],
+    "T3h-S4-25, PCA 64 (composite)": ["--blocks", "T3h-S4-25", "--embedding", "pca", "--dim", "64"],
 }
 BOOSTED: dict[str, tuple[str | None, list[str]]] = {
     "BGM-512": (None, ["--kind", "bgm", "--learners", "512"]),
