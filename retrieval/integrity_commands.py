@@ -44,6 +44,12 @@ def repair(
         list[Path] | None,
         typer.Option(help="Look here for photos that are no longer where they were; may be repeated."),
     ] = None,
+    drop_missing: Annotated[
+        bool,
+        typer.Option(
+            "--drop-missing", help="Let photos of damaged segments that cannot be found leave the collection."
+        ),
+    ] = False,
     workers: Workers = 0,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -52,15 +58,20 @@ def repair(
     """Make again what cairn check finds damaged.
 
     Small files are restored from copies, a damaged catalogue is made anew from the rest of the collection, and damaged
-    segments from their photos. Photos that cannot be found, here or under --photos, are reported and leave the
-    collection. An interrupted repair is picked up by running the same command again. Ends with code 1 if anything is
-    still damaged, or a photo was lost.
+    segments from their photos. Where such photos cannot be found, here or under --photos, no segment is changed, unless
+    --drop-missing lets them leave the collection: they are reported then. An interrupted repair is picked up by running
+    the same command again. Ends with code 1 if anything is still damaged, or a photo was lost.
     """
     from retrieval.repair import repair_collection
 
     with progress_bars(quiet or json, {"check": "Reading (MB)", "extract": "Features"}) as tell:
         report = repair_collection(
-            collection, photos=photos or [], workers=workers or cores(), catalogue=catalogue, progress=tell
+            collection,
+            photos=photos or [],
+            drop_missing=drop_missing,
+            workers=workers or cores(),
+            catalogue=catalogue,
+            progress=tell,
         )
     if json:
         print_json(

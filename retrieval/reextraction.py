@@ -1,5 +1,6 @@
 """Damaged segments, written again from the photos that they are of."""
 
+import itertools
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from index.segment import write_segment
+from index.arrays import load_array, load_json
+from index.errors import CairnError
+from index.segment import COLUMN_PREFIX, META, write_segment
 from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.changes import Move
 from retrieval.collection import SEGMENTS, STAGING, Collection
+from retrieval.console import printable_name
 from retrieval.encoding import encode_geometry
 from retrieval.image import list_photos
 from retrieval.notes import write_notes
@@ -83,13 +87,13 @@ def rewrite_segments(
     numbers: Sequence[Sequence[int]],
     photos: Sequence[Path],
     *,
+    drop_missing: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Rewriting:
     """Extract the photos of damaged segments again, and put new segments in their place.
 
-    A photo that is found nowhere, or can no longer be read, leaves the collection: its failure says why, and indexing
-    it again brings it back. One segment is done after the other; a process that is killed has done those before.
+    One segment is done after the other; a process that is killed has done those before.
 
     Parameters
     ----------
@@ -101,13 +105,24 @@ def rewrite_segments(
         Of each, the numbers of its indexed photos, ascending.
     photos : sequence of Path
         Where to look for photos that are not at their paths.
+    drop_missing : bool
+        Photos that are found nowhere, or can no longer be read, leave the collection: their failures say why, and
+        indexing them again brings them back.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
         Told how many photos were extracted.
+
+    Raises
+    ------
+    CairnError
+        Photos are found nowhere, or can no longer be read, and `drop_missing` is not set. Where they are not found, no
+        segment was changed.
     """
     done = Rewriting()
     finder = PhotoFinder(photos)
+    if not drop_missing:
+        _refuse_missing([one for some in numbers for one in collection.catalogue.images(some) if not finder.find(one)])
     staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
     total, before = sum(map(len, numbers)), 0
     for row, some in zip(rows, numbers, strict=True):
@@ -116,10 +131,55 @@ def rewrite_segments(
             if progress is not None:
                 progress(STEP, before + count, total)
 
-        _rewrite(collection, row, some, finder, staging, workers, tell, done)
+        _rewrite(collection, row, some, finder, staging, drop_missing, workers, tell, done)
         before += len(some)
     staging.remove()
     return done
+
+
+def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int]) -> str:
+    """Write a segment again of which only the notes are damaged, and put it in its place; give its new name.
+
+    Parameters
+    ----------
+    collection : Collection
+        With its lock held.
+    row : SegmentRow
+        The segment, all whose files but the notes are sound.
+    numbers : sequence of int
+        Of all its photos, those that were removed too, ascending.
+    """
+    old = collection.folder / SEGMENTS / row.folder
+    columns = [name for name in load_json(old / META)["files"] if name.startswith(COLUMN_PREFIX)]
+    words, *others = (load_array(old / f"{name}.npy", mmap=True).view(np.ndarray) for name in ("words", *columns))
+    offsets = load_array(old / "offsets.npy").astype(np.int64)
+    rows = [slice(begin, end) for begin, end in itertools.pairwise(offsets.tolist())]
+    segment = write_segment(
+        old.with_name(collection.catalogue.next_folder(old.parent)),
+        image_numbers=load_array(old / "image_numbers.npy"),
+        words=[words[some] for some in rows],
+        columns={
+            name.removeprefix(COLUMN_PREFIX): [column[some] for some in rows]
+            for name, column in zip(columns, others, strict=True)
+        },
+        vocabulary_fingerprint=row.vocabulary_fingerprint,
+        descriptor_fingerprint=row.descriptor_fingerprint,
+        notes=write_notes(collection.catalogue.rows(numbers)),
+    )
+    collection.catalogue.replace_segments([row.id], [Rewritten(segment_row(segment), segment.image_numbers)])
+    shutil.rmtree(old, ignore_errors=True)
+    return segment.folder.name
+
+
+def _refuse_missing(images: Sequence[ImageRow]) -> None:
+    """Refuse to go on without photos that a damaged segment is to be made from."""
+    if images:
+        count = "1 photo" if len(images) == 1 else f"{len(images)} photos"
+        raise CairnError(
+            f"Damaged segments need {count} again that cannot be found as indexed, such as "
+            f"{printable_name(images[0].path)}: connect the drive, name their folder with --photos, or say "
+            "--drop-missing, and they leave the collection."
+        )
 
 
 def _rewrite(
@@ -128,6 +188,7 @@ def _rewrite(
     numbers: Sequence[int],
     finder: PhotoFinder,
     staging: Staging,
+    drop_missing: bool,
     workers: int,
     tell: Callable[[int], None],
     done: Rewriting,
@@ -145,8 +206,6 @@ def _rewrite(
             state = place.stat()
             moves.append(Move(image.number, str(place), None, state.st_size, state.st_mtime_ns))
         good.append((image, place))
-    done.moved += len(moves)
-    catalogue.move(moves)
     new: list[Rewritten] = []
     batch = collection.options.batch
     for start in range(0, len(good), batch):
@@ -159,6 +218,10 @@ def _rewrite(
         kept = [(image.number, one) for (image, _), one in zip(some, staged, strict=True) if not one.reason]
         if kept:
             new.append(_write(collection, staging, kept))
+    if not drop_missing:
+        _refuse_missing([image for image, _ in lost])  # the drive went off meanwhile
+    done.moved += len(moves)
+    catalogue.move(moves)
     reasons = [Failure(image.path, reason, image.size, image.mtime_ns, image.sha256) for image, reason in lost]
     # First: a process that is killed between the two loses no photo without a word.
     catalogue.record_failures(reasons)

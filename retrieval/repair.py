@@ -39,7 +39,7 @@ from retrieval.leftovers import remove_leftovers
 from retrieval.linklog import check_log, cut_log
 from retrieval.notes import write_notes
 from retrieval.rebuilding import rebuild_catalogue
-from retrieval.reextraction import Rewriting, rewrite_segments
+from retrieval.reextraction import Rewriting, rewrite_notes, rewrite_segments
 from retrieval.schema import INDEXED, SegmentRow
 from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_file, read_copies, read_seal, seal
 
@@ -53,6 +53,7 @@ class RepairReport:
 
     repaired: list[dict[str, str]] = field(default_factory=list)  # file, and how
     lost: list[dict[str, str]] = field(default_factory=list)  # photos that left the collection: name, path and reason
+    lapses: list[str] = field(default_factory=list)  # what else was lost with the catalogue, in sentences
     damaged: list[Damage] = field(default_factory=list)  # what is left
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -67,6 +68,7 @@ def repair_collection(
     folder: Path,
     *,
     photos: Sequence[Path] = (),
+    drop_missing: bool = False,
     workers: int = 1,
     catalogue: str | None = None,
     progress: Progress | None = None,
@@ -83,6 +85,8 @@ def repair_collection(
         The collection.
     photos : sequence of Path
         Photos, and folders of photos, to look through for those that are no longer where they were.
+    drop_missing : bool
+        Photos that a damaged segment cannot be made without, and that are found nowhere, leave the collection.
     workers : int
         Processes; the result does not depend on it.
     catalogue : str, optional
@@ -93,7 +97,8 @@ def repair_collection(
     Raises
     ------
     CairnError
-        There is no collection, another process is changing it, or its catalogue cannot be reached.
+        There is no collection, another process is changing it, its catalogue cannot be reached, or photos are not
+        there that a damaged segment is to be made from, and `drop_missing` is not set: then no segment was changed.
     """
     start = time.perf_counter()
     missing = [path for path in photos if not path.exists()]
@@ -102,7 +107,7 @@ def repair_collection(
     report = RepairReport()
     found = check_collection(folder, catalogue=catalogue, progress=progress)
     with lock_folder(folder):
-        _Repair(folder, catalogue, report).run(found, photos, workers, progress)
+        _Repair(folder, catalogue, report).run(found, photos, drop_missing, workers, progress)
     left = check_collection(folder, catalogue=catalogue, progress=progress)
     report.damaged = left.damaged
     report.seconds = time.perf_counter() - start
@@ -118,7 +123,9 @@ class _Repair:
         self.report = report
         self.seal: Seal | None = None
 
-    def run(self, found: CheckReport, photos: Sequence[Path], workers: int, progress: Progress | None) -> None:
+    def run(
+        self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress | None
+    ) -> None:
         """Repair what was found, one thing after the other: what comes later needs what comes before."""
         try:
             self.seal = read_seal(self.folder / SEAL)
@@ -138,7 +145,15 @@ class _Repair:
             return  # what is left of it is told by the last check
         with collection:
             self._restore_search(collection)
-            self._rewrite_segments(collection, found, photos, workers, progress)
+            try:
+                self._rewrite_segments(collection, found, photos, drop_missing, workers, progress)
+            except CairnError as error:
+                if self.report.repaired:
+                    self._seal(collection, found)
+                    raise CairnError(
+                        " ".join([str(error), "What else was damaged is repaired.", *self.report.lapses])
+                    ) from error
+                raise
             self._seal(collection, found)
 
     def _done(self, file: str, how: str) -> None:
@@ -229,6 +244,7 @@ class _Repair:
         collection: Collection,
         found: CheckReport,
         photos: Sequence[Path],
+        drop_missing: bool,
         workers: int,
         progress: Progress | None,
     ) -> None:
@@ -251,7 +267,9 @@ class _Repair:
         except CairnError as error:
             self.report.notes.append(f"The segments wait for the vocabulary and the descriptor: {error}")
             return
-        done: Rewriting = rewrite_segments(collection, rows, numbers, photos, workers=workers, progress=progress)
+        done: Rewriting = rewrite_segments(
+            collection, rows, numbers, photos, drop_missing=drop_missing, workers=workers, progress=progress
+        )
         for name in done.segments:
             self._done(f"{SEGMENTS}/{name}", "its photos were extracted again")
         if done.moved:
@@ -279,10 +297,16 @@ class _Repair:
             descriptor_fingerprint=row.descriptor_fingerprint,
             known={"image_numbers": np.array(numbers), NOTES: np.frombuffer(notes, np.uint8)},
         )
-        sound = hash_file(folder / META) == row.sha256 and not verify_segment(folder)
-        for name in restored if sound else []:
+        if hash_file(folder / META) != row.sha256:
+            return False
+        bad = verify_segment(folder)
+        for name in restored if bad in ([], [f"{NOTES}.npy"]) else []:
             self._done(f"{SEGMENTS}/{row.folder}/{name}", "made again from the other files of the segment")
-        return sound
+        if bad == [f"{NOTES}.npy"] and load_array(folder / "image_numbers.npy").tolist() == numbers:
+            name = rewrite_notes(collection, row, numbers)
+            self._done(f"{SEGMENTS}/{row.folder}/{bad[0]}", f"written anew: the segment is {SEGMENTS}/{name} now")
+            return True
+        return not bad
 
     def _seal(self, collection: Collection, found: CheckReport) -> None:
         """Seal what was repaired; not what is still damaged."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.errors import CairnError
 from index.segment import write_segment
-from retrieval import rebuilding, repair
-from retrieval.catalogue import Rewritten
+from retrieval import rebuilding, reextraction, repair
+from retrieval.catalogue import Move, Rewritten
 from retrieval.collection import SEAL, SEGMENTS, Collection
 from retrieval.integrity import check_collection
 from retrieval.linking import ask_photos
@@ -21,6 +22,7 @@ from retrieval.notes import write_notes
 from retrieval.repair import repair_collection
 from retrieval.rewriting import segment_row
 from retrieval.seals import seal
+from retrieval.staging import Staged
 from tests.conftest import Indexed, Ran
 from tests.retrieval.test_integrity import add_caches, files_of, flip
 
@@ -291,6 +293,41 @@ def test_files_of_a_segment_that_follow_from_others_are_restored_without_the_pho
     assert {one["file"] for one in report.repaired} == {path.relative_to(folder).as_posix() for path in paths}
 
 
+@pytest.mark.parametrize("how", ["flipped", "missing"])
+def test_damaged_notes_need_no_photos(
+    folder: Path, before: dict[str, Any], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The photo whose title was imported, and the one that was removed, are in the segment that is written again."""
+    with Collection.open(folder) as collection:
+        image = collection.catalogue.images([0])[0]
+        # The notes are no longer what the catalogue would write.
+        collection.catalogue.move([Move(0, image.path, "renamed.png", image.size or 0, 1)])
+        seal(collection)
+    before = contents(folder)
+    notes = min((folder / SEGMENTS).iterdir()) / "notes.npy"
+    if how == "missing":
+        notes.unlink()
+    else:
+        flip(notes, -3)
+    monkeypatch.setattr(reextraction.PhotoFinder, "find", lambda *_: None)
+    report = repair_collection(folder)
+    assert report.ok, report
+    assert [one["file"] for one in report.repaired] == [notes.relative_to(folder).as_posix()]
+    assert contents(folder) == before and check_collection(folder).ok
+
+
+def test_a_drive_that_goes_off_meanwhile_loses_no_photo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = contents(folder)["photos"]
+    flip(second_segment(folder) / "column_shape.npy", 300)
+    failed = [Staged(0, 0, 0, "it is gone")] * FEW
+    with monkeypatch.context() as patch:
+        patch.setattr(reextraction, "stage_all", lambda *_: failed)
+        with pytest.raises(CairnError, match="2 photos again"):
+            repair_collection(folder)
+    assert repair_collection(folder).ok
+    assert contents(folder)["photos"] == before
+
+
 def test_photos_are_looked_for_and_those_that_are_gone_are_told(
     folder: Path, before: dict[str, Any], tmp_path: Path, cairn: Callable[..., Ran]
 ) -> None:
@@ -309,7 +346,11 @@ def test_photos_are_looked_for_and_those_that_are_gone_are_told(
     moved.mkdir()
     shutil.copy(one[1], moved / "renamed.png")
     flip(segment / "column_shape.npy", -1)
-    ran = cairn("repair", folder, "--photos", moved, "--workers", 1, "--json")
+    kept = {path: path.read_bytes() for path in files_of(folder) if not path.name.endswith(("-shm", "-wal"))}
+    said = cairn("repair", folder, "--photos", moved, "--workers", 1).refused()
+    assert "1 photo again" in said and "/gone/other.png" in said and "--drop-missing" in said
+    assert {path: path.read_bytes() for path in kept} == kept
+    ran = cairn("repair", folder, "--photos", moved, "--drop-missing", "--workers", 1, "--json")
     assert ran.code == 1
     assert [(entry["name"], entry["path"]) for entry in ran.json["lost"]] == [(other[2], "/gone/other.png")]
     assert check_collection(folder).ok
