@@ -15,30 +15,43 @@ def remove(
     collection: Folder,
     names: Annotated[list[str] | None, typer.Argument(help="Names of photos in the collection.")] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="All photos whose files were gone when cairn index last looked.")
+        bool, typer.Option("--missing", help="All photos whose files cairn index found gone, and that still are.")
     ] = False,
     folder: Annotated[
         str | None, typer.Option(help="All photos whose names lie in this folder, or in one below it.")
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and change nothing.")] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
     """Take photos out of a collection; their files stay where they are.
 
     They are found no more at once, and their room is given back by cairn compact. A photo whose file stays in a folder
-    that is indexed again comes back. Where a name is not in the collection, nothing is removed.
+    that is indexed again comes back, with what was imported for it if cairn compact was not run since. Where a name is
+    not in the collection, nothing is removed.
     """
     from retrieval.collection import Collection
     from retrieval.removal import remove_photos
 
     with Collection.open(collection, catalogue=catalogue) as opened:
-        removed = remove_photos(opened, names or [], missing=missing, folder=folder)
+        removed = remove_photos(opened, names or [], missing=missing, folder=folder, dry_run=dry_run)
         images = opened.catalogue.counts()["indexed"]
+        back = len(opened.catalogue.missing()) if missing and not dry_run else 0
+    if dry_run:
+        if json:
+            print_json({"collection": str(collection), "would_remove": removed, "images": images})
+            return
+        for name in removed:
+            say(f"would be removed: {printable_name(name)}")
+        say(f"{collection}: {len(removed)} of {images} photos would be removed; nothing was changed.")
+        return
     if json:
         print_json({"collection": str(collection), "removed": removed, "images": images})
         return
     for name in removed if len(removed) <= 20 else []:
         say(f"removed: {printable_name(name)}")
+    if back:
+        say(f"{back} photos that were missing are there again, and stay: run cairn index.")
     say(f"{collection}: {len(removed)} removed, {images} photos left.")
 
 

@@ -35,6 +35,7 @@ from retrieval.metadata import Metadata
 from retrieval.metadata_store import (
     PhotoMetadata,
     copy_imported,
+    find_tombstones,
     import_values,
     key_counts,
     metadata_of,
@@ -177,8 +178,8 @@ class Catalogue:
     ) -> list[str]:
         """Make a published segment and its images part of the collection: all of it or nothing.
 
-        An earlier image of the same path becomes a tombstone, which leaves the new one what was imported for it, and an
-        earlier failure of it is forgotten.
+        An earlier image of the same path becomes a tombstone, which leaves the new one what was imported for it, as one
+        does that was removed and shows the same or was of its path. An earlier failure of it is forgotten.
 
         Parameters
         ----------
@@ -225,9 +226,10 @@ class Catalogue:
                 session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
             if metadata:
                 store_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
-            for image in images:
-                if image.path in replaced:
-                    copy_imported(session, replaced[image.path], image.number)
+            earlier = find_tombstones(session, [image for image in images if image.path not in replaced])
+            earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
+            for number, tombstone in earlier.items():
+                copy_imported(session, tombstone, number)
         return names
 
     def record_failures(self, failures: Sequence[Failure]) -> None:

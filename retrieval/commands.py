@@ -212,7 +212,8 @@ def info(
         say(f"{part:<12} {size / 1e6:10.2f} MB")
     say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
     if facts["missing"]:
-        say(f"missing      {facts['missing']} photos whose files have gone: cairn remove --missing takes them out")
+        say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
+        say("             are gone for good, cairn remove --missing takes them out")
     if facts["removed"]:
         say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
     print_failures(facts["failed"])

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from retrieval.database import chunks
 from retrieval.metadata import Metadata, clean
-from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow, MetadataRow, value_hash_of
+from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, REMOVED, ImageRow, MetadataRow, value_hash_of
 
 LONGEST_KEY, LONGEST_VALUE = 64, 10_000
 TAG = "tag"
@@ -120,6 +120,26 @@ def copy_imported(session: Session, old_number: int, new_number: int) -> None:
         return
     session.execute(sa.insert(_ROWS).from_select(columns, earlier))
     _write_columns(session, [new_number])
+
+
+def find_tombstones(session: Session, images: Iterable[ImageRow]) -> dict[int, int]:
+    """Removed images that values were imported for, by the numbers of images that show the same or are of their path.
+
+    Of several the one that was added last counts, and of a content rather than of a path.
+    """
+    images = list(images)
+    numbers: dict[Any, int] = {}
+    imported = sa.select(MetadataRow.number).where(MetadataRow.source == IMPORTED)
+    query = sa.select(ImageRow.number, ImageRow.path, ImageRow.sha256).order_by(ImageRow.number)
+    query = query.where(ImageRow.state == REMOVED, ImageRow.number.in_(imported))
+    for chunk in chunks(images):
+        for number, path, _ in session.execute(query.where(ImageRow.path_hash.in_([one.path_hash for one in chunk]))):
+            numbers["path", path] = number
+        contents = [one.sha256 for one in chunk if one.sha256 is not None]
+        for number, _, content in session.execute(query.where(ImageRow.sha256.in_(contents))):
+            numbers["content", content] = number
+    found = {one.number: numbers.get(("content", one.sha256), numbers.get(("path", one.path))) for one in images}
+    return {number: tombstone for number, tombstone in found.items() if tombstone is not None}
 
 
 def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:

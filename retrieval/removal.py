@@ -1,6 +1,7 @@
 """Removal of photos from a collection."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.collection import Collection
@@ -8,7 +9,12 @@ from retrieval.seals import seal
 
 
 def remove_photos(
-    collection: Collection, names: Sequence[str], *, missing: bool = False, folder: str | None = None
+    collection: Collection,
+    names: Sequence[str],
+    *,
+    missing: bool = False,
+    folder: str | None = None,
+    dry_run: bool = False,
 ) -> list[str]:
     """Take photos out of a collection: all that are asked for, or none.
 
@@ -21,14 +27,16 @@ def remove_photos(
     names : sequence of str
         Names of photos.
     missing : bool
-        Also those whose files were gone when they were last looked for.
+        Also those whose files were gone when they were last looked for, and are gone still.
     folder : str, optional
         Also those whose names lie in this folder, or in one below it.
+    dry_run : bool
+        Change nothing.
 
     Returns
     -------
     list of str
-        Names of the photos that were removed, in order.
+        Names of the photos that were removed, or would have been, in order.
 
     Raises
     ------
@@ -50,9 +58,22 @@ def remove_photos(
             raise CairnError(f"There is no folder {folder!r} with photos in {collection.folder}: nothing was removed.")
         chosen.update(within)
     if missing:
-        chosen.update(row.number for row in catalogue.missing())
+        chosen.update(row.number for row in catalogue.missing() if _is_gone(row.path))
     removed = sorted(catalogue.names_of(sorted(chosen)).values())
+    if dry_run:
+        return removed
     catalogue.remove(sorted(chosen))
     seal(collection)
     collection.forget()
     return removed
+
+
+def _is_gone(path: str) -> bool:
+    """Whether there is certainly no file at a path: of one that cannot be looked at nothing is known."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False

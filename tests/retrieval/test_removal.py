@@ -72,6 +72,46 @@ def test_photos_whose_files_are_gone_are_removed_at_a_word(filled: Album) -> Non
         assert remove_photos(collection, [], missing=True) == []
 
 
+def test_photos_that_are_there_again_are_not_removed_as_missing(filled: Album, cairn: Callable[..., Ran]) -> None:
+    away = filled.photos.rename(filled.folder / "away")
+    filled.photos.mkdir()
+    filled.index()
+    assert "connect the drive" in cairn("info", filled.place).out
+    before = filled.held()
+    filled.photos.rmdir()
+    away.rename(filled.photos)
+    (filled.photos / "top.jpg").unlink()
+    ran = cairn("remove", filled.place, "--missing", "--dry-run")
+    assert ran.code == 0 and ran.out.splitlines()[0] == "would be removed: top.jpg"
+    assert cairn("remove", filled.place, "a/one.jpg", "--dry-run", "--json").json["would_remove"] == ["a/one.jpg"]
+    assert filled.held() == before
+    ran = cairn("remove", filled.place, "--missing")
+    assert ran.code == 0 and "4 photos that were missing are there again" in ran.out
+    assert filled.held().keys() == before.keys() - {"top.jpg"}
+
+
+def test_photos_that_come_back_have_what_was_imported_for_them(filled: Album) -> None:
+    with filled.open() as collection:
+        numbers = collection.catalogue.numbers_of_names(["top.jpg", "a/one.jpg", "a/two.jpg"])
+        names = {number: name for name, number in numbers.items()}
+        collection.catalogue.import_values({one: {"title": [name], "tag": ["x"]} for one, name in names.items()})
+        remove_photos(collection, list(numbers))
+    (filled.photos / "top.jpg").rename(filled.photos / "other.jpg")  # the same content elsewhere
+    filled.put(a__one=12)  # another content at the same path
+    assert filled.index().added == 3
+    with filled.open() as collection:
+        titles = {row.name: row.title for row in collection.catalogue.images()}
+        (number,) = collection.catalogue.numbers_of_names(["other.jpg"]).values()
+        assert collection.catalogue.metadata([number])[number].tags == ("x",)
+    assert titles == {
+        "other.jpg": "top.jpg",
+        "a/one.jpg": "a/one.jpg",
+        "a/two.jpg": "a/two.jpg",
+        "a/b/three.jpg": None,
+        "ab/four.jpg": None,
+    }
+
+
 def test_photos_are_removed_while_another_process_adds_some(filled: Album) -> None:
     with filled.open() as collection, filled.open() as other, other.locked():
         assert remove_photos(collection, ["top.jpg"]) == ["top.jpg"]
