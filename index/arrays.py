@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from index.errors import CairnError
+from index.errors import CairnError, refuse_unreadable
 
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24
@@ -230,6 +230,7 @@ def size_of_file(path: Path) -> int:
 def _unreadable(path: Path, error: OSError) -> CairnError:
     if isinstance(error, FileNotFoundError):
         return CairnError(f"{path} is missing: it was never written, or has been moved or deleted.")
+    refuse_unreadable(path, error)
     return CairnError(f"{path} cannot be read ({error.strerror or error}): check the disk and its rights.")
 
 

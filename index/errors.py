@@ -1,5 +1,11 @@
 """The one exception for what a user can cause, and how its message shows a text that is not ours."""
 
+import errno
+from pathlib import Path
+
+# What the system or the disk refuses, which says nothing of what was written.
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.EMFILE)
+
 
 class CairnError(Exception):
     """A request that cannot be met, or a file that cannot be used.
@@ -7,6 +13,18 @@ class CairnError(Exception):
     Its message is one plain sentence: what is wrong, and what to do about it. The command line prints that sentence
     and exits with 2; it never shows a traceback for it.
     """
+
+
+class Unreadable(CairnError):
+    """A file that the system or the disk does not give out: that is no damage, and nothing is to be repaired."""
+
+
+def refuse_unreadable(path: Path, error: OSError) -> None:
+    """Raise `Unreadable` where an error is a refusal of the system or the disk; not where a file is missing or odd."""
+    if error.errno in _REFUSALS:
+        raise Unreadable(
+            f"{path} cannot be read ({error.strerror}): check the disk and its rights, then run the command again."
+        ) from error
 
 
 def shown(text: str, longest: int = 80) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable, refuse_unreadable
 
 FORMAT = 1
 META = "meta.json"
@@ -141,10 +141,17 @@ def verify_segment(folder: Path) -> list[str]:
     list of str
         Names of the files that are missing or not what was written; empty for a sound segment. It needs no segment
         that opens.
+
+    Raises
+    ------
+    Unreadable
+        The system or the disk does not give a file out, so that nothing is known of it.
     """
     folder = Path(folder)
     try:
         files = _load_meta(folder)["files"]
+    except Unreadable:
+        raise
     except CairnError:
         return [META]
     damaged = []
@@ -152,7 +159,8 @@ def verify_segment(folder: Path) -> list[str]:
         path = folder / f"{name}.npy"
         try:
             sound = _sha256(path) == entry["sha256"]
-        except OSError:
+        except OSError as error:
+            refuse_unreadable(path, error)
             sound = False
         if not sound:
             damaged.append(path.name)

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from retrieval.database import Database
+from index.errors import Unreadable
+from retrieval.database import Database, connect_for_reading, primary_code
 from retrieval.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_database, read_seal
 
 _LOOKS = 5
+# What the system or the disk refuses, which says nothing of what was written.
+_REFUSALS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 _STALE = (
     "is older than the catalogue, as where a process was killed or is at work: the catalogue was checked without it; "
     "cairn index renews it."
@@ -43,12 +46,17 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
         The collection's seal.
     tell : callable
         Called with numbers of bytes that were read.
+
+    Raises
+    ------
+    CairnError
+        The system or the disk does not give the file out, so that nothing is known of it.
     """
     finding = Finding()
     for _ in range(_LOOKS):
         kept = _read_seal(seal_file)
         try:
-            with contextlib.closing(_connect(file)) as connection:
+            with contextlib.closing(connect_for_reading(file)) as connection:
                 before = _settings(connection)
                 finding = _compare(kept, before.get(REVISION_KEY), before.get(REVISION_COPY_KEY))
                 if finding.damage is not None:
@@ -67,6 +75,11 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
                     tell(file.stat().st_size)
                 after = _settings(connection)
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            if primary_code(error) in _REFUSALS:
+                raise Unreadable(
+                    f"The catalogue {file} cannot be read ({' '.join(str(error).split())}): check the disk and its "
+                    "rights, then run the command again."
+                ) from error
             before, after, what = {}, {}, f"It cannot be read ({' '.join(str(error).split())[:200]})."
         # Written to, or sealed, while it was looked at: once more.
         if _read_seal(seal_file) != kept or before.get(REVISION_KEY) != after.get(REVISION_KEY):
@@ -109,20 +122,6 @@ def _compare(kept: Seal | None, revision: str | None, copy: str | None) -> Findi
     if kept is not None and kept.revision == int(revision):
         return Finding(kept)
     return Finding(kept, None, note)
-
-
-def _connect(file: Path) -> sqlite3.Connection:
-    """Open an SQLite file for reading."""
-    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN:
-            raise
-        # In a folder that may not be written, where no other process can write either.
-        connection = sqlite3.connect(f"{file.resolve().as_uri()}?immutable=1", uri=True)
-    return connection
 
 
 def _settings(connection: sqlite3.Connection) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """A database behind an SQLAlchemy address: its set-up, its transactions and how it is named to people."""
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -27,6 +28,25 @@ class DatabaseError(CairnError):
     def __init__(self, message: str, cause: str = "") -> None:  # with a default, for a worker process to send it
         super().__init__(message)
         self.cause = cause
+
+
+class _WithoutLog(sqlite3.Connection):
+    """A connection to an SQLite file in a folder that may not be written; see `connect_for_reading`."""
+
+    seen: tuple[Path, os.stat_result] | None = None  # the file, and how it was; None: SQLite itself looks for changes
+
+    def is_outdated(self) -> bool:
+        """Whether another has written to the file that this one takes for one that never changes."""
+        if self.seen is None:
+            return False
+        path, before = self.seen
+        try:
+            now = path.stat()
+        except OSError:
+            return True
+        return _has_log(path) or any(
+            getattr(now, of) != getattr(before, of) for of in ("st_ino", "st_size", "st_mtime_ns")
+        )
 
 
 class Database:
@@ -54,7 +74,9 @@ class Database:
             ) from error
         self._is_sqlite = self.address.get_backend_name() == "sqlite"
         if self._is_sqlite:
+            sa.event.listen(self._engine, "do_connect", self._connect_sqlite)
             sa.event.listen(self._engine, "connect", _set_up_sqlite)
+            sa.event.listen(self._engine, "checkout", _renew_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
 
     @property
@@ -90,7 +112,14 @@ class Database:
                 yield session
         # A damaged file may hold what is no text even in the names of its tables, and SQLite tells of it as it is.
         except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
-            cause = " ".join(str(getattr(error, "orig", None) or error).split())
+            original = getattr(error, "orig", None) or error
+            cause = " ".join(str(original).split())
+            if primary_code(original) == sqlite3.SQLITE_READONLY:
+                raise DatabaseError(
+                    f"The catalogue {self} may only be read here: allow its folder to be written, or copy the "
+                    "collection to where it may be written.",
+                    cause,
+                ) from error
             raise DatabaseError(
                 f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written.",
                 cause,
@@ -113,8 +142,73 @@ class Database:
         """Give the connections back."""
         self._engine.dispose()
 
+    def _connect_sqlite(
+        self, _dialect: object, _record: object, _arguments: Sequence[Any], options: dict[str, Any]
+    ) -> sqlite3.Connection | None:
+        """Open a file that may only be read as such; None: SQLAlchemy opens it as any other."""
+        if self.file is None or os.access(self.file.parent, os.W_OK) or not self.file.exists():
+            return None
+        return connect_for_reading(self.file, **options)
+
     def __str__(self) -> str:
         return printable_address(self.address)
+
+
+def connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
+    """Open an SQLite file for reading only, also where its folder may not be written.
+
+    Parameters
+    ----------
+    file : Path
+    **options
+        For `sqlite3.connect`.
+
+    Raises
+    ------
+    DatabaseError
+        Its log holds what was written last, and cannot be read there.
+    sqlite3.Error
+        It cannot be read.
+    """
+    address = f"{file.resolve().as_uri()}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, factory=_WithoutLog, **options)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        return connection
+    except sqlite3.OperationalError as error:
+        connection.close()
+        # In a folder that may not be written SQLite cannot make the files beside it by which processes take turns.
+        if primary_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        if not os.access(file, os.R_OK):
+            raise
+    if _has_log(file):
+        raise DatabaseError(
+            f"The catalogue {file} may only be read here, and what was last written to it is still in its log: open "
+            "the collection once where it may be written, with cairn info.",
+            "its log cannot be read",
+        )
+    before = file.stat()
+    connection = sqlite3.connect(f"{address}&immutable=1", uri=True, factory=_WithoutLog, **options)
+    connection.seen = file, before
+    return connection
+
+
+def primary_code(error: BaseException | None) -> int | None:
+    """SQLite's code of what went wrong, without what it adds in the higher bits; None of another error."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF
+
+
+def _has_log(file: Path) -> bool:
+    """Whether the log of an SQLite file, of either kind, holds anything."""
+    for suffix in ("-wal", "-journal"):
+        try:
+            if file.with_name(file.name + suffix).stat().st_size:
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def chunks(values: Sequence[T]) -> Iterator[list[T]]:
@@ -141,9 +235,14 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
         try:
             connection.execute(f"PRAGMA {pragma}").close()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY:
+            if primary_code(error) != sqlite3.SQLITE_READONLY:
                 raise
             # A file that may only be read keeps the journal mode that it has.
+
+
+def _renew_sqlite(connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
+    if isinstance(connection, _WithoutLog) and connection.is_outdated():
+        raise sa.exc.DisconnectionError  # SQLAlchemy opens it anew
 
 
 def _casefold(text: str | None) -> str | None:

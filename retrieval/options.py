@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import tomli_w
 
 from index.arrays import check_format, save_bytes
-from index.errors import CairnError
+from index.errors import CairnError, refuse_unreadable
 from retrieval.features import FeatureOptions
 from retrieval.image import ImageOptions
 
@@ -55,6 +55,7 @@ def read_options(path: Path) -> CollectionOptions:
     except FileNotFoundError:
         raise CairnError(f"{path.parent} is not a collection: make one with cairn index.") from None
     except OSError as error:
+        refuse_unreadable(path, error)
         raise CairnError(f"{path} cannot be read ({error.strerror or error}): restore it from a copy.") from error
     except (ValueError, RecursionError) as error:
         raise CairnError(f"{path} is no table of options{_detail(error)}: restore it from a copy.") from error

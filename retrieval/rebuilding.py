@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from index.arrays import load_array, load_json
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue import FILE, Catalogue
@@ -179,6 +179,8 @@ def _damaged_notes(where: Path) -> list[ImageRow]:
         if f"{NOTES}.npy" in bad:
             return []
         return read_notes(np.asarray(load_array(where / f"{NOTES}.npy")).tobytes())
+    except Unreadable:
+        raise
     except (CairnError, OSError):
         return []
 

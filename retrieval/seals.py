@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from index.arrays import check_format, fingerprint, save_bytes
-from index.errors import CairnError
+from index.errors import CairnError, refuse_unreadable
 from index.segment import META
 from retrieval.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
 from retrieval.database import Database, DatabaseError
@@ -130,6 +130,8 @@ def read_seal(path: Path) -> Seal | None:
         files = {name: _entry(name, entry) for name, entry in value["files"].items()}
         kept = Seal(value["revision"], value["database"], value["catalogue"], value["vocabulary"], files)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        if isinstance(error, OSError):
+            refuse_unreadable(path, error)
         raise damaged from error
     fits = (
         (kept.revision is None or type(kept.revision) is int)

@@ -6,7 +6,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from index.arrays import load_json
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.segment import META, TEMPORARY_SUFFIX, verify_segment
 from retrieval.collection import SEGMENTS
 from retrieval.consistency import check_rows, compare_segment, read_segment_rows, segment_ids
@@ -52,6 +52,8 @@ def check_segments(findings: Findings, database: Database, fingerprints: Mapping
             if not todo:
                 break
         wrong += check_rows(database)
+    except Unreadable:
+        raise
     except (CairnError, sa.exc.SQLAlchemyError, TypeError, ValueError) as error:
         # What a damaged row holds may be of any type.
         wrong.append(f"It cannot be read ({' '.join(str(error).split())[:200]}).")
@@ -74,6 +76,8 @@ def _check_segment(
     if not damaged:
         try:
             what = compare_segment(folder, row, images, fingerprints)
+        except Unreadable:
+            raise
         except CairnError as error:
             damaged[f"{SEGMENTS}/{row.folder}"] = str(error)
     # Merged with others while it was read, it is gone.
@@ -89,7 +93,8 @@ def _damaged_files(findings: Findings, folder: Path, meta: str | None) -> Iterat
     name = f"{SEGMENTS}/{folder.name}"
     try:
         entries = sorted(folder.iterdir())
-    except OSError:
+    except OSError as error:
+        refuse_unreadable(folder, error)
         yield name, "The segment is missing."
         return
     odd = [path for path in entries if path.exists() and not path.is_file()]
@@ -99,7 +104,8 @@ def _damaged_files(findings: Findings, folder: Path, meta: str | None) -> Iterat
     size = sum(map(size_of, entries))
     try:
         same = meta is None or hash_file(folder / META) == meta
-    except OSError:
+    except OSError as error:
+        refuse_unreadable(folder / META, error)
         same = False
     bad = verify_segment(folder) if same else [META]
     findings.was_read(len(entries), size)

@@ -1,7 +1,7 @@
 """Checks of what a collection has once: options, descriptor and vocabulary."""
 
 from index.arrays import load_json
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY
 from retrieval.descriptors import find_descriptor
@@ -58,6 +58,7 @@ def _compare_with_seal(findings: Findings, seal: Seal, vocabulary: str | None) -
             findings.damage(name, "The file is missing.", remedy)
             continue
         except OSError as error:
+            refuse_unreadable(path, error)
             findings.damage(name, f"The file cannot be read ({error.strerror or error}).", remedy)
             continue
         findings.was_read(1, size_of(path))
@@ -76,6 +77,8 @@ def _check_descriptor(findings: Findings) -> str | None:
     """Read the options, and the descriptor that they name; give its fingerprint with that of the regions."""
     try:
         options = read_options(findings.folder / OPTIONS)
+    except Unreadable:
+        raise
     except CairnError as error:
         if "later version" in str(error) and not findings.is_damaged(OPTIONS):
             raise
@@ -85,6 +88,8 @@ def _check_descriptor(findings: Findings) -> str | None:
         return None
     try:
         return Extractor(find_descriptor(options.descriptor, findings.folder), options.features).fingerprint
+    except Unreadable:
+        raise
     except CairnError as error:
         own = options.descriptor == DESCRIPTOR
         findings.damage(DESCRIPTOR if own else OPTIONS, f"The descriptor cannot be read: {error}")
@@ -97,6 +102,8 @@ def _check_vocabulary(findings: Findings, seal: Seal | None, name: str) -> str |
     if seal is None:
         try:
             fingerprint = Vocabulary.load(folder).fingerprint
+        except Unreadable:
+            raise
         except CairnError as error:
             if folder.is_dir():  # it may have been replaced meanwhile
                 findings.damage(name, f"The vocabulary cannot be read: {error}", _remedy(findings))
