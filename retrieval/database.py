@@ -1,5 +1,6 @@
 """A database behind an SQLAlchemy address: its set-up, its transactions and how it is named to people."""
 
+import logging
 import os
 import re
 import sqlite3
@@ -18,6 +19,7 @@ from retrieval.places import great_circle_km
 BUSY_TIMEOUT_MS = 60_000
 # Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
 CHUNK = 5000
+_SILENT = logging.NullHandler()
 
 T = TypeVar("T")
 
@@ -73,6 +75,8 @@ class Database:
                 "check it, and install its driver (for PostgreSQL: pip install 'cairn-search[postgresql]')."
             ) from error
         self._is_sqlite = self.address.get_backend_name() == "sqlite"
+        # What fails is said by a `DatabaseError`; Psycopg would write of it a second time.
+        logging.getLogger("psycopg").addHandler(_SILENT)
         if self._is_sqlite:
             sa.event.listen(self._engine, "do_connect", self._connect_sqlite)
             sa.event.listen(self._engine, "connect", _set_up_sqlite)

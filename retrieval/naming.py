@@ -1,5 +1,6 @@
 """Names that photos get in a catalogue: those that they wish for where they are free, else others like them."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,24 @@ from sqlalchemy.orm import Session
 from retrieval.database import chunks
 from retrieval.names import unique_name
 from retrieval.schema import ImageRow
+
+LONGEST_NAME = 1000
+"""Bytes of a name: no more fit into the column, and into an index of PostgreSQL."""
+
+
+def short_name(name: str) -> str:
+    """A name that fits into every database: a longer one keeps its beginning and its end, with a hash between them.
+
+    >>> len(short_name("folder/" * 400 + "1.jpg"))
+    1000
+    """
+    encoded = name.encode("utf-8", "surrogatepass")
+    if len(encoded) <= LONGEST_NAME:
+        return name
+    end = Path(name).name.encode("utf-8", "surrogatepass")[-300:].decode("utf-8", "ignore")
+    middle = f"~{hashlib.sha256(encoded).hexdigest()[:16]}/{end}"
+    start = encoded[: LONGEST_NAME - len(middle.encode())].decode("utf-8", "ignore")
+    return f"{start}{middle}"
 
 
 def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> list[str]:
@@ -23,10 +42,10 @@ def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> li
     Returns
     -------
     list of str
-        The wish, or what `unique_name` makes of the path.
+        The wish, as `short_name` gives it, or what `unique_name` makes of the path.
     """
     names: list[str] = []
-    wishes = [wish or Path(path).name for path, wish in photos]
+    wishes = [short_name(wish or Path(path).name) for path, wish in photos]
     taken = _TakenNames(session, wishes)
     for (path, _), wish in zip(photos, wishes, strict=True):
         name = unique_name(path, taken) if wish in taken else wish

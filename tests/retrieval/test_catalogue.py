@@ -102,6 +102,24 @@ def test_what_is_committed_is_read_back(address: str) -> None:
             catalogue.images([999])
 
 
+@pytest.mark.parametrize("letters", ["a", "\u4e00"])
+def test_a_name_of_any_length_is_stored_in_every_database(
+    catalogue: Catalogue, letters: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rng = np.random.default_rng(0)
+    folder = "".join(chr(ord(letters) + int(step)) for step in rng.integers(0, 20, 1100))
+    wishes = [f"{folder}/x/1.jpg", f"{folder}/y/1.jpg", "short.jpg"]
+    first = catalogue.reserve_numbers(3)
+    rows = [ImageRow(number=first + i, path=f"/{wish}", name=wish, position=i) for i, wish in enumerate(wishes)]
+    names = catalogue.commit_segment(segment_row("000001", 3), rows)
+    assert len(set(names)) == 3
+    assert names[2] == "short.jpg"
+    for name, row in zip(names, rows, strict=True):
+        assert len(name.encode()) <= 1000 and name.startswith(row.path[1:6]) and name.endswith(".jpg")
+        assert catalogue.image_by_path(row.path) == catalogue.image_by_name(name)
+    assert not caplog.records
+
+
 BROWSED = [
     *("a.jpg", "B.JPG", "rome/1.jpg", "rome/2.jpg", "rome/forum/1.jpg", "rome2/1.jpg", "Rome/1.jpg", "rom/e.jpg"),
     *("100%.jpg", "100x.jpg", "a_b.jpg", "axb.jpg", "a\\b.jpg", "ÉTÉ/Plage.jpg", "été/plage.jpg", "x/%/_/y.jpg"),
