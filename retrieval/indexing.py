@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
 from index.segment import write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
@@ -21,7 +21,7 @@ from retrieval.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, fin
 from retrieval.encoding import encode_geometry
 from retrieval.image import list_photos, read_photo
 from retrieval.leftovers import remove_leftovers
-from retrieval.metadata import read_metadata
+from retrieval.metadata import Metadata, read_metadata
 from retrieval.notes import write_notes
 from retrieval.rewriting import segment_row
 from retrieval.schema import INDEXED
@@ -317,13 +317,24 @@ def _add_segment(
     total: int,
 ) -> None:
     """Extract, assign and commit one batch of photos."""
-    staged: list[Staged] = []
+    good: list[tuple[_File, Staged]] = []
+    metadata: list[Metadata] = []
+    failures: list[Failure] = []
     with report.timed("extract"):
-        for one in stage_all(staging, [(file.path, file.key) for file in files], workers):
-            staged.append(one)
-            tell("index", before + len(staged), total)
-    _record(collection, [f.failure(s.reason) for f, s in zip(files, staged, strict=True) if s.reason], report)
-    good = [(file, one) for file, one in zip(files, staged, strict=True) if not one.reason]
+        extracted = stage_all(staging, [(file.path, file.key) for file in files], workers)
+        for done, (file, one) in enumerate(zip(files, extracted, strict=True)):
+            reason = one.reason
+            if not reason:
+                try:
+                    # At once: the features may be those of an earlier run, and the drive may go at any time.
+                    metadata.append(read_metadata(file.path, strict=True))
+                    good.append((file, one))
+                except Unreadable as error:
+                    reason = str(error)
+            if reason:
+                failures.append(file.failure(reason))
+            tell("index", before + done + 1, total)
+    _record(collection, failures, report)
     if not good:
         return
     words, columns, errors = [], [], []
@@ -365,7 +376,6 @@ def _add_segment(
             descriptor_fingerprint=collection.extractor.fingerprint,
             notes=write_notes(rows),
         )
-        metadata = [read_metadata(file.path) for file, _ in good]
         collection.catalogue.commit_segment(segment_row(segment), rows, metadata)
         staging.discard(file.key for file, _ in good)
         report.added += len(good)

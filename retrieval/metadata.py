@@ -1,5 +1,6 @@
 """What a photo's file says of the photo: when and where it was taken, with which camera, its title and its tags."""
 
+import errno
 import math
 import re
 import stat
@@ -8,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.errors import Unreadable
 from retrieval.exif import Exif
 from retrieval.iptc import Iptc, read_iptc
 from retrieval.metadata_blocks import find_blocks
@@ -31,7 +33,7 @@ class Metadata:
     tags: tuple[str, ...] = ()  # none twice, in upper or lower case
 
 
-def read_metadata(path: Path) -> Metadata:
+def read_metadata(path: Path, strict: bool = False) -> Metadata:
     """Read the metadata of a photo's file: EXIF, IPTC-IIM and XMP of JPEG, TIFF, PNG, WebP, HEIC and AVIF.
 
     No pixel is decoded. What cannot be read, or makes no sense, is left out; nothing in a file raises an error.
@@ -44,17 +46,27 @@ def read_metadata(path: Path) -> Metadata:
     ----------
     path : Path
         The file.
+    strict : bool
+        Raise an error where the file is not there, or the system or the disk does not give it out.
 
     Returns
     -------
     Metadata
+
+    Raises
+    ------
+    Unreadable
+        With `strict` alone: nothing is known of what the file says.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             return Metadata()
         with path.open("rb") as file:
             blocks = find_blocks(file)
-    except (OSError, ValueError):  # ValueError: no path of a file has NUL in it
+    except (OSError, ValueError) as error:  # ValueError: no path of a file has NUL in it
+        # A damaged file sends its reader to places that there are not: EINVAL.
+        if strict and isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise Unreadable(f"the file cannot be read ({error.strerror or error})") from error
         return Metadata()
     return _combine(blocks.exif, read_iptc(blocks.iptc), read_xmp(blocks.xmp))
 

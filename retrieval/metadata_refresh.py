@@ -1,10 +1,10 @@
 """Reading again what the files of a collection's photos say of them."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.errors import Unreadable
 from retrieval.catalogue import Catalogue
 from retrieval.metadata import Metadata, read_metadata
 
@@ -36,9 +36,9 @@ def refresh_metadata(catalogue: Catalogue, progress: Callable[[str, int, int], N
     for start in range(0, len(places), _AT_ONCE):
         found: list[tuple[int, Metadata]] = []
         for number, _, path in places[start : start + _AT_ONCE]:
-            if os.access(path, os.R_OK):
-                found.append((number, read_metadata(Path(path))))
-            else:
+            try:
+                found.append((number, read_metadata(Path(path), strict=True)))
+            except Unreadable:
                 missing += 1
         catalogue.store_metadata(found)
         read += len(found)

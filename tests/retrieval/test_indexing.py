@@ -362,3 +362,38 @@ def test_a_collection_whose_vocabulary_is_lost_gets_no_other_one(photos: Path, w
     shutil.rmtree(tmp_path / "c.cairn" / "vocabulary")
     with pytest.raises(CairnError, match="cairn repair"):
         index(tmp_path / "c.cairn", photos)
+
+
+# Drives that go, and photos that come back
+
+
+def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from retrieval import indexing
+
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for name in ("coffee", "rocket"):
+        exif = Image.Exif()
+        exif[0x0132] = "2001:02:03 04:05:06"
+        photo(name).save(folder / f"{name}.jpg", exif=exif)
+    options = CollectionOptions(words=40, image=ImageOptions(max_side=160))
+    stage_all = indexing.stage_all
+
+    def stage_and_lose(*arguments: Any) -> Any:
+        yield from stage_all(*arguments)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    kept = tmp_path / "kept"
+    shutil.copytree(folder, kept)
+    with monkeypatch.context() as patch:
+        # The drive goes when the vocabulary's sample has been extracted.
+        patch.setattr(indexing, "stage_all", stage_and_lose)
+        report = index(tmp_path / "c", folder, options)
+    assert report.added == 0
+    assert [entry["reason"] for entry in report.failed] == ["the file cannot be read (No such file or directory)"] * 2
+    shutil.copytree(kept, folder)
+    assert index(tmp_path / "c", folder, options).added == 2
+    with Collection.open(tmp_path / "c") as collection:
+        assert {row.taken for row in collection.catalogue.images()} == {"2001-02-03T04:05:06"}
