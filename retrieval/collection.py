@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor, model_file
 from retrieval.features import Extractor
+from retrieval.identity import IDENTITY, check_identity, keep_identity
 from retrieval.learnt import read_model_file
 from retrieval.names import COLLECTION_FILE
 from retrieval.options import CollectionOptions, read_options, write_options
@@ -36,7 +37,7 @@ _LOOKS = 5  # how often a collection is looked at again that changes while it is
 # Files and folders are written under such a name first, and then given their own.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 # What may be there before the options are: a run was stopped while it made the collection.
-_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR)
+_FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
 
 
 class CollectionLocked(CairnError):
@@ -72,7 +73,7 @@ class Collection:
         Raises
         ------
         CairnError
-            There is none, or a part of it is damaged.
+            There is none, a part of it is damaged, or the catalogue is another collection's.
         """
         if not (folder / OPTIONS).is_file():
             raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
@@ -82,7 +83,13 @@ class Collection:
                 f"The catalogue {folder / FILE} is missing: restore it from a copy, "
                 "or give the address of the collection's catalogue with --catalogue."
             )
-        return Collection(folder, options, Catalogue.open(catalogue_place(folder, catalogue)))
+        opened = Catalogue.open(catalogue_place(folder, catalogue))
+        try:
+            check_identity(folder, opened)
+        except BaseException:
+            opened.close()
+            raise
+        return Collection(folder, options, opened)
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":
@@ -91,7 +98,8 @@ class Collection:
         Raises
         ------
         CairnError
-            The folder is something else's, an option names what does not exist, or a part of the collection is damaged.
+            The folder is something else's, the catalogue another collection's, an option names what does not exist, or
+            a part of the collection is damaged.
         """
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
@@ -112,9 +120,17 @@ class Collection:
         Extractor(find_descriptor(named), options.features)
         search_backend(options.search)
         where = catalogue_place(folder, catalogue)
+        is_new = not (folder / SEGMENTS).is_dir()
         (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
         with lock_folder(folder):
             opened = Catalogue.open(where, create=True)
+            try:
+                keep_identity(folder, opened, is_new=is_new)
+            except BaseException:
+                opened.close()
+                if is_new:
+                    _remove_empty(folder)
+                raise
             # Other options than those that were sealed, where the collection has no vocabulary yet.
             (folder / SEAL).unlink(missing_ok=True)
             if learnt is not None:
@@ -250,6 +266,14 @@ class Collection:
             options=ScoringOptions(),
             similarity=similarity,
         )
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove what was just made of a collection that cannot be made."""
+    with suppress(OSError):
+        (folder / SEGMENTS).rmdir()
+        (folder / LOCK).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _is_first(path: Path) -> bool:

@@ -25,6 +25,7 @@ from retrieval.collection import (
 )
 from retrieval.database import Database
 from retrieval.findings import CheckReport, Damage, Findings, Progress, is_vocabulary, size_of
+from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, read_identity
 from retrieval.journal import is_damaged
 from retrieval.retraining import FOLDER as RETRAINING
 from retrieval.seals import Seal, SealDamagedError, read_seal
@@ -91,6 +92,7 @@ class _Check:
         """Check everything."""
         self._read_seal()
         self._check_catalogue()
+        self._check_identity()
         vocabulary = self._vocabulary()
         fingerprints = check_static(self.findings, self.seal, vocabulary)
         if self.catalogue is None or self.database is None:
@@ -160,7 +162,20 @@ class _Check:
 
     def _open_catalogue(self) -> None:
         self.catalogue = Catalogue.open(catalogue_place(self.folder, self.address))
+        check_identity(self.folder, self.catalogue)
         self.database = Database(self.catalogue.address)
+
+    def _check_identity(self) -> None:
+        """Check the file that tells which collection it is; the catalogue keeps the same."""
+        known = None
+        if self.catalogue is not None:
+            known = self.catalogue.setting(IDENTITY_KEY)
+        file = self.folder / IDENTITY
+        if read_identity(self.folder) is not None:
+            self.findings.was_read(1, size_of(file))
+        elif file.exists() or known is not None:
+            what = "The file is not what was written." if file.exists() else "The file is missing."
+            self.findings.damage(IDENTITY, what)
 
     def _damaged_catalogue(self, what: str) -> None:
         if self.address is not None:
@@ -181,7 +196,7 @@ class _Check:
 
     def _note_others(self, vocabulary: str | None) -> None:
         """Tell of what lies in the folder and is not in use."""
-        known = {OPTIONS, DESCRIPTOR, SEAL, LOCK, SEGMENTS, CACHE, *CACHES, vocabulary}
+        known = {OPTIONS, DESCRIPTOR, SEAL, IDENTITY, LOCK, SEGMENTS, CACHE, *CACHES, vocabulary}
         if self.address is None:
             known.update(_SQLITE)
         left = "left by a run that was stopped, or in use by one that is at work; cairn index removes it"
@@ -197,7 +212,9 @@ class _Check:
                 self.findings.note(f"{name} is none of the collection's files.")
         if self.catalogue is not None:
             for orphan in self.catalogue.orphans(self.folder / SEGMENTS):
-                self.findings.note(f"{SEGMENTS}/{orphan.name} is {left}.")
+                foreign = has_foreign_photos(orphan, self.catalogue)
+                what = "none of the collection's: it holds photos that the catalogue has never had" if foreign else left
+                self.findings.note(f"{SEGMENTS}/{orphan.name} is {what}.")
 
 
 def report_json(folder: Path, report: CheckReport) -> dict[str, object]:

@@ -3,16 +3,26 @@
 import re
 import shutil
 
+from index.errors import CairnError
+from index.segment import TEMPORARY_SUFFIX
 from retrieval.collection import SEGMENTS, UNFINISHED, VOCABULARY, Collection
+from retrieval.identity import has_foreign_photos, is_there, keep_identity
 
 
 def remove_leftovers(collection: Collection) -> None:
     """Remove segments that were never committed or were replaced, other vocabularies, and unfinished files.
 
-    Only for who holds the collection's lock: nobody else is writing such a thing then. What cannot be removed stays.
+    Only for who holds the collection's lock: nobody else is writing such a thing then. What cannot be removed stays,
+    and so does all that the catalogue does not name, as long as a segment is missing that it does.
+
+    Raises
+    ------
+    CairnError
+        The catalogue is another collection's, or an older copy: it never gave the numbers of photos that are there.
     """
-    for orphan in collection.catalogue.orphans(collection.folder / SEGMENTS):
-        shutil.rmtree(orphan, ignore_errors=True)
+    keep_identity(collection.folder, collection.catalogue)
+    if not _remove_orphans(collection):
+        return
     vocabulary = collection.vocabulary_folder
     for path in collection.folder.iterdir():
         replaced = path != vocabulary and re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", path.name) and vocabulary.is_dir()
@@ -21,3 +31,28 @@ def remove_leftovers(collection: Collection) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def _remove_orphans(collection: Collection) -> bool:
+    """Remove segments that the catalogue does not name; False where it is not certain that they are a killed run's."""
+    orphans = collection.catalogue.orphans(collection.folder / SEGMENTS)
+    whole = [path for path in orphans if not path.name.endswith(TEMPORARY_SUFFIX)]
+    for path in whole:
+        # A run reserves its numbers before it writes a segment.
+        if has_foreign_photos(path, collection.catalogue):
+            raise CairnError(
+                f"{path} holds photos that the catalogue of {collection.folder} has never had, as where that is an "
+                "older copy: put the newer one back, or move this folder away."
+            )
+    rows = collection.catalogue.segments() if whole else []
+    there = sum(is_there(collection.folder, row) for row in rows)
+    if rows and not there:
+        raise CairnError(
+            f"{collection.folder} has none of the segments that its catalogue names, and others instead: run cairn "
+            "check."
+        )
+    if there < len(rows):
+        return False
+    for orphan in orphans:
+        shutil.rmtree(orphan, ignore_errors=True)
+    return True

@@ -1,0 +1,179 @@
+"""Identity of a collection: a random text that its folder and its catalogue both keep, so that neither is mistaken.
+
+The catalogue may be in a database anywhere, and an address is easily that of another collection. The SQLite file in the
+folder itself is the folder's in any case, so that a whole collection may be copied.
+"""
+
+import hashlib
+import re
+import secrets
+from pathlib import Path
+
+from index.arrays import load_array, save_bytes
+from index.errors import CairnError
+from index.segment import META, TEMPORARY_SUFFIX
+from retrieval.catalogue import FILE, Catalogue
+from retrieval.database import printable_address
+from retrieval.schema import NEXT_NUMBER_KEY, SegmentRow
+
+IDENTITY = "collection.id"
+IDENTITY_KEY = "cairn.identity"
+"""Setting of the catalogue: the collection's identity."""
+
+_SEGMENTS = "segments"
+_LENGTH = 32  # digits
+_LARGEST = 1 << 10  # bytes of the file
+
+
+class WrongCatalogueError(CairnError):
+    """The catalogue belongs to another collection."""
+
+
+def read_identity(folder: Path) -> str | None:
+    """The identity that a collection's folder keeps; None where there is none, or it is not what was written."""
+    path = folder / IDENTITY
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            return None
+        contents = path.read_bytes()
+    except OSError:
+        return None
+    identity = contents[:_LENGTH].decode("ascii", "replace")
+    return identity if re.fullmatch("[0-9a-f]+", identity) and contents == _encoded(identity) else None
+
+
+def write_identity(folder: Path, identity: str) -> None:
+    """Keep an identity in a collection's folder."""
+    save_bytes(folder / IDENTITY, _encoded(identity))
+
+
+def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
+    """Refuse a catalogue that is not a folder's; nothing is changed.
+
+    Where only one of the two keeps an identity, the folder must have the segments that the catalogue names, and no
+    others; where neither does, one of them.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the collection.
+    catalogue : Catalogue
+    is_new : bool
+        The collection is being made.
+
+    Raises
+    ------
+    WrongCatalogueError
+        It belongs to another collection, or does not show that it belongs to this one.
+    """
+    kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
+    if kept is not None and kept == known:
+        return
+    if is_own(folder, catalogue):
+        if kept is not None and known is not None:
+            raise WrongCatalogueError(
+                f"The catalogue {folder / FILE} belongs to another collection: put this one's back from a copy, or "
+                "move it away and run cairn repair."
+            )
+        return
+    if (kept is None or known is None) and not _is_sealed_with_sqlite(folder, catalogue):
+        one_sided = kept is not None or known is not None
+        if has_segments_of(folder, catalogue, all_of_them=one_sided) and not (is_new and known is not None):
+            return
+    where = printable_address(catalogue.address)
+    if is_new:
+        raise WrongCatalogueError(
+            f"The catalogue {where} belongs to another collection: give {folder} a database of its own."
+        )
+    raise WrongCatalogueError(
+        f"The catalogue {where} belongs to another collection: name the address that {folder} was made with, or leave "
+        "--catalogue away if it was made without."
+    )
+
+
+def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
+    """Let a folder and its catalogue both keep the collection's identity.
+
+    Only for who holds the folder's lock. A process that is killed between the two leaves it in the folder alone.
+
+    Raises
+    ------
+    WrongCatalogueError
+        As in `check_identity`.
+    """
+    check_identity(folder, catalogue, is_new=is_new)
+    kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
+    identity = kept or known or secrets.token_hex(_LENGTH // 2)
+    if kept is None:
+        write_identity(folder, identity)
+    if known is None:
+        catalogue.set_setting(IDENTITY_KEY, identity)
+
+
+def is_own(folder: Path, catalogue: Catalogue) -> bool:
+    """Whether a catalogue is the SQLite file in a folder."""
+    address = catalogue.address
+    if address.get_backend_name() != "sqlite" or not address.database:
+        return False
+    return Path(address.database).resolve() == (folder / FILE).resolve()
+
+
+def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = False) -> bool:
+    """Whether a folder has one of the segments that its catalogue names, or all and no others.
+
+    Where the catalogue names none, the folder may have what a killed run has left.
+    """
+    rows = catalogue.segments()
+    if not rows:
+        return not any(has_foreign_photos(path, catalogue) for path in published(folder))
+    if all_of_them:
+        names = {row.folder for row in rows}
+        return all(is_there(folder, row) for row in rows) and names == {path.name for path in published(folder)}
+    return any(is_there(folder, row) for row in rows)
+
+
+def is_there(folder: Path, row: SegmentRow) -> bool:
+    """Whether a segment of the catalogue is in a folder, by its description."""
+    path = folder / _SEGMENTS / row.folder
+    if row.sha256 is None:  # of an earlier version
+        return path.is_dir()
+    try:
+        return hashlib.sha256((path / META).read_bytes()).hexdigest() == row.sha256
+    except OSError:
+        return False
+
+
+def published(folder: Path) -> list[Path]:
+    """Folders of the segments that are written to their end, of this collection or not."""
+    parent = folder / _SEGMENTS
+    if not parent.is_dir():
+        return []
+    return sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.endswith(TEMPORARY_SUFFIX))
+
+
+def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
+    """Whether a segment has photos of numbers that its catalogue has never given; False where it is only half there."""
+    following = catalogue.setting(NEXT_NUMBER_KEY) or ""
+    if not (segment / META).is_file():
+        return False
+    try:
+        numbers = load_array(segment / "image_numbers.npy")
+        return bool(numbers.size) and int(numbers.max()) >= (int(following) if following.isdecimal() else 0)
+    except (CairnError, TypeError, ValueError):
+        return False
+
+
+def _is_sealed_with_sqlite(folder: Path, catalogue: Catalogue) -> bool:
+    """Whether a folder's seal is of an SQLite file, and the catalogue is none."""
+    from retrieval.seals import SealDamagedError, read_seal  # which needs collections
+
+    try:
+        seal = read_seal(folder / "collection.sums")
+    except SealDamagedError:
+        return False
+    return seal is not None and seal.database == "sqlite" != catalogue.address.get_backend_name()
+
+
+def _encoded(identity: str) -> bytes:
+    """An identity with its checksum, so that a damaged one is not taken for another."""
+    return f"{identity} {hashlib.sha256(identity.encode()).hexdigest()[:16]}\n".encode()
