@@ -60,7 +60,7 @@ def repair(
     Small files are restored from copies, a damaged catalogue is made anew from the rest of the collection, and damaged
     segments from their photos. Where such photos cannot be found, here or under --photos, no segment is changed, unless
     --drop-missing lets them leave the collection: they are reported then. An interrupted repair is picked up by running
-    the same command again. Ends with code 1 if anything is still damaged, or a photo was lost.
+    the same command again. Ends with code 1 if anything is still damaged, or something was lost.
     """
     from retrieval.repair import repair_collection
 
@@ -80,6 +80,7 @@ def repair(
                 "ok": report.ok,
                 "repaired": report.repaired,
                 "lost": report.lost,
+                "lapses": report.lapses,
                 "damaged": [{"file": one.file, "what": one.what, "remedy": one.remedy} for one in report.damaged],
                 "notes": report.notes,
                 "seconds": round(report.seconds, 3),
@@ -90,11 +91,14 @@ def repair(
             say(f"repaired: {printable_name(entry['file'])}: {entry['how']}")
         for entry in report.lost:
             say(f"lost: {printable_name(entry['name'])}: {entry['reason']}")
+        for sentence in report.lapses:
+            say(f"lost: {sentence}")
         for one in report.damaged:
             say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
         for note in report.notes:
             say(f"note: {note}")
-        state = "sound" if not report.damaged else f"{len(report.damaged)} still damaged"
+        state = "the rest is sound" if report.lapses else "sound"
+        state = state if not report.damaged else f"{len(report.damaged)} still damaged"
         say(f"{collection}: {len(report.repaired)} repaired, {len(report.lost)} photos lost; {state}.")
     if not report.ok:
         raise typer.Exit(FAILED)

@@ -33,6 +33,7 @@ from retrieval.schema import (
     REMOVED,
     REVISION_KEY,
     ImageRow,
+    MetadataRow,
     SegmentRow,
     Setting,
 )
@@ -52,7 +53,7 @@ class _Found:
     sound: bool
 
 
-def rebuild_catalogue(folder: Path, seal: Seal | None) -> list[str]:
+def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[str]]:
     """Set the catalogue of a collection aside, where there is one, and make another.
 
     A process that is killed leaves the old catalogue, or none, which is then made from the one that was set aside.
@@ -66,11 +67,13 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> list[str]:
 
     Returns
     -------
-    list of str
-        What is lost, or cannot be told from the segments, in sentences.
+    notes : list of str
+        What is to be known of it, in sentences.
+    lapses : list of str
+        What is lost, of removals and imported metadata, in sentences.
     """
     file = folder / FILE
-    saved = salvage(file if file.is_file() else _newest_set_aside(folder))
+    saved = salvage(file if file.is_file() else _newest_set_aside(folder), seal.head if seal is not None else None)
     revision = int(saved.settings[REVISION_KEY]) if saved.settings.get(REVISION_KEY, "").isdecimal() else 0
     # What the seal has seen and the file has not, its damaged log held.
     whole = saved.complete and (seal is None or seal.revision is None or revision >= seal.revision)
@@ -93,9 +96,9 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> list[str]:
         settings[REVISION_KEY] = str(max(revision, (seal.revision or 0) if seal is not None else 0) + 1)
         _fill(catalogue, settings, segments, rows)
         read = _fill_metadata(catalogue, saved)
-    notes = _told(file, saved, unknown, read)
+    notes, lapses = _told(file, saved, unknown, read), _lapses(saved)
     _exchange(folder, temporary)
-    return notes
+    return notes, lapses
 
 
 def _newest_set_aside(folder: Path) -> Path:
@@ -315,18 +318,23 @@ def _told(file: Path, saved: Salvaged, unknown: int, read: int) -> list[str]:
     notes = []
     if file.exists():
         notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
-    if not saved.images:
-        notes.append(
-            "Nothing could be read of the old catalogue: photos that were removed after their segment was written are "
-            "back, imported metadata and reasons of failures are lost."
-        )
-    elif not saved.complete or saved.lost:
-        notes.append(
-            "Not all could be read of the old catalogue: some photos that had been removed may be back, and some "
-            "imported metadata may be lost."
-        )
     if unknown:
         notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
     if read:
         notes.append(f"The metadata of {read} photos were read from their files.")
     return notes
+
+
+def _lapses(saved: Salvaged) -> list[str]:
+    """What is lost with rows that could not be read."""
+    if not saved.images:
+        return [
+            "Nothing could be read of the old catalogue: photos that were removed after their segment was written are "
+            "back, imported metadata and reasons of failures are lost; import the tables again."
+        ]
+    if saved.lost or saved.torn & {ImageRow.__tablename__, MetadataRow.__tablename__}:
+        return [
+            "Not all could be read of the old catalogue: some photos that had been removed may be back, and some "
+            "imported metadata may be lost; import the tables again."
+        ]
+    return []

@@ -60,8 +60,8 @@ class RepairReport:
 
     @property
     def ok(self) -> bool:
-        """Whether all is sound now, and no photo was lost."""
-        return not self.damaged and not self.lost
+        """Whether all is sound now, and nothing was lost."""
+        return not self.damaged and not self.lost and not self.lapses
 
 
 def repair_collection(
@@ -133,7 +133,8 @@ class _Repair:
             self.seal = None
         self._repair_caches(found)
         if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):
-            self.report.notes += rebuild_catalogue(self.folder, self.seal)
+            notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
+            self.report.notes += notes
             self._done(FILE, "made anew from the segments, and from what could be read of it")
         elif any(one.file == "catalogue" for one in found.damaged):
             return  # a database is its server's to restore

@@ -27,6 +27,9 @@ from retrieval.schema import (
 _HASH = re.compile("[0-9a-f]{64}")
 _FOLDER = re.compile(r"\d{6,18}")
 _LARGEST = 1 << 63
+_MAGIC = b"SQLite format 3\0"
+_HEADER, _LARGEST_PAGE = 100, 1 << 16  # bytes
+_TABLES: tuple[Any, ...] = (Setting, SegmentRow, ImageRow, MetadataRow)
 
 
 @dataclass
@@ -38,22 +41,52 @@ class Salvaged:
     images: dict[int, dict[str, Any]] = field(default_factory=dict)  # by number
     metadata: list[dict[str, Any]] = field(default_factory=list)
     lost: int = 0  # rows that were read and are not what was written
-    complete: bool = True  # no table has a page that cannot be read
+    torn: set[str] = field(default_factory=set)  # tables that have a page, or a column, that cannot be read
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row was read."""
+        return not self.torn
+
+    @property
+    def rows(self) -> int:
+        """How many rows are what was written."""
+        return len(self.settings) + len(self.segments) + len(self.images) + len(self.metadata)
 
 
-def salvage(file: Path) -> Salvaged:
+def salvage(file: Path, head: bytes | None = None) -> Salvaged:
     """Read what can be read of a catalogue; where there is none, that is nothing.
 
-    A copy is read, with its write-ahead log as far as that is sound: the file stays as it is. Rows are taken only where
-    they are what was written, as far as their hashes tell.
+    Copies are read, with the write-ahead log as far as that is sound: the file stays as it is. Rows are taken only
+    where they are what was written, as far as their hashes tell. Without the first page no row can be read: where
+    something is damaged, the file is also read with another first page, and what gives most is taken.
+
+    Parameters
+    ----------
+    file : Path
+        The SQLite file.
+    head : bytes, optional
+        Its first page, as it was at some time.
     """
-    saved = Salvaged()
     if not file.is_file():
-        saved.complete = False
-        return saved
+        return Salvaged(torn={table.__tablename__ for table in _TABLES})
+    saved = _read(file, None)
+    if not saved.complete or saved.lost:
+        with file.open("rb") as opened:
+            first = opened.read(_LARGEST_PAGE)
+        for other in (head, _MAGIC + first[len(_MAGIC) :]):
+            if other is not None and len(other) >= _HEADER:
+                saved = max(saved, _read(file, other), key=lambda one: (one.complete, one.rows))
+    return saved
+
+
+def _read(file: Path, head: bytes | None) -> Salvaged:
+    """Read a copy of a catalogue, which begins with other bytes where these are given."""
+    saved = Salvaged()
     with tempfile.TemporaryDirectory(prefix="cairn-") as name:
         copy = Path(name) / "copy.sqlite"
         shutil.copyfile(file, copy)
+        _complete(copy, head)
         log = file.with_name(f"{file.name}-wal")
         if log.is_file():
             shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
@@ -76,28 +109,53 @@ def salvage(file: Path) -> Salvaged:
     return saved
 
 
+def _complete(file: Path, head: bytes | None) -> None:
+    """Give a file of SQLite's as many pages as it says, and another head that says how many there are."""
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        start = head or opened.read(_HEADER)
+        # https://www.sqlite.org/fileformat.html#the_database_header
+        page = int.from_bytes(start[16:18], "big")
+        page = _LARGEST_PAGE if page == 1 else page
+        if len(start) < _HEADER or page < 512 or page & (page - 1):
+            return
+        pages = int.from_bytes(start[28:32], "big")
+        if head is not None:
+            pages = -(-size // page)
+            opened.seek(0)
+            # That count holds where the counters of changes before and after it are the same.
+            opened.write(start[:28] + pages.to_bytes(4, "big") + start[32:92] + start[24:28] + start[96:page])
+        if size < pages * page <= max(1 << 30, 4 * size):
+            opened.truncate(pages * page)  # of a file that is shorter than it says, SQLite reads nothing
+
+
 def _rows(connection: sqlite3.Connection, table: Any, saved: Salvaged) -> list[dict[str, Any]]:
     """Rows of a table: from its beginning to the first page that cannot be read, and from its end."""
     name = table.__tablename__
     found: dict[int, dict[str, Any]] = {}
+    wanted = [column.key for column in table.__table__.columns]
     try:
-        there = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
     except (sqlite3.Error, UnicodeError):
-        there = set()
-    columns = [column.key for column in table.__table__.columns if column.key in there]
+        columns = []
+    strange, absent = [key for key in columns if key not in wanted], [key for key in wanted if key not in columns]
+    if len(strange) == len(absent) == 1:  # the name itself is damaged
+        columns[columns.index(strange[0])] = absent[0]
+    elif strange or not columns:
+        saved.torn.add(name)
+    blank = dict.fromkeys(wanted)  # earlier versions had fewer columns
     if not columns:
-        saved.complete = False
         return []
     for order in ("ASC", "DESC"):
-        query = f"SELECT rowid, {', '.join(columns)} FROM {name} NOT INDEXED ORDER BY rowid {order}"
+        query = f"SELECT rowid, * FROM {name} NOT INDEXED ORDER BY rowid {order}"
         try:
             for number, *values in connection.execute(query):
                 if number in found:  # met from the other side
                     break
-                found[number] = dict(zip(columns, values, strict=True))
+                found[number] = blank | dict(zip(columns, values, strict=True))
             break
         except (sqlite3.Error, UnicodeError):
-            saved.complete = False
+            saved.torn.add(name)
     return [found[number] for number in sorted(found)]
 
 

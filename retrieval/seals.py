@@ -3,7 +3,8 @@
 Segments carry their checksums in themselves. The seal, `collection.sums`, has those of the options, the descriptor, the
 vocabulary and the SQLite file of the catalogue, and it is renewed at the end of every command that writes. What it says
 of the catalogue counts for one revision of it: a process that is killed before it has sealed leaves a stale seal, which
-is no damage. Copies of the small files lie in the catalogue, so that they can be restored byte by byte.
+is no damage. The first page of an SQLite file, without which no row of it can be read, is kept in the seal too. Copies
+of the small files lie in the catalogue, so that they can be restored byte by byte.
 """
 
 import base64
@@ -57,6 +58,7 @@ class Seal:
     catalogue: str | None  # SHA-256 of the SQLite file at that revision
     vocabulary: str | None  # folder of the vocabulary; None: there was none
     files: Mapping[str, SealedFile] = field(default_factory=dict)  # by path in the collection, with slashes
+    head: bytes | None = None  # first page of the SQLite file, at that revision or an earlier one
 
 
 class SealDamagedError(CairnError):
@@ -85,7 +87,7 @@ def seal(collection: Collection) -> Seal:
     name = collection.catalogue.address.get_backend_name()
     if earlier is None:
         # First, so that no copies are ever without a seal: that would look as if the seal had been lost.
-        _write(path, Seal(None, name, None, vocabulary, files))
+        _write(path, Seal(None, name, None, vocabulary, files, None))
     if vocabulary is not None:
         _keep_copies(collection, files)
     # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
@@ -93,12 +95,13 @@ def seal(collection: Collection) -> Seal:
         file = database.file
         if name == "sqlite":
             _double_revision(database)
-    made = Seal(None, name, None, vocabulary, files)
+    head = earlier.head if earlier is not None else None
+    made = Seal(None, name, None, vocabulary, files, head)
     for _ in range(_LOOKS):
         revision = collection.catalogue.revision()
-        digest = _hash_catalogue(file)
+        digest, first_page = _read_catalogue(file)
         if collection.catalogue.revision() == revision:
-            made = Seal(revision, name, digest, vocabulary, files)
+            made = Seal(revision, name, digest, vocabulary, files, first_page or head)
             break
     if made != earlier:
         _write(path, made)
@@ -128,7 +131,9 @@ def read_seal(path: Path) -> Seal | None:
             raise damaged
         check_format(path, value["format"], FORMAT)
         files = {name: _entry(name, entry) for name, entry in value["files"].items()}
-        kept = Seal(value["revision"], value["database"], value["catalogue"], value["vocabulary"], files)
+        head = value.get("head")  # earlier versions kept none
+        head = None if head is None else base64.b64decode(head, validate=True)
+        kept = Seal(value["revision"], value["database"], value["catalogue"], value["vocabulary"], files, head)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         if isinstance(error, OSError):
             refuse_unreadable(path, error)
@@ -231,14 +236,18 @@ def _double_revision(database: Database) -> None:
         session.merge(Setting(key=REVISION_COPY_KEY, value=revision))
 
 
-def _hash_catalogue(file: Path | None) -> str | None:
-    """SHA-256 of an SQLite file with all that was committed; None where there is none, or readers are in the way."""
+def _read_catalogue(file: Path | None) -> tuple[str | None, bytes | None]:
+    """SHA-256 and first page of an SQLite file with all that was committed; None where readers are in the way."""
     if file is None or not file.is_file():
-        return None
+        return None, None
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=_WAIT)) as connection:
             _, log, written = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            return hash_database(connection) if log == written else None
+            if log != written:
+                return None, None
+            contents = connection.serialize()
+            (size,) = connection.execute("PRAGMA page_size").fetchone()
+            return hashlib.sha256(contents).hexdigest(), contents[:size]
     except (sqlite3.Error, OSError) as error:
         raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error
 
@@ -255,6 +264,8 @@ def _write(path: Path, made: Seal) -> None:
             for name, one in made.files.items()
         },
     }
+    if made.head is not None:
+        value["head"] = base64.b64encode(made.head).decode()
     save_bytes(path, _encoded({**value, "sha256": fingerprint({}, value)}))
 
 
