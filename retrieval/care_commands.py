@@ -64,7 +64,8 @@ def compact(
     """Merge what was added bit by bit, and give back the room of what was removed.
 
     Searches find the same before, during and after it. It may be stopped at any moment, and needs about as much free
-    room as the largest part that it writes.
+    room as the largest part that it writes. Before all else it removes what stopped runs of index and retrain have left
+    to go on from.
     """
     from retrieval.collection import Collection
     from retrieval.compaction import compact as compact_collection

@@ -10,7 +10,7 @@ import numpy as np
 from index.segment import Segment, write_segment
 from retrieval.catalogue import Rewritten, SegmentRow
 from retrieval.collection import SEGMENTS, Collection
-from retrieval.leftovers import remove_leftovers
+from retrieval.leftovers import remove_leftovers, remove_unfinished_work
 from retrieval.notes import write_notes
 from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal
@@ -47,7 +47,8 @@ def compact(
     """Merge a collection's segments, without what was removed. Searches find the same, to the last bit.
 
     One merged segment after the other takes the place of those that it was made of, so that little more room is needed
-    than for one, and a run that is stopped has done no harm; searches go on meanwhile.
+    than for one, and a run that is stopped has done no harm; searches go on meanwhile. What stopped runs of indexing
+    and retraining have left to go on from is removed.
 
     Parameters
     ----------
@@ -66,6 +67,7 @@ def compact(
     tell = progress or (lambda step, done, of: None)
     start = time.perf_counter()
     with collection.locked():
+        remove_unfinished_work(collection)  # first: the disk may be full
         remove_leftovers(collection)
         collection.forget()
         rows, removed = collection.catalogue.snapshot()

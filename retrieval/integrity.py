@@ -16,6 +16,7 @@ from retrieval.collection import (
     DESCRIPTOR,
     LOCK,
     OPTIONS,
+    RETRAINING,
     SEAL,
     SEGMENTS,
     STAGING,
@@ -27,7 +28,6 @@ from retrieval.database import Database
 from retrieval.findings import CheckReport, Damage, Findings, Progress, is_vocabulary, size_of
 from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, read_identity
 from retrieval.journal import is_damaged
-from retrieval.retraining import FOLDER as RETRAINING
 from retrieval.seals import Seal, SealDamagedError, read_seal
 from retrieval.segment_checks import check_folders, check_segments
 from retrieval.static_checks import check_static
@@ -204,7 +204,13 @@ class _Check:
             name = path.name
             if name in known:
                 continue
-            if name in (STAGING, RETRAINING) or _UNFINISHED.fullmatch(name) or is_vocabulary(name):
+            if name in (STAGING, RETRAINING):
+                command = "index" if name == STAGING else "retrain"
+                self.findings.note(
+                    f"{name} is left by a run that was stopped, or in use by one that is at work; the same cairn "
+                    f"{command} again goes on with it, and cairn compact removes it."
+                )
+            elif _UNFINISHED.fullmatch(name) or is_vocabulary(name):
                 self.findings.note(f"{name} is {left}.")
             elif _SET_ASIDE.fullmatch(name):
                 self.findings.note(f"{name} is a damaged catalogue that was set aside; it may be deleted.")

@@ -5,7 +5,7 @@ import shutil
 
 from index.errors import CairnError
 from index.segment import TEMPORARY_SUFFIX
-from retrieval.collection import SEGMENTS, UNFINISHED, VOCABULARY, Collection
+from retrieval.collection import RETRAINING, SEGMENTS, STAGING, UNFINISHED, VOCABULARY, Collection
 from retrieval.identity import has_foreign_photos, is_there, keep_identity
 
 
@@ -31,6 +31,19 @@ def remove_leftovers(collection: Collection) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def remove_unfinished_work(collection: Collection) -> None:
+    """Remove what a stopped run would go on from: extracted features, and the work of a retraining.
+
+    Only for who holds the collection's lock. It takes no room, and writes nothing to the catalogue.
+    """
+    for name in (STAGING, RETRAINING):
+        path = collection.folder / name
+        if path.is_symlink():
+            path.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_orphans(collection: Collection) -> bool:

@@ -16,7 +16,7 @@ from index.kmeans import FileSource
 from index.segment import Segment, write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
-from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
+from retrieval.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
 from retrieval.encoding import encode_geometry
 from retrieval.leftovers import remove_leftovers
 from retrieval.notes import write_notes
@@ -24,8 +24,7 @@ from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal
 from retrieval.staging import Staging, stage_all
 
-FOLDER = "retrain"
-"""Folder in the collection where the new vocabulary and the new segments grow."""
+FOLDER = RETRAINING
 
 Progress = Callable[[str, int, int], None]
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
-from retrieval.collection import SEAL, SEGMENTS, Collection
+from retrieval.collection import SEAL, SEGMENTS, Collection, CollectionLocked
 from retrieval.compaction import compact
 from retrieval.indexing import index_photos
 from retrieval.integrity import check_collection
 from retrieval.leftovers import remove_leftovers
 from retrieval.options import CollectionOptions
+from tests.conftest import Indexed
 from tests.hostile import photo
 
 Index = Callable[[str], int]
@@ -91,3 +92,19 @@ def test_where_a_segment_is_missing_the_others_stay(folder: Path, index: Index) 
     with Collection.open(folder, catalogue=address_of(folder)) as collection:
         remove_leftovers(collection)
     assert names(folder) == ["000001", "000005"]
+
+
+def test_compact_gives_back_the_room_of_stopped_runs(indexed: Indexed, folder: Path) -> None:
+    shutil.copytree(indexed.folder, folder)
+    for name in ("retrain", "staging"):
+        (folder / name / "features").mkdir(parents=True)
+        (folder / name / "features" / "1.npy").write_bytes(b"large")
+    report = check_collection(folder)
+    assert report.ok
+    assert [("compact removes it" in note, "again goes on" in note) for note in report.notes[-2:]] == [(True, True)] * 2
+    with Collection.open(folder) as collection:
+        with collection.locked(), pytest.raises(CollectionLocked):
+            compact(collection)
+        assert (folder / "retrain").exists()
+        compact(collection)
+    assert not (folder / "retrain").exists() and not (folder / "staging").exists()
