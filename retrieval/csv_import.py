@@ -98,7 +98,7 @@ def import_table(
     Raises
     ------
     CairnError
-        The table cannot be read, or names no photos.
+        The table cannot be read, or names no photos; with `replace`, none of them is in the collection.
     """
     table = read_table(path, options)
     photos = PhotoLookup(catalogue.places())
@@ -119,6 +119,12 @@ def import_table(
         lines[found] = row.line
         tags = clean_tags((*known.get(TAG, ()), *row.values.get(TAG, ())))
         known.update(row.values | ({TAG: tags} if tags else {}))
+    if replace and not matched:
+        reason = f" (line {unmatched[0]['line']}: {unmatched[0]['reason']})" if unmatched else ""
+        raise CairnError(
+            f"No row of {path} is about a photo of the collection{reason}: nothing was imported, and nothing forgotten; "
+            "check its names, or give --name-column."
+        )
     catalogue.import_values({number: one for number, one in values.items() if one}, replace=replace)
     unmatched.sort(key=lambda one: one["line"])
     warnings.sort(key=lambda one: one["line"])
