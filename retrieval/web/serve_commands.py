@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import socket
 
     from retrieval.web.service import Service
+    from retrieval.web.workers import Pool
+
+OPENING = 600.0
+"""Seconds after which a collection that has not been opened is given up: a large one may be on a slow drive."""
 
 
 def serve(
@@ -47,10 +51,29 @@ def serve(
         service.start()
         try:
             # What is wrong with the collection is said before the address is.
-            service.searching.submit("ready", {}).result()
+            open_collection(service.searching, collection)
             _run(app, listening, host, open_browser)
         finally:
             service.stop()
+
+
+def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> None:
+    """Wait until a process has opened the collection; CairnError where that takes too long, or the process dies."""
+    from index.errors import CairnError
+    from retrieval.web.workers import Died, TookTooLong
+
+    try:
+        pool.submit("ready", {}, seconds).result()
+    except TookTooLong:
+        raise CairnError(
+            f"{folder} could not be opened within {seconds:g} seconds: see what else keeps this machine or the drive "
+            "busy, then start it again."
+        ) from None
+    except Died:
+        raise CairnError(
+            f"The process that opens {folder} died, most likely for want of memory: try fewer --workers, or run "
+            "cairn check."
+        ) from None
 
 
 def _run(app: object, listening: "socket.socket", host: str, open_browser: bool) -> None:

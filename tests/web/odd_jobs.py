@@ -38,3 +38,11 @@ class OddJobs:
             empty = {"query": "", "box": None, "boxes": [], "engine": "", "expand": "", "similarity": None}
             return {**empty, "filter": None, "passing": None, "results": [], "seconds": {}}, b""
         return {"request": request, "pid": os.getpid(), "done": self.done}, b"body"
+
+
+class SlowToStart(OddJobs):
+    """Sleeps or dies where others open a collection."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.do(what, {})

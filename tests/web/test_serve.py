@@ -125,3 +125,18 @@ def test_a_defect_is_a_sentence_with_all_headers() -> None:
     answer = asyncio.run(ask())
     assert (answer.status_code, "secret" in answer.text, list(answer.json())) == (500, False, ["detail"])
     assert "content-security-policy" in answer.headers
+
+
+def test_a_collection_that_does_not_open_is_one_sentence(tmp_path: Path) -> None:
+    from index.errors import CairnError
+    from retrieval.web.serve_commands import open_collection
+    from retrieval.web.workers import Pool, PoolOptions
+    from tests.web.odd_jobs import SlowToStart
+
+    for what, seconds, sentence in (("sleep", 0.2, "could not be opened within"), ("die", 60, "died, most likely")):
+        pool = Pool(SlowToStart, (what,), PoolOptions(workers=1, seconds=0.1, memory=0))
+        try:
+            with pytest.raises(CairnError, match=sentence):
+                open_collection(pool, tmp_path, seconds)
+        finally:
+            pool.close()
