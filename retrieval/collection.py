@@ -1,6 +1,7 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"
 """Setting: the photos of numbers below this were there when the vocabulary was made from them."""
+_unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
 _LOOKS = 5  # how often a collection is looked at again that changes while it is read
 # Files and folders are written under such a name first, and then given their own.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
@@ -319,9 +321,21 @@ def lock_folder(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CollectionLocked(f"Another cairn command is changing {folder}: wait until it has ended.") from None
-        except OSError:
-            pass  # a file system without locks
+        except OSError as error:
+            _warn_unlocked(folder, error)
         yield
+
+
+def _warn_unlocked(folder: Path, error: OSError) -> None:
+    """Say, once, that a file system has no locks."""
+    if folder not in _unlocked:
+        _unlocked.add(folder)
+        print(
+            f"cairn: {folder} cannot be locked ({error.strerror or error}), as on some network drives: let no other "
+            "cairn command change it meanwhile.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _fingerprint(vocabulary: Path) -> str | None:
