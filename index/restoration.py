@@ -130,6 +130,8 @@ def _load(folder: Path, name: str) -> np.ndarray:
 
 
 def _sha256(path: Path) -> str | None:
+    if not path.is_file():  # a pipe would be waited for without end
+        return None
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -390,6 +390,8 @@ def _column(name: str, rows: Sequence[np.ndarray], orders: Sequence[np.ndarray],
 
 
 def _sha256(path: Path) -> str:
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise FileNotFoundError(f"{path} is not a regular file")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -131,6 +131,10 @@ class _Repair:
             self.seal = read_seal(self.folder / SEAL)
         except SealDamagedError:
             self.seal = None
+        segments = self.folder / SEGMENTS
+        if segments.exists() and not segments.is_dir():
+            raise CairnError(f"{segments} is not a folder: move it away, and run cairn repair again.")
+        segments.mkdir(exist_ok=True)
         self._repair_caches(found)
         if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):
             notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
@@ -298,7 +302,7 @@ class _Repair:
             descriptor_fingerprint=row.descriptor_fingerprint,
             known={"image_numbers": np.array(numbers), NOTES: np.frombuffer(notes, np.uint8)},
         )
-        if hash_file(folder / META) != row.sha256:
+        if self._is_missing(row):
             return False
         bad = verify_segment(folder)
         for name in restored if bad in ([], [f"{NOTES}.npy"]) else []:

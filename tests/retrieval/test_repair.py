@@ -1,6 +1,7 @@
 """Repairs of collections: what was damaged is what it was, and searches find the same."""
 
 import contextlib
+import os
 import re
 import shutil
 import sqlite3
@@ -373,6 +374,25 @@ def test_a_drive_that_goes_off_meanwhile_loses_no_photo(folder: Path, monkeypatc
             repair_collection(folder)
     assert repair_collection(folder).ok
     assert contents(folder)["photos"] == before
+
+
+def test_pipes_are_not_waited_for(folder: Path) -> None:
+    for name in ("meta.json", "words.npy"):
+        (second_segment(folder) / name).unlink()
+        os.mkfifo(second_segment(folder) / name)
+        assert repair_collection(folder).ok
+        assert check_collection(folder).ok
+
+
+def test_all_segments_are_made_again(folder: Path, before: dict[str, Any]) -> None:
+    shutil.rmtree(folder / SEGMENTS)
+    (folder / SEGMENTS).touch()
+    with pytest.raises(CairnError, match="is not a folder: move it away"):
+        repair_collection(folder)
+    (folder / SEGMENTS).unlink()
+    report = repair_collection(folder)
+    assert report.ok, report
+    assert contents(folder)["features"] == before["features"]
 
 
 def test_photos_are_looked_for_and_those_that_are_gone_are_told(
