@@ -122,8 +122,8 @@ def import_table(
     if replace and not matched:
         reason = f" (line {unmatched[0]['line']}: {unmatched[0]['reason']})" if unmatched else ""
         raise CairnError(
-            f"No row of {path} is about a photo of the collection{reason}: nothing was imported, and nothing forgotten; "
-            "check its names, or give --name-column."
+            f"No row of {path} is about a photo of the collection{reason}: nothing was imported, and "
+            "nothing forgotten; check its names, or give --name-column."
         )
     catalogue.import_values({number: one for number, one in values.items() if one}, replace=replace)
     unmatched.sort(key=lambda one: one["line"])

@@ -181,7 +181,7 @@ def test_what_is_no_table_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("content", ["name,title\n", "name,title\nnowhere.jpg,x\n,y\n"])
 def test_a_table_about_no_photo_replaces_nothing(catalogue: Catalogue, table: Any, content: str) -> None:
     import_table(catalogue, table("name,title\na.jpg,one\n"))
-    with pytest.raises(CairnError, match="about a photo of the collection.*nothing forgotten"):
+    with pytest.raises(CairnError, match=r"about a photo of the collection.*nothing forgotten"):
         import_table(catalogue, table(content), replace=True)
     assert catalogue.metadata([0])[0].title == "one"
 
