@@ -15,6 +15,7 @@ from index.arrays import load_array, save_array
 from index.errors import CairnError
 from retrieval.features import Extractor, Features
 from retrieval.image import ImageOptions, read_photo
+from retrieval.signals import without_interrupt
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,11 @@ def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: int) ->
             yield staging.stage(path, key)
         return
     # A few photos at a time: the interpreter's start is then paid once, and memory stays that of a few photos.
-    yield from Parallel(n_jobs=workers, return_as="generator", batch_size=4)(
-        delayed(_stage_alone)(staging, path, key) for path, key in photos
-    )
+    with without_interrupt():  # the processes are started here
+        staged = Parallel(n_jobs=workers, return_as="generator", batch_size=4)(
+            delayed(_stage_alone)(staging, path, key) for path, key in photos
+        )
+    yield from staged
 
 
 def _stage_alone(staging: Staging, path: Path, key: str) -> Staged:

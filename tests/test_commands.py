@@ -658,3 +658,21 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, indexed: Indexed) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith("cairn: ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", ["typer", "retrieval.console", "numpy"])
+def test_ctrl_c_while_modules_are_imported_is_one_sentence(module: str) -> None:
+    script = f"""
+import sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from cairn import main
+sys.argv = ["cairn", "info", "nowhere"]
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr.strip() == "cairn: stopped; run the same command again to go on."

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from index.errors import CairnError
+from retrieval.signals import without_interrupt
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,10 @@ class Pool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: str, request: dict[str, Any]) -> "Future[Answer]":
+    def submit(self, job: str, request: dict[str, Any], seconds: float | None = None) -> "Future[Answer]":
         """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`.
+
+        It is given up after `seconds`, where that is not left to the options.
 
         Raises
         ------
@@ -114,7 +117,8 @@ class Pool:
         with self._lock:
             if self._closing or self.waiting() >= self.options.waiting:
                 raise Busy
-            task = _Task(job, request, time.monotonic() + self.options.seconds, Future())
+            limit = self.options.seconds if seconds is None else seconds
+            task = _Task(job, request, time.monotonic() + limit, Future())
             self._tasks.put(task)
         return task.future
 
@@ -202,7 +206,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
         self._pipe, there = context.Pipe()
         self.process = context.Process(target=_work, args=(there, make, arguments, options), daemon=True)
-        self.process.start()
+        with without_interrupt():
+            self.process.start()
         there.close()
 
     def ask(self, task: _Task) -> Answer:
