@@ -149,11 +149,19 @@ class Collection:
         self.catalogue.close()
 
     def check_named(self, name: str) -> None:
-        """Raise CairnError where a learnt descriptor is named that is not the collection's; its file may have gone."""
+        """Raise CairnError where a learnt descriptor is named that is not the collection's, or one that there is not.
+
+        The file of the collection's own may have gone.
+        """
         file = model_file(name)
-        if file is None or not file.is_file():
+        if file is not None and not file.is_file() and self.options.descriptor == DESCRIPTOR:
             return
-        if find_descriptor(name).fingerprint != self.extractor.descriptor.fingerprint:
+        try:
+            named = find_descriptor(name).fingerprint
+        except CairnError:
+            self.catalogue.close()
+            raise
+        if file is not None and named != self.extractor.descriptor.fingerprint:
             self.catalogue.close()
             raise CairnError(
                 f"{self.folder} was made with another descriptor than {name}: leave --descriptor away, or make a new "

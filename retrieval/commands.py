@@ -55,6 +55,7 @@ Similarity = Annotated[
 
 
 def index(
+    context: typer.Context,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
     photos: Annotated[list[Path], typer.Argument(help="Photos, and folders of photos.")],
     descriptor: Descriptor = "rootsift",
@@ -88,7 +89,8 @@ def index(
     Photos that are in it and unchanged are skipped, and those that have moved are recognised; photos that have gone are
     marked, and stay until cairn remove --missing; damaged ones are listed with the reason. An interrupted run is picked
     up by running the same command again. Options that shape the collection (descriptor, words, max-side, detector)
-    count when it is made. With --watch and --json, each run that finds something prints an object on a line of its own.
+    count when it is made; where they are others later, that is said. With --watch and --json, each run that finds
+    something prints an object on a line of its own.
     """
     from retrieval.collection import Collection
     from retrieval.features import FeatureOptions
@@ -107,6 +109,7 @@ def index(
         features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
     )
     opened = Collection.create(collection, options, catalogue=catalogue)
+    _tell_unused(context, opened, options)
     titles = {"look": "Looking", "extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing"}
 
     def run() -> Any:
@@ -120,6 +123,37 @@ def index(
     _report_index(opened, report, json)
     if report.failed and (strict or not opened.catalogue.counts()["indexed"]):
         raise typer.Exit(FAILED)
+
+
+def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
+    """Say which of the options that were given do not count, as the collection was made with others."""
+    from retrieval.descriptors import find_descriptor, model_file
+
+    own = collection.options
+    is_other = {
+        "words": wanted.words != own.words,
+        "max_side": wanted.image.max_side != own.image.max_side,
+        "seed": wanted.seed != own.seed,
+        "detector": wanted.features.regions.detector != own.features.regions.detector,
+        "measurement_scale": wanted.features.measurement_scale != own.features.measurement_scale,
+        "upright": wanted.features.upright != own.features.upright,
+        "search": wanted.search != own.search,
+        "keep_descriptors": wanted.keep_descriptors != own.keep_descriptors,
+        # A learnt one that is another was refused.
+        "descriptor": model_file(wanted.descriptor) is None
+        and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
+    }
+    unused = [
+        "--" + ("upright/--rotated" if name == "upright" else name.replace("_", "-"))
+        for name, other in is_other.items()
+        if other and str(getattr(context.get_parameter_source(name), "name", "")) != "DEFAULT"
+    ]
+    if unused:
+        print(
+            f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], every: float, json: bool) -> None:
@@ -139,7 +173,7 @@ def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], 
                 print(f"cairn: {error}", file=sys.stderr, flush=True)
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
-            if report.added or report.moved or report.vanished or failures != known_failures:
+            if report.added or report.back or report.moved or report.vanished or failures != known_failures:
                 _report_index(collection, report, json)
             known_failures = failures
 
@@ -164,6 +198,7 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
                 "collection": str(collection.folder),
                 "added": report.added,
                 "unchanged": report.unchanged,
+                "back": report.back,
                 "moved": report.moved,
                 "vanished": report.vanished,
                 "failed": report.failed,
@@ -175,8 +210,9 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
             }
         )
         return
+    back = f" ({len(report.back)} back)" if report.back else ""
     say(
-        f"{collection.folder}: {report.added} added, {report.unchanged} unchanged, {len(report.moved)} moved, "
+        f"{collection.folder}: {report.added} added, {report.unchanged} unchanged{back}, {len(report.moved)} moved, "
         f"{len(report.vanished)} vanished, {len(report.failed)} failed; "
         f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
         f"in {report.seconds['total']:.1f} s."
