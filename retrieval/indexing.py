@@ -40,6 +40,7 @@ class IndexReport:
 
     added: int = 0  # photos that are new, and photos that have changed
     unchanged: int = 0
+    back: list[str] = field(default_factory=list)  # names of unchanged photos whose files had gone, and are back
     moved: list[str] = field(default_factory=list)  # names that photos have now which were known at another path
     vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
@@ -136,6 +137,7 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
     """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
     known = collection.catalogue.known()
     files, failures, moves = [], [], []
+    back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
     found = list_photos(paths)
     # Folders by their real names, so that a photo is the same however its folder was called.
@@ -168,10 +170,13 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             report.unchanged += 1
             sound.add(str(path))
             moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
+            if before.missing:
+                back.append(before.number)
             continue
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
     files, moved = _recognise(known, files, {str(path) for path in seen})
     report.moved += collection.catalogue.move([*moves, *moved])
+    report.back += collection.catalogue.names_of(back).values()
     sound.update(move.path for move in moved)
     failed = [failure.path for failure in collection.catalogue.failures()]
     collection.catalogue.forget_failures([path for path in failed if path in sound or not os.path.lexists(path)])
@@ -296,7 +301,7 @@ def _make_vocabulary(
         source,
         VocabularyOptions(words=words, iterations=options.iterations, backend=options.search, seed=options.seed),
         descriptor=collection.extractor.fingerprint,
-        trained_on=f"{len(described)} photos of {collection.folder.name}",
+        trained_on=f"{len(described)} photos of {printable(collection.folder.name)}",
         progress=lambda done, of: tell("vocabulary", done, of),
     )
     # Written first: without a vocabulary it says nothing, and of one that is there it must be known.

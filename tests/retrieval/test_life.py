@@ -316,7 +316,8 @@ def test_a_photo_that_vanishes_is_found_until_it_is_removed_and_comes_back(album
     assert (album.held(), album.answers()) == (before, answers)
     album.put(a=0)
     report = album.index()
-    assert (report.unchanged, report.added, report.moved) == (2, 0, [])
+    assert (report.unchanged, report.back, report.added, report.moved) == (2, ["a.jpg"], 0, [])
+    assert album.index().back == []
     with album.open() as collection:
         assert [row.name for row in collection.catalogue.missing()] == ["sub/c.jpg"]
     album.put(e=2)  # it comes back under another name
