@@ -1,6 +1,7 @@
 """Answers as the command line and the web application report them: names, paths, scores, homographies in pixels."""
 
 import os
+import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,9 +60,17 @@ def find_photo(collection: Collection, photo: str) -> Path:
 
 
 def photo_file(row: ImageRow) -> Path:
-    """Give the file of a photo of the collection; CairnError where it has gone since it was indexed."""
-    if os.path.isfile(row.path):  # noqa: PTH113
-        return Path(row.path)
+    """Give the file of a photo of the collection; CairnError where it has gone, or may not be read."""
+    try:
+        if stat.S_ISREG(os.stat(row.path).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
+            return Path(row.path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        pass
+    except OSError as error:
+        raise CairnError(
+            f"The photo {row.name!r} is in the collection, but its file {row.path} cannot be read ({error.strerror}): "
+            "check its rights and its drive."
+        ) from error
     raise CairnError(f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there.")
 
 

@@ -19,6 +19,7 @@ from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
 from retrieval.encoding import encode_geometry
 from retrieval.leftovers import remove_leftovers
+from retrieval.names import printable
 from retrieval.notes import write_notes
 from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal
@@ -153,8 +154,14 @@ class _Retraining:
         for segment in self.segments:
             if "descriptor" not in segment.columns:
                 for number in self._live(segment):
-                    if not Path(self.images[number].path).is_file():
-                        reasons[number] = f"{self.images[number].path} is no longer there"
+                    path = self.images[number].path
+                    try:
+                        there = Path(path).is_file()
+                    except OSError as error:
+                        _refuse_forbidden(path, error)
+                        there = False
+                    if not there:
+                        reasons[number] = f"{path} is no longer there"
         return reasons
 
     def _refuse_unreadable(self) -> None:
@@ -201,7 +208,7 @@ class _Retraining:
                 seed=self.options.seed,
             ),
             descriptor=self.collection.extractor.fingerprint,
-            trained_on=f"{len(paths)} photos of {self.collection.folder.name}",
+            trained_on=f"{len(paths)} photos of {printable(self.collection.folder.name)}",
             progress=lambda done, of: self.tell("vocabulary", done, of),
         )
         trained.save(folder)
@@ -229,6 +236,7 @@ class _Retraining:
                 with Path(row.path).open("rb") as stream:
                     same = hashlib.file_digest(stream, "sha256").hexdigest() == row.sha256
             except OSError as error:
+                _refuse_forbidden(row.path, error)
                 self.unreadable[number] = f"the file cannot be read ({error.strerror})"
                 continue
             if same and row.sha256 is not None:
@@ -331,6 +339,15 @@ class _Retraining:
         ]
         self.report.words = (words, vocabulary.words)
         self.report.error = (before, catalogue.quantisation_errors(0)[1][1])
+
+
+def _refuse_forbidden(path: str, error: OSError) -> None:
+    """Raise CairnError where a photo may not be read: it is there, and not to be left out as one that has gone."""
+    if isinstance(error, PermissionError):
+        raise CairnError(
+            f"{path} cannot be read ({error.strerror}): allow it and its folder to be read, or take the photo out with "
+            "cairn remove."
+        ) from error
 
 
 def _words(collection: Collection) -> int:

@@ -676,3 +676,18 @@ main()
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (130, "")
     assert ran.stderr.strip() == "cairn: stopped; run the same command again to go on."
+
+
+def test_a_photo_that_may_not_be_read_is_not_said_to_have_gone(
+    indexed: Indexed, cairn: Cairn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = os.stat
+
+    def refuse(path: object, *arguments: object, **options: object) -> object:
+        if str(path).endswith(QUERY):
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path, *arguments, **options)  # type: ignore[arg-type, call-overload]
+
+    monkeypatch.setattr("retrieval.answers.os.stat", refuse)
+    refused = cairn("query", indexed.folder, QUERY).refused()
+    assert "cannot be read (Permission denied)" in refused and "no longer" not in refused

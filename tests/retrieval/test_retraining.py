@@ -1,5 +1,6 @@
 """Retraining: a new vocabulary made from what is there, which takes over at once or not at all."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import retrieval.retraining
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
-from retrieval.collection import CollectionChanged
+from retrieval.collection import Collection, CollectionChanged
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import index_photos
 from retrieval.options import CollectionOptions
@@ -243,3 +244,30 @@ def test_the_command_tells_what_it_did(filled: Album, cairn: Callable[..., Ran])
     ran = cairn("retrain", filled.place, "--words", 20, "--workers", 1, "--drop-missing")
     assert ran.code == 0 and "dropped: p01.jpg: " in ran.out
     assert cairn("info", filled.place, "--json").json["images"] == 7
+
+
+def test_photos_that_may_not_be_read_are_not_left_out(filled: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = filled.answers()
+    for refused in ("stat", "open"):
+        plain = getattr(Path, refused)
+
+        def refuse(path: Path, *arguments: Any, plain: Any = plain, **options: Any) -> Any:
+            if path.name == "p01.jpg":
+                raise PermissionError(13, "Permission denied", str(path))
+            return plain(path, *arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, refused, refuse)
+            with pytest.raises(CairnError, match=r"p01.jpg cannot be read \(Permission denied\): allow"):
+                run(filled, RetrainOptions(words=25, drop_missing=True))
+    assert filled.answers() == before
+
+
+def test_a_collection_may_have_a_name_that_is_no_text(album: Album) -> None:  # noqa: F811
+    folder = album.place.with_name(os.fsdecode(b"caf\xe9.cairn"))
+    album.put(**PHOTOS)
+    with Collection.create(folder, CollectionOptions(words=20)) as collection:
+        assert index_photos(collection, [album.photos]).added == len(PHOTOS)
+        assert collection.vocabulary.trained_on.endswith(r"of caf\xe9.cairn")
+        retrain(collection, OPTIONS)
+        assert collection.vocabulary.trained_on.endswith(r"of caf\xe9.cairn")
