@@ -339,7 +339,10 @@ def _write_safely(path: Path, write: Callable[[BinaryIO], Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
+        # Of a full disk the system does not say which file found it full.
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise
     _fsync_path(path.parent)

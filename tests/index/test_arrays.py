@@ -1,5 +1,7 @@
+import errno
 import hashlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -112,3 +114,14 @@ def test_a_folder_is_published_whole_and_never_over_another(tmp_path):
         publish_folder(tmp_path / "temporary2", tmp_path / "final")
     assert json.loads((tmp_path / "final" / "deep" / "a.json").read_text()) == 1
     assert not (tmp_path / "temporary1").exists()
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        save_array(tmp_path / "a.npy", np.zeros(3))
+    assert raised.value.filename == str(tmp_path / "a.npy")
+    assert list(tmp_path.iterdir()) == []
