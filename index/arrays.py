@@ -17,6 +17,8 @@ import numpy as np
 
 from index.errors import CairnError, refuse_unreadable
 
+_REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
+
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24
 # What claims a higher format is damaged.
@@ -166,10 +168,8 @@ def load_array(path: Path, mmap: bool = False) -> np.ndarray:
         raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
         if "object" in str(error).lower():
-            raise CairnError(
-                f"{path} holds pickled objects, which are never loaded: write it again as numbers."
-            ) from error
-        raise CairnError(f"{path} is damaged and cannot be read as an array: restore it or make it again.") from error
+            raise CairnError(f"{path} holds pickled objects, which are never loaded: {_REMEDY}") from error
+        raise CairnError(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
 
 
 def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -249,7 +249,7 @@ def load_json(path: Path) -> Any:
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
-        raise CairnError(f"{path} is damaged and cannot be read as JSON: restore it or make it again.") from error
+        raise CairnError(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
 
 
 def check_format(path: Path, found: object, known: int) -> None:

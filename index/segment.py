@@ -302,7 +302,9 @@ class Segment:
             The segment has words that a vocabulary of that size has not.
         """
         if len(self.posting_words) and int(self.posting_words[-1]) >= words:
-            raise CairnError(f"{self.folder} has words beyond the {words} of the vocabulary: index the photos again.")
+            raise CairnError(
+                f"{self.folder} has words beyond the {words} of the vocabulary: run cairn check, then cairn repair."
+            )
         frequency = np.zeros(words, dtype=np.int64)
         frequency[self.posting_words] = np.diff(self.posting_offsets.astype(np.int64))
         return frequency
@@ -397,13 +399,13 @@ def _sha256(path: Path) -> str:
 
 
 def _damaged(path: Path) -> CairnError:
-    return CairnError(f"{path} is damaged: restore the segment from a copy, or index its photos again.")
+    return CairnError(f"{path} is damaged: run cairn check, then cairn repair.")
 
 
 def _load_meta(folder: Path) -> dict[str, Any]:
     """meta.json, which says by its own hash whether it is as written."""
     if not folder.is_dir():
-        raise CairnError(f"The segment {folder} is missing: restore it from a copy, or index its photos again.")
+        raise CairnError(f"The segment {folder} is missing: run cairn check, then cairn repair.")
     meta = load_json(folder / META)
     if not isinstance(meta, dict):
         raise _damaged(folder / META)

@@ -376,6 +376,17 @@ def test_a_drive_that_goes_off_meanwhile_loses_no_photo(folder: Path, monkeypatc
     assert contents(folder)["photos"] == before
 
 
+@pytest.mark.parametrize(("name", "place"), [("words", 20), ("posting_words", -1), ("offsets", 5), ("words", None)])
+def test_a_search_in_a_damaged_segment_names_the_repair(folder: Path, name: str, place: int | None) -> None:
+    path = second_segment(folder) / f"{name}.npy"
+    if place is None:
+        np.save(path, np.array([{}]), allow_pickle=True)
+    else:
+        flip(path, place)
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match="cairn check, then cairn repair"):
+        list(ask_photos(collection, [0]))
+
+
 def test_pipes_are_not_waited_for(folder: Path) -> None:
     for name in ("meta.json", "words.npy"):
         (second_segment(folder) / name).unlink()
