@@ -37,6 +37,7 @@ from retrieval.metadata_store import (
     copy_imported,
     find_tombstones,
     import_values,
+    imported_values,
     key_counts,
     metadata_of,
     store_metadata,
@@ -444,6 +445,11 @@ class Catalogue:
         """What is known of each of some images: what was imported, else what its file says; tags of both."""
         with self._transaction() as session:
             return metadata_of(session, numbers)
+
+    def imported(self) -> dict[int, dict[str, list[str]]]:
+        """What was imported for indexed images, by number and key; of others there is nothing."""
+        with self._transaction() as session:
+            return imported_values(session)
 
     def metadata_keys(self) -> list[tuple[str, int]]:
         """Keys of the metadata of indexed images, in order, and how many images have a value of each."""

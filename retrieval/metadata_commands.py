@@ -27,6 +27,10 @@ def metadata(
     replace: Annotated[
         bool, typer.Option("--replace", help="Forget what was imported earlier, of all photos.")
     ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Write what was imported into a new table, which can be imported again."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="End with code 1 if any row was about no photo, or about several.")
     ] = False,
@@ -42,6 +46,7 @@ def metadata(
     """
     from index.errors import CairnError
     from retrieval.collection import Collection
+    from retrieval.csv_export import export_table
     from retrieval.csv_import import TableOptions, import_table
     from retrieval.metadata_refresh import refresh_metadata
     from retrieval.seals import seal
@@ -50,6 +55,8 @@ def metadata(
         raise CairnError("--replace, --strict, --name-column and --delimiter go with a table to import: give its file.")
     if photo is not None and (table is not None or refresh):
         raise CairnError("--photo shows one photo: leave the table and --refresh out.")
+    if export is not None and (table is not None or refresh or photo is not None):
+        raise CairnError("--export writes a table: leave the table to import, --refresh and --photo out.")
     options = TableOptions(name_column, delimiter)
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
@@ -69,6 +76,10 @@ def metadata(
         if photo is not None:
             summary |= describe_metadata(opened.catalogue, photo)
             lines += [f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, [], {})]
+        elif export is not None:
+            count, keys = export_table(opened.catalogue, export)
+            summary |= {"exported": str(export), "photos": count, "keys": keys}
+            lines.append(f"{export}: what was imported for {count} photos, under {keys} keys.")
         elif table is None and not refresh:
             counted = opened.catalogue.metadata_keys()
             summary |= {"photos": opened.catalogue.counts()["indexed"], "keys": dict(counted)}

@@ -147,6 +147,18 @@ def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMeta
     return {number: _counting(values) for number, values in _by_number(session, numbers, None).items()}
 
 
+def imported_values(session: Session) -> dict[int, dict[str, list[str]]]:
+    """What was imported for indexed photos, by number and key; nothing of those that nothing was imported for."""
+    found: dict[int, dict[str, list[str]]] = {}
+    columns = (MetadataRow.number, MetadataRow.key, MetadataRow.value)
+    query = sa.select(*columns).where(MetadataRow.source == IMPORTED, _of_indexed())
+    for number, key, value in session.execute(
+        query.order_by(MetadataRow.number, MetadataRow.key, MetadataRow.position)
+    ):
+        found.setdefault(number, {}).setdefault(key, []).append(value)
+    return found
+
+
 def key_counts(session: Session) -> list[tuple[str, int]]:
     """Keys of the metadata of indexed photos, in order, and how many photos have a value of each."""
     counted = sa.func.count(MetadataRow.number.distinct())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.catalogue import Catalogue, ImageRow
+from retrieval.csv_export import export_table
 from retrieval.csv_import import TableOptions, import_table, read_table
 from retrieval.metadata import Metadata, clean
 from retrieval.metadata_store import LONGEST_VALUE
@@ -143,6 +144,28 @@ def test_an_import_tells_what_it_could_not_use(catalogue: Catalogue, table: Any)
     assert (known[2].title, known[2].tags) == ("Fountain", ("one", "two", "three"))
     assert (known[2].latitude, known[2].longitude) == (41.9, 12.5)
     assert known[2].others == {"box": ("y" * LONGEST_VALUE,)}
+
+
+def test_what_is_exported_is_imported_again(catalogue: Catalogue, table: Any, tmp_path: Path) -> None:
+    content = (
+        "path;title;date;tags;lat;lon;box;Box;name;x,y;empty\n"
+        '/scans/a.jpg;"a ""b"", c";1923-05;one|two;-10,5;20.25;7;8;signed;"two\nlines";\n'
+        "/scans/paris/Cafe\u0301.tif;=1+1;;;;;9;;;;\n"
+    )
+    import_table(catalogue, table(content), TableOptions(name_column="path"))
+    before, known = catalogue.imported(), catalogue.metadata(range(len(NAMES)))
+    assert before[0]["box"] == ["7", "8"] and len(before[0]) == 8 and before.keys() == {0, 4}
+    written = tmp_path / "out.csv"
+    assert export_table(catalogue, written) == (2, 8)
+    with pytest.raises(CairnError, match="is there already"):
+        export_table(catalogue, written)
+    with pytest.raises(CairnError, match="cannot be written"):
+        export_table(catalogue, tmp_path / "none" / "out.csv")
+    import_table(catalogue, table("name,title\nrome/1.jpg,x\n"), replace=True)
+    report = import_table(catalogue, written, replace=True)
+    assert (report.matched, report.unmatched, report.warnings) == (2, [], [])
+    assert catalogue.imported() == before
+    assert catalogue.metadata(range(len(NAMES))) == known
 
 
 def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:

@@ -33,6 +33,16 @@ def _names(ran: Ran) -> list[str]:
     return [str(one["name"]) for one in ran.json["results"]]
 
 
+def test_what_was_imported_is_exported(cairn: Cairn, collection: Path, tmp_path: Path) -> None:
+    assert cairn("metadata", collection, tmp_path / "table.csv").code == 0
+    out = tmp_path / "out.csv"
+    ran = cairn("metadata", collection, "--export", out)
+    assert ran.code == 0 and "for 2 photos" in ran.out
+    assert "is there already" in cairn("metadata", collection, "--export", out).refused()
+    assert "--export writes a table" in cairn("metadata", collection, out, "--export", tmp_path / "x").refused()
+    assert cairn("metadata", collection, out, "--replace", "--strict", "--json").json["matched"] == 2
+
+
 def test_a_table_is_imported_shown_and_filtered_by(cairn: Cairn, collection: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     report = cairn("metadata", collection, table, "--json").json
