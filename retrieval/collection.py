@@ -18,7 +18,7 @@ from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors import find_descriptor, model_file
 from retrieval.features import Extractor
-from retrieval.identity import IDENTITY, check_identity, keep_identity
+from retrieval.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
 from retrieval.learnt import read_model_file
 from retrieval.names import COLLECTION_FILE
 from retrieval.options import CollectionOptions, read_options, write_options
@@ -80,13 +80,11 @@ class Collection:
             There is none, a part of it is damaged, or the catalogue is another collection's.
         """
         if not (folder / OPTIONS).is_file():
+            _refuse_damaged(folder)
             raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
         options = read_options(folder / OPTIONS)
-        if catalogue is None and not (folder / FILE).is_file():
-            raise CairnError(
-                f"The catalogue {folder / FILE} is missing: restore it from a copy, "
-                "or give the address of the collection's catalogue with --catalogue."
-            )
+        if catalogue is None:
+            _refuse_without_catalogue(folder)
         opened = Catalogue.open(catalogue_place(folder, catalogue))
         try:
             check_identity(folder, opened)
@@ -119,7 +117,9 @@ class Collection:
             if there.options == options and (learnt is None or (folder / DESCRIPTOR).read_bytes() == learnt):
                 return there
             there.catalogue.close()
-        elif folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
+        else:
+            _refuse_damaged(folder)
+        if there is None and folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
         Extractor(find_descriptor(named), options.features)
         search_backend(options.search)
@@ -278,6 +278,31 @@ class Collection:
             options=ScoringOptions(),
             similarity=similarity,
         )
+
+
+def _refuse_damaged(folder: Path) -> None:
+    """Refuse a folder without options that holds what a collection only has after these."""
+    has_vocabulary = (folder / SEGMENTS).is_dir() and (folder / VOCABULARY).is_dir()
+    if (folder / SEAL).exists() or has_vocabulary or published(folder):
+        raise CairnError(f"The options {folder / OPTIONS} are missing: run cairn check, then cairn repair.")
+
+
+def _refuse_without_catalogue(folder: Path) -> None:
+    """Refuse a collection whose catalogue is not the SQLite file in its folder, or is one with nothing in it."""
+    file = folder / FILE
+    is_empty = file.is_file() and not file.stat().st_size
+    if file.is_file() and not is_empty:
+        return
+    database = sealed_database(folder)
+    if database not in (None, "sqlite"):
+        raise CairnError(
+            f"The catalogue of {folder} is in a database ({database}): give the address that it was made with, with "
+            "--catalogue."
+        )
+    raise CairnError(
+        f"The catalogue {file} is {'empty' if is_empty else 'missing'}: run cairn check, then cairn repair, or give "
+        "the address of the collection's catalogue with --catalogue."
+    )
 
 
 def _remove_empty(folder: Path) -> None:

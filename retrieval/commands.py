@@ -94,11 +94,14 @@ def index(
     """
     from retrieval.collection import Collection
     from retrieval.features import FeatureOptions
-    from retrieval.image import ImageOptions
+    from retrieval.image import ImageOptions, list_photos
     from retrieval.indexing import index_photos
     from retrieval.options import CollectionOptions
     from retrieval.regions import RegionOptions
 
+    list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
+    if vocabulary is not None and not vocabulary.exists():
+        raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     options = CollectionOptions(
         descriptor=descriptor,
         words=words,
@@ -158,10 +161,8 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
 
 def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], every: float, json: bool) -> None:
     """Index whenever photos have changed, until Ctrl-C; what goes wrong is said, and tried again."""
-    from retrieval.image import list_photos
     from retrieval.watching import WatchOptions, changes
 
-    list_photos([path for path in photos if not path.exists()])  # says which is not there
     if not json:
         say(f"{collection.folder}: watching; Ctrl-C ends it.")
     known_failures = None

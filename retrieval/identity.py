@@ -76,7 +76,8 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
                 "move it away and run cairn repair."
             )
         return
-    if (kept is None or known is None) and not _is_sealed_with_sqlite(folder, catalogue):
+    elsewhere = catalogue.address.get_backend_name() != "sqlite" and sealed_database(folder) == "sqlite"
+    if (kept is None or known is None) and not elsewhere:
         one_sided = kept is not None or known is not None
         if has_segments_of(folder, catalogue, all_of_them=one_sided) and not (is_new and known is not None):
             return
@@ -163,15 +164,15 @@ def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
         return False
 
 
-def _is_sealed_with_sqlite(folder: Path, catalogue: Catalogue) -> bool:
-    """Whether a folder's seal is of an SQLite file, and the catalogue is none."""
+def sealed_database(folder: Path) -> str | None:
+    """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None where that is lost."""
     from retrieval.seals import SealDamagedError, read_seal  # which needs collections
 
     try:
         seal = read_seal(folder / "collection.sums")
     except SealDamagedError:
-        return False
-    return seal is not None and seal.database == "sqlite" != catalogue.address.get_backend_name()
+        return None
+    return seal.database[:40] if seal is not None else None
 
 
 def _encoded(identity: str) -> bytes:

@@ -4,11 +4,13 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retrieval.collection import lock_folder
+from retrieval import seals
+from retrieval.collection import SEAL, Collection, lock_folder
 from tests.conftest import Indexed, Ran
 
 Cairn = Callable[..., Ran]
@@ -44,3 +46,36 @@ def test_options_that_do_not_count_are_told(copy: Path, indexed: Indexed, cairn:
     assert cairn(*command, "--max-side", 1024).err == ""
     assert "no descriptor 'foo'" in cairn(*command, "--descriptor", "foo").refused()
     assert "foo.npz" in cairn(*command, "--descriptor", "foo.npz").refused()
+
+
+@pytest.mark.parametrize("damage", ["empty catalogue", "no catalogue", "no options"])
+def test_a_damaged_collection_is_to_be_repaired(copy: Path, indexed: Indexed, cairn: Cairn, damage: str) -> None:
+    file = copy / ("collection.toml" if damage == "no options" else "catalogue.sqlite")
+    file.unlink()
+    if damage == "empty catalogue":
+        file.touch()
+    for command in (("info", copy), ("index", copy, indexed.photos)):
+        told = cairn(*command).refused()
+        assert file.name in told and "run cairn check, then cairn repair" in told
+    assert cairn("check", copy).code == 1
+    assert cairn("repair", copy).code in (0, 1)
+    assert cairn("info", copy, "--json").json["images"] > 0
+
+
+@pytest.mark.parametrize("left", ["missing", "empty"])
+def test_a_catalogue_on_a_server_needs_its_address(copy: Path, cairn: Cairn, left: str) -> None:
+    (copy / SEAL).unlink(missing_ok=True)
+    with Collection.open(copy) as collection:
+        seals._write(copy / SEAL, replace(seals.seal(collection), database="postgresql", catalogue=None))
+    (copy / "catalogue.sqlite").unlink()
+    if left == "empty":
+        (copy / "catalogue.sqlite").touch()
+    told = cairn("info", copy).refused()
+    assert "postgresql" in told and "made with, with --catalogue" in told
+
+
+def test_what_is_not_there_makes_no_collection(indexed: Indexed, tmp_path: Path, cairn: Cairn) -> None:
+    made = tmp_path / "new.cairn"
+    assert "typo" in cairn("index", made, indexed.photos, tmp_path / "typo").refused()
+    assert "typo" in cairn("index", made, indexed.photos, "--vocabulary", tmp_path / "typo").refused()
+    assert not made.exists()
