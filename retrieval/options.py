@@ -18,6 +18,8 @@ from retrieval.image import ImageOptions
 FORMAT = 1
 """Version of the collection's format on disk."""
 
+_LARGEST = 1 << 20  # bytes of the file
+
 T = TypeVar("T")
 
 
@@ -51,6 +53,8 @@ def read_options(path: Path) -> CollectionOptions:
         The file is missing or damaged, or of a later format.
     """
     try:
+        if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
+            raise CairnError(f"{path} is no table of options: run cairn check, then cairn repair.")
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CairnError(f"{path.parent} is not a collection: make one with cairn index.") from None

@@ -190,7 +190,8 @@ class _Repair:
                 top, _, rest = name.partition("/")
                 path = self.folder / name
                 ours = name in known or (top == _vocabulary_of(catalogue) and rest and Path(rest).name == rest)
-                if wrong or not ours or (path.is_file() and path.read_bytes() == copy):
+                same = path.is_file() and path.stat().st_size == len(copy) and path.read_bytes() == copy
+                if wrong or not ours or same:
                     continue
                 path.parent.mkdir(exist_ok=True)
                 save_bytes(path, copy)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import os
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,19 @@ def test_every_field_is_explained() -> None:
         for item in dataclasses.fields(kind):
             (line,) = [line for line in lines if line.strip().startswith(f"{item.name}:")]
             assert "  # " in line, (kind.__name__, item.name)
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "large"])
+def test_what_is_no_small_file_is_not_read(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "collection.toml"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "device":
+        path.symlink_to("/dev/zero")
+    elif what == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    with pytest.raises(CairnError, match="cairn repair"):
+        read_options(path)
