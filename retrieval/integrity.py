@@ -26,7 +26,7 @@ from retrieval.collection import (
 )
 from retrieval.database import Database
 from retrieval.findings import CheckReport, Damage, Findings, Progress, is_vocabulary, size_of
-from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, read_identity
+from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, published, read_identity
 from retrieval.journal import is_damaged
 from retrieval.seals import Seal, SealDamagedError, read_seal
 from retrieval.segment_checks import check_folders, check_segments
@@ -94,6 +94,8 @@ class _Check:
         self._check_catalogue()
         self._check_identity()
         vocabulary = self._vocabulary()
+        if vocabulary is None:
+            self._check_needed()
         fingerprints = check_static(self.findings, self.seal, vocabulary)
         if self.catalogue is None or self.database is None:
             check_folders(self.findings)
@@ -193,6 +195,23 @@ class _Check:
             return None
         known = self.seal is not None and self.seal.vocabulary == name
         return name if known or (self.folder / name).exists() else None
+
+    def _check_needed(self) -> None:
+        """Report a vocabulary that is missing, where there are segments, which need one."""
+        if self.catalogue is not None:
+            needed = bool(self.catalogue.segments())
+            # Another may have taken its place meanwhile.
+            name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        else:
+            needed, name = bool(published(self.folder)), VOCABULARY
+        there = any(is_vocabulary(path.name) for path in self.folder.glob(f"{VOCABULARY}*"))
+        if needed and not (self.folder / name).exists() and not (there and self.catalogue is None):
+            self.findings.damage(
+                name if is_vocabulary(name) else VOCABULARY,
+                "The vocabulary is missing.",
+                f"Restore it from a copy; or, after cairn repair {self.folder}, cairn retrain {self.folder} makes a "
+                "new one.",
+            )
 
     def _note_others(self, vocabulary: str | None) -> None:
         """Tell of what lies in the folder and is not in use."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 import sqlite3
 import threading
@@ -212,7 +213,7 @@ def test_a_collection_without_a_seal_is_one_of_an_earlier_version(indexed: Index
     "step",
     [
         "_keep_copies",
-        *(pytest.param(step, marks=pytest.mark.slow) for step in ("_double_revision", "_hash_catalogue", "_write")),
+        *(pytest.param(step, marks=pytest.mark.slow) for step in ("_double_revision", "_read_catalogue", "_write")),
     ],
 )
 def test_a_kill_while_it_is_sealed_is_no_damage(
@@ -430,3 +431,30 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
     told = cairn("check", folder, "--catalogue", address, "--json")
     assert told.code == 1
     assert [one["file"] for one in told.json["damaged"]] == ["catalogue"]
+
+
+def test_segments_without_a_vocabulary_are_not_sound(folder: Path, cairn: Callable[..., Ran]) -> None:
+    shutil.rmtree(folder / "vocabulary")
+    for name in (CATALOGUE, SEAL):
+        (folder / name).unlink()
+    assert damaged(folder) == [CATALOGUE, "vocabulary"]
+    assert cairn("repair", folder).code == 1
+    assert damaged(folder) == ["vocabulary"]
+    assert "retrain" in cairn("check", folder).out
+    assert cairn("retrain", folder, "--words", 50, "--workers", 1).code == 0
+    assert damaged(folder) == []
+
+
+@pytest.mark.parametrize("what", ["pipe", "large"])
+def test_options_that_never_end_are_not_read(folder: Path, cairn: Callable[..., Ran], what: str) -> None:
+    path = folder / "collection.toml"
+    sound = path.read_bytes()
+    path.unlink()
+    if what == "pipe":
+        os.mkfifo(path)
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 30)
+    assert damaged(folder) == ["collection.toml"]
+    assert cairn("repair", folder).code == 0
+    assert path.read_bytes() == sound
