@@ -127,7 +127,7 @@ class TestFactors:
         """The rows' principal axes, found by another way: those of the rows in all dimensions."""
         dim = data.draw(st.integers(1, learners))
         answers = some_pairs(60, learners, seed).answers
-        matrix = nearest_positive(symmetric(learners, seed))
+        matrix = symmetric(learners, seed) @ symmetric(learners, seed)
         whole = embed(answers, embedding_of(matrix, learners)).astype(float)
         rows = embed(answers, embedding_of(matrix, dim, covariance_of(answers))).astype(float)
         kept = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
