@@ -136,6 +136,8 @@ def learn_boosted(
             train, validation, learners.weights, options.dim, options.metric, rng, partial(tell, "metric")
         )
         embedding = metric.embedding(options.dim)
+    if embedding is not None and not len(embedding):
+        raise CairnError("No dimension of the learnt similarity tells patches apart: take a smaller step (--step).")
     boosted = Boosted(options.kind, learners, embedding)
     error = validation.error(boosted.linear_map())
     some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])
