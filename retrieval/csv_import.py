@@ -26,6 +26,7 @@ LARGEST = 512 << 20
 """Bytes of a table."""
 
 DELIMITERS = {",": ",", ";": ";", "tab": "\t"}
+_LISTED = 300  # characters of a list of columns in a message
 _NAMES = ("name", "path", "file", "filename", "file name")  # columns that say which photo a row is about
 _MOST_COLUMNS = 1000
 
@@ -233,6 +234,7 @@ def _name_column(path: Path, names: Sequence[str], wanted: str | None) -> int:
         if candidate in there:
             return there.index(candidate)
     listed = ", ".join(repr(printable_name(name)) for name in names[:20]) or "none"
+    listed = listed if len(listed) <= _LISTED else f"{listed[:_LISTED]}…"
     if wanted is not None:
         raise CairnError(f"{path} has no column {wanted!r}; its columns are {listed}.")
     raise CairnError(
