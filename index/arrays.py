@@ -21,6 +21,7 @@ _REMEDY = "if it is a collection's, run cairn check, then cairn repair; else res
 
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24
+_FILE_BLOCK_BYTES = 1 << 20
 # What claims a higher format is damaged.
 _MOST_FORMATS = 1000
 
@@ -225,6 +226,19 @@ def size_of_file(path: Path) -> int:
     if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
         raise CairnError(f"{path} is not a regular file: put a copy of the file in its place.")
     return state.st_size
+
+
+def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
+    """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
+    digest = hashlib.sha256()
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise FileNotFoundError(f"{path} is not a regular file")
+    with path.open("rb") as file:
+        while block := file.read(_FILE_BLOCK_BYTES):
+            digest.update(block)
+            if tell is not None:
+                tell(len(block))
+    return digest.hexdigest()
 
 
 def _unreadable(path: Path, error: OSError) -> CairnError:

@@ -15,7 +15,7 @@ import cv2
 import faiss
 import numpy as np
 
-from index.arrays import fingerprint, load_json, save_json
+from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
 from index.layout import check_listed, check_scanned
 
@@ -197,7 +197,7 @@ class NearestNeighbours(abc.ABC):
                 "options": dataclasses.asdict(self.options),
                 "seed": self.seed,
                 "points": fingerprint({"points": self.points}, {}),
-                "index_sha256": _sha256(folder / INDEX_FILE) if written else None,
+                "index_sha256": hash_file(folder / INDEX_FILE) if written else None,
             },
         )
 
@@ -514,8 +514,3 @@ def _set_training(clustering: Any, seed: int) -> None:
     clustering.niter = 8
     # The small codebooks are good from few points, and a warning on standard error would help nobody.
     clustering.min_points_per_centroid = 1
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from index.arrays import fingerprint, load_array, save_array, save_bytes
+from index.arrays import fingerprint, hash_file, load_array, save_array, save_bytes
 from index.errors import CairnError
 from index.segment import COLUMN_PREFIX, FORMAT, META, NOTES, PARTS, postings_of, verify_segment
 
@@ -130,10 +130,7 @@ def _load(folder: Path, name: str) -> np.ndarray:
 
 
 def _sha256(path: Path) -> str | None:
-    if not path.is_file():  # a pipe would be waited for without end
-        return None
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(path)
     except OSError:
         return None

@@ -1,6 +1,5 @@
 """An immutable, memory-mapped segment: the features of some images, and postings from words to those images."""
 
-import hashlib
 import itertools
 import re
 import secrets
@@ -12,7 +11,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import (
+    check_format,
+    fingerprint,
+    hash_file,
+    load_array,
+    load_json,
+    publish_folder,
+    save_array,
+    save_json,
+)
 from index.errors import CairnError, Unreadable, refuse_unreadable
 
 FORMAT = 1
@@ -118,7 +126,7 @@ def write_segment(
         for name, array in arrays:
             path = temporary / f"{name}.npy"
             save_array(path, array)
-            files[name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _sha256(path)}
+            files[name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hash_file(path)}
         meta = {
             "format": FORMAT,
             "vocabulary": vocabulary_fingerprint,
@@ -158,7 +166,7 @@ def verify_segment(folder: Path) -> list[str]:
     for name, entry in files.items():
         path = folder / f"{name}.npy"
         try:
-            sound = _sha256(path) == entry["sha256"]
+            sound = hash_file(path) == entry["sha256"]
         except OSError as error:
             refuse_unreadable(path, error)
             sound = False
@@ -389,13 +397,6 @@ def _column(name: str, rows: Sequence[np.ndarray], orders: Sequence[np.ndarray],
         if len(array):
             column[start : start + len(order)] = array[order]
     return column
-
-
-def _sha256(path: Path) -> str:
-    if path.exists() and not path.is_file():  # a pipe would be waited for without end
-        raise FileNotFoundError(f"{path} is not a regular file")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _damaged(path: Path) -> CairnError:

@@ -201,17 +201,18 @@ def _descend(
     options: MetricOptions,
 ) -> np.ndarray:
     """One step down the logarithm of the loss of some pairs."""
-    found = similarity(first, second, matrix, options.form)
+    scale = 1.0
+    if options.form == "distance":  # a similarity of differences, see `similarity`
+        first = second = first - second
+        scale = -0.5
+    found = scale * similarity(first, second, matrix)
     if options.offset and abs(labels.sum()) < len(labels):
         # Its own: with that of an epoch ago, all pairs pull A the same way, and further each time.
         offset = _best_offset(found, labels > 0)
     exponents = -labels * (found + offset)
     weights = np.exp(exponents - exponents.max())
     weights /= weights.sum()
-    pull = (weights * labels).astype(np.float32)
-    if options.form == "distance":
-        first = second = first - second
-        pull *= np.float32(-0.5)
+    pull = np.float32(scale) * (weights * labels).astype(np.float32)
     if matrix.ndim == 1:
         return np.asarray(matrix + step * (pull @ (first * second)))
     with one_thread():
@@ -228,9 +229,14 @@ def nearest_positive(matrix: np.ndarray) -> np.ndarray:
     """Give the nearest positive semi-definite matrix: a symmetric one (P, P), or the diagonal (P,) of one."""
     if matrix.ndim == 1:
         return np.maximum(matrix, 0)
+    return _with_eigenvalues(matrix, lambda values: np.maximum(values, 0))
+
+
+def _with_eigenvalues(matrix: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A symmetric matrix (P, P) with its eigenvalues changed."""
     with one_thread():
         values, vectors = np.linalg.eigh(matrix)
-        return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
+        return np.asarray((vectors * change(values)) @ vectors.T)
 
 
 def factorise(matrix: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -283,7 +289,7 @@ def embedding_of(matrix: np.ndarray, dim: int, covariance: np.ndarray | None = N
         used = (signs > 0) & (np.square(factor).sum(axis=0) > 1e-12 * np.abs(matrix).sum())
         embedding = factor[:, used].T
     else:
-        root = _root(matrix)
+        root = _with_eigenvalues(matrix, lambda values: np.sqrt(np.maximum(values, 0)))
         with one_thread():
             values, vectors = np.linalg.eigh(root @ covariance @ root)
             axes = vectors[:, ::-1][:, :dim].T[values[::-1][:dim] > 1e-12 * max(values[-1], 1e-300)]
@@ -291,13 +297,6 @@ def embedding_of(matrix: np.ndarray, dim: int, covariance: np.ndarray | None = N
     with one_thread():
         longest = np.linalg.norm(embedding, 2) * np.sqrt(embedding.shape[1])
     return np.ascontiguousarray(embedding / longest, np.float32)
-
-
-def _root(matrix: np.ndarray) -> np.ndarray:
-    """Symmetric root (P, P) of what is positive of a symmetric matrix."""
-    with one_thread():
-        values, vectors = np.linalg.eigh(matrix)
-        return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
 
 
 def _signed(rows: np.ndarray) -> np.ndarray:

@@ -20,18 +20,16 @@ from retrieval.descriptors import find_descriptor, model_file
 from retrieval.features import Extractor
 from retrieval.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
 from retrieval.learnt import read_model_file
-from retrieval.names import COLLECTION_FILE
+from retrieval.names import COLLECTION_FILE, SEAL, SEGMENTS
 from retrieval.options import CollectionOptions, read_options, write_options
 
 OPTIONS = COLLECTION_FILE
 DESCRIPTOR = "descriptor.npz"
 VOCABULARY = "vocabulary"
-SEGMENTS = "segments"
 STAGING = "staging"
 RETRAINING = "retrain"
 """Folder where a new vocabulary and the segments of it grow."""
 LOCK = "collection.lock"
-SEAL = "collection.sums"
 VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"
@@ -278,6 +276,11 @@ class Collection:
             options=ScoringOptions(),
             similarity=similarity,
         )
+
+
+def is_vocabulary(name: str) -> bool:
+    """Whether a name is that of a vocabulary's folder."""
+    return re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", name) is not None
 
 
 def _refuse_damaged(folder: Path) -> None:

@@ -1,12 +1,9 @@
 """What a check of a collection finds, as its parts report it."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os import walk
 from pathlib import Path
-
-from retrieval.collection import VOCABULARY
 
 STEP = "check"
 
@@ -105,11 +102,6 @@ def size_of(path: Path) -> int:
         return path.stat().st_size if path.is_file() else 0
     except OSError:
         return 0
-
-
-def is_vocabulary(name: str) -> bool:
-    """Whether a name is that of a vocabulary's folder."""
-    return re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", name) is not None
 
 
 def _megabytes(size: int) -> int:

@@ -9,18 +9,18 @@ import re
 import secrets
 from pathlib import Path
 
-from index.arrays import load_array, save_bytes
+from index.arrays import hash_file, load_array, save_bytes
 from index.errors import CairnError
 from index.segment import META, TEMPORARY_SUFFIX
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.database import printable_address
+from retrieval.names import SEAL, SEGMENTS
 from retrieval.schema import NEXT_NUMBER_KEY, SegmentRow
 
 IDENTITY = "collection.id"
 IDENTITY_KEY = "cairn.identity"
 """Setting of the catalogue: the collection's identity."""
 
-_SEGMENTS = "segments"
 _LENGTH = 32  # digits
 _LARGEST = 1 << 10  # bytes of the file
 
@@ -135,18 +135,18 @@ def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = F
 
 def is_there(folder: Path, row: SegmentRow) -> bool:
     """Whether a segment of the catalogue is in a folder, by its description."""
-    path = folder / _SEGMENTS / row.folder
+    path = folder / SEGMENTS / row.folder
     if row.sha256 is None:  # of an earlier version
         return path.is_dir()
     try:
-        return hashlib.sha256((path / META).read_bytes()).hexdigest() == row.sha256
+        return hash_file(path / META) == row.sha256
     except OSError:
         return False
 
 
 def published(folder: Path) -> list[Path]:
     """Folders of the segments that are written to their end, of this collection or not."""
-    parent = folder / _SEGMENTS
+    parent = folder / SEGMENTS
     if not parent.is_dir():
         return []
     return sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.endswith(TEMPORARY_SUFFIX))
@@ -169,7 +169,7 @@ def sealed_database(folder: Path) -> str | None:
     from retrieval.seals import SealDamagedError, read_seal  # which needs collections
 
     try:
-        seal = read_seal(folder / "collection.sums")
+        seal = read_seal(folder / SEAL)
     except SealDamagedError:
         return None
     return seal.database[:40] if seal is not None else None

@@ -20,12 +20,14 @@ from retrieval.collection import (
     SEAL,
     SEGMENTS,
     STAGING,
+    UNFINISHED,
     VOCABULARY,
     VOCABULARY_KEY,
     catalogue_place,
+    is_vocabulary,
 )
 from retrieval.database import Database
-from retrieval.findings import CheckReport, Damage, Findings, Progress, is_vocabulary, size_of
+from retrieval.findings import CheckReport, Damage, Findings, Progress, size_of
 from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, published, read_identity
 from retrieval.journal import is_damaged
 from retrieval.seals import Seal, SealDamagedError, read_seal
@@ -37,7 +39,6 @@ __all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection", "report_jso
 CATALOGUE = "catalogue"
 """What a catalogue is called that is no file of the collection."""
 
-_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 _SET_ASIDE = re.compile(rf"{re.escape(FILE)}\.damaged-\d+(-wal)?")
 _SQLITE = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
 
@@ -218,7 +219,7 @@ class _Check:
         known = {OPTIONS, DESCRIPTOR, SEAL, IDENTITY, LOCK, SEGMENTS, CACHE, *CACHES, vocabulary}
         if self.address is None:
             known.update(_SQLITE)
-        left = "left by a run that was stopped, or in use by one that is at work; cairn index removes it"
+        left = "left by a run that was stopped, or in use by one that is at work"
         for path in sorted(self.folder.iterdir()):
             name = path.name
             if name in known:
@@ -226,11 +227,10 @@ class _Check:
             if name in (STAGING, RETRAINING):
                 command = "index" if name == STAGING else "retrain"
                 self.findings.note(
-                    f"{name} is left by a run that was stopped, or in use by one that is at work; the same cairn "
-                    f"{command} again goes on with it, and cairn compact removes it."
+                    f"{name} is {left}; the same cairn {command} again goes on with it, and cairn compact removes it."
                 )
-            elif _UNFINISHED.fullmatch(name) or is_vocabulary(name):
-                self.findings.note(f"{name} is {left}.")
+            elif UNFINISHED.fullmatch(name) or is_vocabulary(name):
+                self.findings.note(f"{name} is {left}; cairn index removes it.")
             elif _SET_ASIDE.fullmatch(name):
                 self.findings.note(f"{name} is a damaged catalogue that was set aside; it may be deleted.")
             else:
@@ -238,7 +238,9 @@ class _Check:
         if self.catalogue is not None:
             for orphan in self.catalogue.orphans(self.folder / SEGMENTS):
                 foreign = has_foreign_photos(orphan, self.catalogue)
-                what = "none of the collection's: it holds photos that the catalogue has never had" if foreign else left
+                what = f"{left}; cairn index removes it"
+                if foreign:
+                    what = "none of the collection's: it holds photos that the catalogue has never had"
                 self.findings.note(f"{SEGMENTS}/{orphan.name} is {what}.")
 
 

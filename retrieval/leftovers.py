@@ -1,11 +1,10 @@
 """What processes that were killed leave in a collection's folder, and what was replaced there."""
 
-import re
 import shutil
 
 from index.errors import CairnError
 from index.segment import TEMPORARY_SUFFIX
-from retrieval.collection import RETRAINING, SEGMENTS, STAGING, UNFINISHED, VOCABULARY, Collection
+from retrieval.collection import RETRAINING, SEGMENTS, STAGING, UNFINISHED, Collection, is_vocabulary
 from retrieval.identity import has_foreign_photos, is_there, keep_identity
 
 
@@ -25,7 +24,7 @@ def remove_leftovers(collection: Collection) -> None:
         return
     vocabulary = collection.vocabulary_folder
     for path in collection.folder.iterdir():
-        replaced = path != vocabulary and re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", path.name) and vocabulary.is_dir()
+        replaced = path != vocabulary and is_vocabulary(path.name) and vocabulary.is_dir()
         if replaced or UNFINISHED.fullmatch(path.name):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)

@@ -9,6 +9,8 @@ from index.errors import CairnError
 
 COLLECTION_FILE = "collection.toml"
 """A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
+SEGMENTS, SEAL = "segments", "collection.sums"
+"""Its folder of segments, and the file of its checksums."""
 
 
 def unique_name(path: Path | str, taken: Container[str]) -> str:

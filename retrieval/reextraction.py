@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import load_array, load_json
+from index.arrays import hash_file, load_array, load_json
 from index.errors import CairnError
 from index.segment import COLUMN_PREFIX, META, write_segment
 from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
@@ -19,7 +19,6 @@ from retrieval.encoding import encode_geometry
 from retrieval.image import list_photos
 from retrieval.notes import write_notes
 from retrieval.rewriting import segment_row
-from retrieval.seals import hash_file
 from retrieval.staging import Staged, Staging, stage_all
 
 STEP = "extract"

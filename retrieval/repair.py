@@ -14,7 +14,7 @@ from index.arrays import load_array, load_json, save_bytes
 from index.errors import CairnError
 from index.forest import DESCRIPTION_FILE, INDEX_FILE, search_backend
 from index.restoration import restore_segment
-from index.segment import META, NOTES, verify_segment
+from index.segment import NOTES, verify_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.cache_checks import CACHE
 from retrieval.catalogue import FILE, Catalogue
@@ -34,6 +34,7 @@ from retrieval.database import Database
 from retrieval.descriptors import MODELS, model_file
 from retrieval.grouping import FILE as GROUPS
 from retrieval.grouping import LOG
+from retrieval.identity import is_there
 from retrieval.integrity import CheckReport, Damage, check_collection
 from retrieval.leftovers import remove_leftovers
 from retrieval.linklog import check_log, cut_log
@@ -41,7 +42,7 @@ from retrieval.notes import write_notes
 from retrieval.rebuilding import rebuild_catalogue
 from retrieval.reextraction import Rewriting, rewrite_notes, rewrite_segments
 from retrieval.schema import INDEXED, SegmentRow
-from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_file, read_copies, read_seal, seal
+from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
 
 Progress = Callable[[str, int, int], None]
 """Called with a step's name, how much of it is done, and how much there is."""
@@ -260,7 +261,7 @@ class _Repair:
         rows, numbers = [], []
         for one in segment_ids(database):
             read = read_segment_rows(database, one)
-            if read is None or not (read[0].folder in bad or self._is_missing(read[0])):
+            if read is None or (read[0].folder not in bad and is_there(self.folder, read[0])):
                 continue
             if not self._restore_files(collection, *read):
                 rows.append(read[0])
@@ -282,13 +283,6 @@ class _Repair:
             self.report.notes.append(f"{done.moved} photos were found elsewhere, and are known there now.")
         self.report.lost += done.lost
 
-    def _is_missing(self, row: SegmentRow) -> bool:
-        """Whether a segment of a catalogue that was made anew is not there, or has another description."""
-        try:
-            return row.sha256 is not None and hash_file(self.folder / SEGMENTS / row.folder / META) != row.sha256
-        except OSError:
-            return True
-
     def _restore_files(self, collection: Collection, row: SegmentRow, images: Sequence[SegmentImage]) -> bool:
         """Make the damaged files of a segment again from its others; False where that is not enough."""
         folder = self.folder / SEGMENTS / row.folder
@@ -303,7 +297,7 @@ class _Repair:
             descriptor_fingerprint=row.descriptor_fingerprint,
             known={"image_numbers": np.array(numbers), NOTES: np.frombuffer(notes, np.uint8)},
         )
-        if self._is_missing(row):
+        if not is_there(self.folder, row):
             return False
         bad = verify_segment(folder)
         for name in restored if bad in ([], [f"{NOTES}.npy"]) else []:

@@ -25,8 +25,6 @@ from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal
 from retrieval.staging import Staging, stage_all
 
-FOLDER = RETRAINING
-
 Progress = Callable[[str, int, int], None]
 
 
@@ -96,7 +94,7 @@ def retrain(
         collection.forget()
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
         remove_leftovers(collection)
-        shutil.rmtree(collection.folder / FOLDER, ignore_errors=True)
+        shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
         seal(collection)
     collection.forget()
     return report
@@ -113,7 +111,7 @@ class _Retraining:
         self.workers = workers
         self.tell = tell
         self.report = report
-        self.folder = collection.folder / FOLDER
+        self.folder = collection.folder / RETRAINING
         self.rows, self.removed = collection.catalogue.snapshot()
         self.segments = [
             # Whatever vocabulary they are of: it may be the one that is damaged.

@@ -14,12 +14,12 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from index.arrays import check_format, fingerprint, save_bytes
+from index.arrays import check_format, fingerprint, hash_file, save_bytes
 from index.errors import CairnError, refuse_unreadable
 from index.segment import META
 from retrieval.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
@@ -34,7 +34,6 @@ LARGEST_COPY = 1 << 22
 """Bytes of a file that is copied into the catalogue, at most."""
 
 _LARGEST_SEAL = 1 << 26  # bytes
-_BLOCK = 1 << 20
 _LOOKS = 5
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -87,7 +86,7 @@ def seal(collection: Collection) -> Seal:
     name = collection.catalogue.address.get_backend_name()
     if earlier is None:
         # First, so that no copies are ever without a seal: that would look as if the seal had been lost.
-        _write(path, Seal(None, name, None, vocabulary, files, None))
+        _write(path, Seal(None, name, None, vocabulary, files))
     if vocabulary is not None:
         _keep_copies(collection, files)
     # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
@@ -146,19 +145,6 @@ def read_seal(path: Path) -> Seal | None:
     if not fits:
         raise damaged
     return kept
-
-
-def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
-    """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
-    digest = hashlib.sha256()
-    if not path.is_file():  # a pipe would be waited for without end
-        raise FileNotFoundError(f"{path} is not a regular file")
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            if tell is not None:
-                tell(len(block))
-    return digest.hexdigest()
 
 
 def hash_database(connection: sqlite3.Connection) -> str:

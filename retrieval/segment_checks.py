@@ -5,14 +5,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from index.arrays import load_json
+from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.segment import META, TEMPORARY_SUFFIX, verify_segment
 from retrieval.collection import SEGMENTS
 from retrieval.consistency import check_rows, compare_segment, read_segment_rows, segment_ids
 from retrieval.database import Database
 from retrieval.findings import Findings, size_of
-from retrieval.seals import hash_file
 
 _LOOKS = 5
 

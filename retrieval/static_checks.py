@@ -1,14 +1,14 @@
 """Checks of what a collection has once: options, descriptor and vocabulary."""
 
-from index.arrays import load_json
+from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
-from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY
+from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
 from retrieval.descriptors import find_descriptor
 from retrieval.features import Extractor
-from retrieval.findings import Findings, is_vocabulary, size_of
+from retrieval.findings import Findings, size_of
 from retrieval.options import read_options
-from retrieval.seals import Seal, hash_file
+from retrieval.seals import Seal
 
 
 def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:

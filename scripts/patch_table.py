@@ -172,8 +172,7 @@ def learn(name: str, split: Split, sets: Path, models: Path, extra: list[str]) -
     sources = [sets / one for one in split.train]
     if name in BLOCKS:
         # Rows of the same blocks share the search for their parameters, which is most of the work.
-        searched = BLOCKS[name][1] if BLOCKS[name][0] == "--blocks" else "preset"
-        work = ["--work", models / f"{split.name}-{searched}-work"]
+        work = ["--work", models / f"{split.name}-{BLOCKS[name][1]}-work"]
         cairn("learn", "blocks", *sources, "--out", file, *work, *QUICK, *BLOCKS[name], *extra)
     elif name in BOOSTED:
         weak, options = BOOSTED[name]
