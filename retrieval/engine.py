@@ -15,7 +15,7 @@ from retrieval.expansion import ExpansionOptions, average_words, back_project
 from retrieval.matching import match_descriptors
 from retrieval.query import Query, View
 from retrieval.threads import one_thread
-from retrieval.verification import NOTHING, Verification, VerificationOptions, verify
+from retrieval.verification import NOTHING, Frames, Verification, VerificationOptions, identify, recount, verify
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")
@@ -220,10 +220,21 @@ class Engine:
     def _verify_view(self, view: View, number: int) -> Verification:
         options = self.options.verification
         image = self.index.features(number)
+        if view.lookup.equal(image.words):
+            every = decode_geometry(image.columns, np.arange(len(image.words)))
+            same = identify(view.lookup, view.frames, image.words, every)
+            if same.inliers:
+                return same
+
+        def frames(pairs: np.ndarray) -> tuple[Frames, Frames]:
+            return view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
+
         pairs = view.lookup.match(image.words, options.max_matches)
-        if len(pairs) < options.min_inliers:
-            return NOTHING
-        return verify(view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1]), pairs, options)
+        found = verify(*frames(pairs), pairs, options)
+        if found.inliers and len(pairs) == options.max_matches:  # some were left out, then
+            pairs = view.lookup.match(image.words, options.max_counted)
+            found = recount(found, *frames(pairs), pairs, options)
+        return found
 
     def _verify_raw(self, query: Query, hit: Hit) -> Verification:
         view = query.views[hit.view]

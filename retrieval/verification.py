@@ -27,7 +27,8 @@ class VerificationOptions:
     false_alarms: float = 1e-6  # largest expected number of as good hypotheses among as many chance matches
     refined: int = 2  # hypotheses that are refined
     rounds: int = 4  # refinement rounds
-    max_matches: int = 1500  # tentative matches a pair of photos; the most ambiguous are left out
+    max_matches: int = 1500  # tentative matches a pair of photos that maps are looked for with, the least ambiguous
+    max_counted: int = 20_000  # tentative matches that inliers are counted among, once a map is found
 
     def __post_init__(self) -> None:
         if self.freedom not in (3, 4, 5):
@@ -59,6 +60,9 @@ class Verification:
         return len(self.matches)
 
 
+# What a segment keeps of geometry differs so much from what was measured, at most (see `encode_geometry`).
+_SAME_PLACE = 1e-4  # of the longer side
+_SAME_SHAPE = 0.02
 _BLOCK = 64  # hypotheses at a time: their errors stay in the second-level cache
 
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
@@ -80,6 +84,17 @@ class QueryWords:
         self._table = np.full(int(self._distinct[-1]) + 2 if len(words) else 1, -1, np.int32)
         self._table[self._distinct] = np.arange(len(self._distinct), dtype=np.int32)
 
+    @property
+    def order(self) -> np.ndarray:
+        """Numbers (N,) int32 of the query's features, ordered by word; those of one word stay in their order."""
+        return self._order
+
+    def equal(self, image_words: np.ndarray) -> bool:
+        """Whether a photo, whose words are sorted, has the same words as often as the query."""
+        return len(image_words) == len(self._order) and np.array_equal(
+            np.repeat(self._distinct, self._count), image_words
+        )
+
     def match(self, image_words: np.ndarray, most: int) -> np.ndarray:
         """Pair the features of the query with those of a photo that have the same word.
 
@@ -88,7 +103,8 @@ class QueryWords:
         image_words : ndarray, shape (M,), int
             Words of the photo's features, sorted.
         most : int
-            Largest number of pairs; words with many pairs are left out first.
+            Largest number of pairs. Where there are more, so many are given all the same: those of the words with the
+            fewest pairs, and of the last word that has room, those whose features have about the same rank in it.
 
         Returns
         -------
@@ -101,18 +117,61 @@ class QueryWords:
         place = place[features]
         counts = self._count[place]
         if counts.sum() > most:
-            repeats = np.bincount(place, minlength=len(self._distinct))
-            ambiguity = counts * repeats[place]
-            order = np.argsort(ambiguity, kind="stable")
-            # Words go as a whole: up to the last ambiguity that fits.
-            total = np.cumsum(counts[order])
-            limit = ambiguity[order[np.searchsorted(total, most, side="right")]]
-            kept = ambiguity < limit
-            features, place, counts = features[kept], place[kept], counts[kept]
+            return self._match_some(features, place, most)
+        return self._pairs(features, place, counts)
+
+    def _pairs(self, features: np.ndarray, place: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Pair features of a photo with all of the query that have the word at a place among the distinct ones."""
         ends = np.cumsum(counts)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         query = self._order[np.repeat(self._first[place], counts) + within]
         return np.stack([query, np.repeat(features, counts)], axis=1).astype(np.int32)
+
+    def _match_some(self, features: np.ndarray, place: np.ndarray, most: int) -> np.ndarray:
+        """Pair the features of the least ambiguous words; the arguments are those that all pairs would be made of."""
+        repeats = np.bincount(place, minlength=len(self._distinct))
+        pairs = self._count * repeats
+        shared = np.flatnonzero(repeats)
+        # Words of equal ambiguity in a scattered order: neighbours in a vocabulary may look alike.
+        order = shared[np.lexsort((_scattered(self._distinct[shared]), pairs[shared]))]
+        total = np.cumsum(pairs[order])
+        whole = int(np.searchsorted(total, most, side="right"))
+        kept = np.zeros(len(self._distinct), bool)
+        kept[order[:whole]] = True
+        chosen = kept[place]
+        found = self._pairs(features[chosen], place[chosen], self._count[place[chosen]])
+        word = order[whole]
+        room = most - int(total[whole - 1] if whole else 0)
+        # Features come strongest first: those of the same feature in two photos are at about the same place of a word's.
+        one, other = _nearest_diagonal(int(self._count[word]), int(repeats[word]), room)
+        query = self._order[self._first[word] + one]
+        return np.concatenate([found, np.stack([query, features[place == word][other]], axis=1)]).astype(np.int32)
+
+
+def _scattered(words: np.ndarray) -> np.ndarray:
+    """Numbers in an order that has nothing to do with that of the words (Fibonacci hashing)."""
+    return words.astype(np.uint32) * np.uint32(2654435769)
+
+
+def _nearest_diagonal(rows: int, columns: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of `most` cells of a matrix, those nearest to its diagonal; of equally near ones, evenly spread."""
+    wide = columns >= rows
+    short, long = (rows, columns) if wide else (columns, rows)
+    along = np.arange(long)
+    centre = along * short // long
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    room = most
+    for step in range(2 * short):
+        offset = (step + 1) // 2 * (-1 if step % 2 else 1)
+        inside = along[(centre + offset >= 0) & (centre + offset < short)]
+        if len(inside) > room:
+            inside = inside[np.arange(room) * len(inside) // room] if room else inside[:0]
+        found.append((centre[inside] + offset, inside))
+        room -= len(inside)
+        if not room:
+            break
+    one, other = (np.concatenate(side) for side in zip(*found, strict=True))
+    return (one, other) if wide else (other, one)
 
 
 def verify(query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions) -> Verification:
@@ -171,6 +230,66 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
     if _false_alarms(apart, features, expected) > options.false_alarms:
         return NOTHING
     return Verification(pairs[best], best_map)
+
+
+def recount(
+    found: Verification, query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions
+) -> Verification:
+    """Count the inliers of a map among more tentative matches than it was found with.
+
+    Parameters
+    ----------
+    found : Verification
+        With a map.
+    query, image, pairs, options
+        See `verify`.
+
+    Returns
+    -------
+    Verification
+        What was found, where the other matches add nothing to it.
+    """
+    if found.transform is None:
+        return found
+    log_scale = _hypotheses(query.linear, image.linear, options)[1]
+    points = np.concatenate([query.centres.T, np.ones((1, len(pairs)), np.float32), image.centres.T])
+    limits = (options.threshold**2, np.log(options.scale_ratio))
+    chosen, transform, _ = _refine(found.transform, points, pairs, log_scale, limits, options.rounds)
+    return Verification(pairs[chosen], transform) if len(chosen) > found.inliers else found
+
+
+def identify(words: QueryWords, query: Frames, image_words: np.ndarray, image: Frames) -> Verification:
+    """Recognise a query that has all the features of a photo, each in its place, and no others: the photo itself.
+
+    Geometry cannot tell where there are only a few features, or where all of them are of a few words.
+
+    Parameters
+    ----------
+    words : QueryWords
+        Of the query.
+    query : Frames
+        All features of the query.
+    image_words : ndarray, shape (M,), int
+        Words of the photo's features, sorted.
+    image : Frames
+        All features of the photo, in the same order.
+
+    Returns
+    -------
+    Verification
+        All features match, by the identity; `NOTHING` where it is another photo.
+    """
+    if not len(image_words) or not words.equal(image_words):
+        return NOTHING
+    same = query.at(words.order)
+    if np.abs(same.centres - image.centres).max() > _SAME_PLACE:
+        return NOTHING
+    if (
+        np.abs(same.linear - image.linear).max(axis=(1, 2)) > _SAME_SHAPE * np.abs(image.linear).max(axis=(1, 2))
+    ).any():
+        return NOTHING
+    matches = np.stack([words.order, np.arange(len(image_words), dtype=np.int32)], axis=1)
+    return Verification(matches, np.eye(2, 3))
 
 
 def _hypotheses(source: np.ndarray, target: np.ndarray, options: VerificationOptions) -> tuple[np.ndarray, np.ndarray]:
