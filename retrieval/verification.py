@@ -142,7 +142,7 @@ class QueryWords:
         found = self._pairs(features[chosen], place[chosen], self._count[place[chosen]])
         word = order[whole]
         room = most - int(total[whole - 1] if whole else 0)
-        # Features come strongest first: those of the same feature in two photos are at about the same place of a word's.
+        # Features come strongest first: the same one has about the same rank among those of its word in both photos.
         one, other = _nearest_diagonal(int(self._count[word]), int(repeats[word]), room)
         query = self._order[self._first[word] + one]
         return np.concatenate([found, np.stack([query, features[place == word][other]], axis=1)]).astype(np.int32)
@@ -154,7 +154,7 @@ def _scattered(words: np.ndarray) -> np.ndarray:
 
 
 def _nearest_diagonal(rows: int, columns: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of `most` cells of a matrix, those nearest to its diagonal; of equally near ones, evenly spread."""
+    """Rows and columns of `most` cells of a matrix, those nearest to its diagonal, evenly spread along it."""
     wide = columns >= rows
     short, long = (rows, columns) if wide else (columns, rows)
     along = np.arange(long)
