@@ -1,0 +1,67 @@
+"""Clusters of a graph that one wrong edge cannot join."""
+
+from collections.abc import Mapping
+
+Pair = tuple[int, int]
+
+
+def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int = 2) -> list[set[int]]:
+    """Divide the nodes of a graph into clusters, from its strongest edges on.
+
+    Two clusters become one where enough nodes of the smaller have an edge to the larger: a part of them, and two at
+    least. So an edge between two albums that is there by mistake changes neither, while photos of one thing, which see
+    each other many times over, come together whatever the order in which they were taken. A single node joins by one
+    edge.
+
+    Parameters
+    ----------
+    links : mapping of (int, int) to float
+        Strength of each edge, by its two nodes, ascending; larger is stronger.
+    agreement : float
+        Least part of the nodes of the smaller cluster that have an edge to the larger.
+    fewest : int
+        Fewest such nodes, and fewest nodes of the larger cluster at the other ends, where the smaller has so many.
+
+    Returns
+    -------
+    list of set of int
+        Clusters of two nodes or more; the largest first, equal ones by their smallest node. The same graph gives the
+        same clusters, in whatever order its edges come.
+    """
+    neighbours: dict[int, set[int]] = {}
+    for one, other in links:
+        neighbours.setdefault(one, set()).add(other)
+        neighbours.setdefault(other, set()).add(one)
+    members = {node: {node} for node in neighbours}
+    home = {node: node for node in neighbours}  # the cluster that a node is in
+    waiting = sorted(links, key=lambda pair: (-links[pair], pair))
+    while True:
+        left = []
+        for one, other in waiting:
+            small, large = sorted((home[one], home[other]), key=lambda name: (len(members[name]), name))
+            if small == large:
+                continue
+            if not _agree(members[small], members[large], neighbours, agreement, fewest):
+                left.append((one, other))
+                continue
+            for node in members[small]:
+                home[node] = large
+            members[large] |= members.pop(small)
+        if len(left) == len(waiting):
+            break
+        waiting = left  # what did not agree may do so now that others have come together
+    found = [cluster for cluster in members.values() if len(cluster) > 1]
+    return sorted(found, key=lambda cluster: (-len(cluster), min(cluster)))
+
+
+def _agree(
+    small: set[int], large: set[int], neighbours: Mapping[int, set[int]], agreement: float, fewest: int
+) -> bool:
+    """Whether enough nodes of two clusters have edges to the other."""
+    if len(small) == 1:
+        return True
+    ends = [neighbours[node] & large for node in small]
+    linked = sum(map(bool, ends))
+    return linked >= max(min(fewest, len(small)), agreement * len(small)) and len(set().union(*ends)) >= min(
+        fewest, len(large)
+    )

@@ -1,0 +1,152 @@
+"""The look of a photo: a small picture of it, by which copies are known that were turned, mirrored or converted.
+
+Features of a photo are described upright, so that a copy turned by 90 degrees shares no words with its original. As
+pictures of 64 by 64 pixels the two are the same but for a turn, and all eight turns and mirrors can be tried.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+SIDE = 64
+"""Rows and columns of a look."""
+
+_COARSE = 8  # rows and columns of what candidates are found by
+_BLUR = 0.05  # of a look's side: what is coarser than this is left out, as photos of one kind have it in common
+_FLAT = 2.0  # grey levels: standard deviation below which a picture shows nothing
+_CANDIDATES = 32  # most alike photos, for each turn, that are compared in detail
+_EXACT = 20_000  # photos; beyond, candidates are found by an inverted file
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """When two photos are one picture by their looks."""
+
+    coarse: float = 0.9  # least correlation of the coarse pictures: candidates
+    fine: float = 0.85 # least correlation of the fine ones
+    aspect: float = 1.04  # largest ratio of the ratios of their sides
+
+
+@dataclass(frozen=True)
+class Look:
+    """A photo's look."""
+
+    fine: np.ndarray  # (SIDE, SIDE) float32, its finer details, mean 0, norm 1
+    coarse: np.ndarray  # (8, 8) float32, all of it, mean 0, norm 1
+    aspect: float  # width over height
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Two photos that are one picture."""
+
+    one: int
+    other: int
+    turn: int  # of the other: 0 to 3 quarter turns clockwise make it the one
+    mirrored: bool  # left and right of the other are exchanged before it is turned
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two photos' numbers, ascending."""
+        return min(self.one, self.other), max(self.one, self.other)
+
+
+def look(picture: np.ndarray, aspect: float | None = None) -> Look | None:
+    """Take a photo's look.
+
+    Parameters
+    ----------
+    picture : ndarray, shape (H, W) or (H, W, 3), uint8
+        The upright photo, at any size from some 64 pixels on; RGB where it has colours.
+    aspect : float, optional
+        Width over height of the photo, where the picture is a rounded reduction of it.
+
+    Returns
+    -------
+    Look or None
+        None where it shows next to nothing, as a blank page does: such photos are all alike.
+    """
+    grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
+    detail = small - cv2.GaussianBlur(small, (0, 0), _BLUR * SIDE)
+    coarse = cv2.resize(small, (_COARSE, _COARSE), interpolation=cv2.INTER_AREA)
+    if min(float(detail.std()), float(coarse.std())) < _FLAT:
+        return None
+    return Look(_normalised(detail), _normalised(coarse), aspect or picture.shape[1] / picture.shape[0])
+
+
+def symmetries(picture: np.ndarray) -> list[tuple[int, bool, np.ndarray]]:
+    """All quarter turns clockwise of a square picture and of its mirror image: turn, whether it is mirrored, picture."""
+    return [
+        (turn, mirrored, np.rot90(picture[:, ::-1] if mirrored else picture, -turn))
+        for mirrored in (False, True)
+        for turn in range(4)
+    ]
+
+
+def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -> list[Copy]:
+    """Find the photos that are one picture, whatever their size, turn and colours.
+
+    Parameters
+    ----------
+    looks : mapping of int to Look
+        By the photos' numbers.
+    options : LookOptions, optional
+        Thresholds.
+
+    Returns
+    -------
+    list of Copy
+        A pair is in it once, with the turn at which the two are most alike; `one` is the smaller number.
+    """
+    options = options or LookOptions()
+    numbers = sorted(looks)
+    if len(numbers) < 2:
+        return []
+    search = _nearest(np.stack([looks[number].coarse.ravel() for number in numbers]))
+    best: dict[tuple[int, int], tuple[float, Copy]] = {}
+    for turn, mirrored, _ in symmetries(np.zeros((1, 1))):
+        turned = np.stack([_turned(looks[number].coarse, turn, mirrored).ravel() for number in numbers])
+        closeness, places = search(turned)
+        rows, columns = np.nonzero((closeness >= options.coarse) & (places >= 0))
+        for row, place in zip(rows.tolist(), places[rows, columns].tolist(), strict=True):
+            one, other = numbers[place], numbers[row]
+            if one >= other or not _same_shape(looks[one], looks[other], turn, options.aspect):
+                continue
+            alike = float((looks[one].fine * _turned(looks[other].fine, turn, mirrored)).sum())
+            if alike >= options.fine and alike > best.get((one, other), (0.0, None))[0]:
+                best[one, other] = alike, Copy(one, other, turn, mirrored)
+    return [copy for _, (_, copy) in sorted(best.items())]
+
+
+def _same_shape(one: Look, other: Look, turn: int, most: float) -> bool:
+    aspect = 1 / other.aspect if turn % 2 else other.aspect
+    return max(one.aspect / aspect, aspect / one.aspect) <= most
+
+
+def _turned(picture: np.ndarray, turn: int, mirrored: bool) -> np.ndarray:
+    return np.ascontiguousarray(np.rot90(picture[:, ::-1] if mirrored else picture, -turn))
+
+
+def _normalised(picture: np.ndarray) -> np.ndarray:
+    picture = picture - picture.mean()
+    return np.asarray(picture / max(float(np.linalg.norm(picture)), 1e-6), np.float32)
+
+
+def _nearest(rows: np.ndarray):  # type: ignore[no-untyped-def]
+    """A search for the rows of largest inner product with each of some queries."""
+    import faiss
+
+    dim = rows.shape[1]
+    if len(rows) <= _EXACT:
+        index = faiss.IndexFlatIP(dim)
+    else:
+        cells = int(np.sqrt(len(rows)))
+        index = faiss.index_factory(dim, f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
+        index.train(rows)
+        index.nprobe = max(8, cells // 16)
+    index.add(rows)
+    most = min(_CANDIDATES, len(rows))
+    return lambda queries: index.search(queries, most)
