@@ -16,6 +16,7 @@ from retrieval.collection import Collection, CollectionChanged
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.filters import PhotoFilter
 from retrieval.homography import homography
+from retrieval.outlines import found_region
 from retrieval.query import Box, Query, read_query
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
@@ -161,7 +162,11 @@ def report_answer(
     wanted: PhotoFilter | None = None,
     among: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Write an answer as `cairn query --json` and the web application give it."""
+    """Write an answer as `cairn query --json` and the web application give it.
+
+    The region of a result is where the query's box, or all of its photo, lies in the photo, clipped to it (see
+    `found_region`): three to eight corners; None where there is none that can be trusted.
+    """
     seconds = {"extract": sum(one.extract for one in found)}
     for step in ("search", "verify"):
         seconds[step] = sum(one.answer.seconds[step] for one in found)
@@ -179,33 +184,6 @@ def report_answer(
         "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }
-
-
-def found_region(query: Query, matrix: np.ndarray | None) -> list[list[float]] | None:
-    """Where a query's box, or all of its photo, lies in a photo that it was found in.
-
-    Parameters
-    ----------
-    query : Query
-        What was searched for.
-    matrix : ndarray, shape (3, 3), or None
-        Its homography to the photo.
-
-    Returns
-    -------
-    list of four points [x, y], or None
-        The corners, from the top left on clockwise as the query has them, in pixels of the photo, which they may leave;
-        None where there is no homography, or it takes a corner behind the camera.
-    """
-    if matrix is None:
-        return None
-    x0, y0, x1, y1 = query.box or (-0.5, -0.5, query.width - 0.5, query.height - 0.5)
-    corners = np.array([[x0, y0, 1], [x1, y0, 1], [x1, y1, 1], [x0, y1, 1]]) @ matrix.T
-    depth = corners[:, 2:]
-    # A corner behind the camera has a depth of the other sign.
-    if not np.isfinite(corners).all() or (depth * np.sign(depth[0])).min() <= 1e-6 * abs(depth).max():
-        return None
-    return [[round(x, 3), round(y, 3)] for x, y in (corners[:, :2] / depth).tolist()]
 
 
 def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int, Hit]]:
@@ -258,5 +236,5 @@ def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
         "height": result.row.height,
         "query_index": result.which,
         "turn": round(query.views[result.hit.view].turn, 6),
-        "region": found_region(query, result.homography),
+        "region": found_region(query, result.homography, result.row.width, result.row.height),
     }

@@ -15,7 +15,8 @@ from retrieval.engine import Hit
 from retrieval.geometry import ellipses_of_shapes
 from retrieval.homography import homography
 from retrieval.image import ImageOptions, read_colour
-from retrieval.query import Box, Query
+from retrieval.outlines import found_region
+from retrieval.query import Query
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,9 @@ def _draw_inliers(
         cv2.line(canvas, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
     if query.box is not None:
         matrix = homography(hit, query, row, index.features(hit.number))
-        if matrix is not None:
-            _draw_box(canvas, right, split, query.box, matrix)
+        region = found_region(query, matrix, row.width, row.height)
+        if region is not None:
+            _draw_region(canvas, right, split, region)
 
 
 def _draw_ellipse(
@@ -195,15 +197,12 @@ def _draw_ellipse(
     return centre
 
 
-def _draw_box(canvas: np.ndarray, tile: _Tile, offset: int, box: Box, matrix: np.ndarray) -> None:
+def _draw_region(canvas: np.ndarray, tile: _Tile, offset: int, region: Sequence[Sequence[float]]) -> None:
     """Draw where the query's box lies in the photo."""
-    x0, y0, x1, y1 = box
-    corners = np.array([[x0, y0, 1], [x1, y0, 1], [x1, y1, 1], [x0, y1, 1]]) @ matrix.T
-    points = tile.place(corners[:, :2] / corners[:, 2:])
+    points = tile.place(np.array(region))
     part = canvas[: tile.pixels.shape[0], offset:]
-    limited = np.clip(points * (1 << _SHIFT), -(2**20), 2**20)
     drawn = np.ascontiguousarray(part)
-    cv2.polylines(drawn, [np.rint(limited).astype(np.int32)], True, _BOX, 2, cv2.LINE_AA, _SHIFT)
+    cv2.polylines(drawn, [np.rint(points * (1 << _SHIFT)).astype(np.int32)], True, _BOX, 2, cv2.LINE_AA, _SHIFT)
     part[:] = drawn
 
 

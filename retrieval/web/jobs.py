@@ -24,6 +24,7 @@ from retrieval.filters import filter_of
 from retrieval.geometry import ellipses_of_shapes
 from retrieval.homography import homography
 from retrieval.image import ImageOptions, PhotoTooLarge, read_colour_sized
+from retrieval.outlines import found_region
 from retrieval.query import Box, Query, read_query
 from retrieval.thumbnails import encode_jpeg, thumbnail
 from retrieval.web.workers import Answer, Refused
@@ -209,6 +210,7 @@ class SearchJobs:
             "score": round(hit.score, 6),
             "inliers": hit.verification.inliers,
             "homography": matrix.tolist() if matrix is not None else None,
+            "region": found_region(query, matrix, row.width, row.height),
             "turn": round(query.views[hit.view].turn, 6),
             "matches": [
                 {"query": one[:2], "photo": other[:2], "query_ellipse": one[2:], "photo_ellipse": other[2:]}

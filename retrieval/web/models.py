@@ -16,6 +16,13 @@ Box = Annotated[
     Field(description="x0, y0, x1, y1: pixels of the upright original, the centre of its top-left pixel at (0, 0)."),
 ]
 Point = tuple[float, float]
+Region = Annotated[
+    list[Point] | None,
+    Field(
+        description="Where the query's box, or all of its photo, lies in the photo, clipped to it: three to eight "
+        "corners. null: not verified, or no outline that can be trusted."
+    ),
+]
 Text = Annotated[str | None, StringConstraints(max_length=1024)]
 Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=20)]
 EngineName = Literal["tf-idf", "tf-idf-sp", "raw"]
@@ -202,7 +209,7 @@ class Result(BaseModel):
     height: int | None
     query_index: int = Field(description="Which photo of the query it matches.")
     turn: float = Field(description="Turn of the query that it was found at: radians, clockwise.")
-    region: list[Point] | None = Field(description="Where the query's box lies in the photo: four corners.")
+    region: Region
 
 
 class SearchAnswer(BaseModel):
@@ -246,6 +253,7 @@ class MatchAnswer(BaseModel):
     score: float
     inliers: int
     homography: list[list[float]] | None
+    region: Region
     turn: float = Field(description="By which the query was turned to match, radians.")
     matches: list[MatchedFeatures]
 

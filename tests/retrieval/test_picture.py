@@ -88,6 +88,28 @@ def test_the_box_is_drawn_where_it_is_and_where_it_is_found(
             assert thick(expected)[red(photo)].mean() > 0.9, view
 
 
+def test_a_box_is_drawn_within_its_photo_and_not_where_the_map_is_wild(
+    collection: Collection, query: Query, found: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn_over(matrix: np.ndarray) -> np.ndarray:
+        monkeypatch.setattr("retrieval.picture.homography", lambda *_: matrix)
+        picture = drawn(tmp_path / "out.png", collection.index, found[:1], query, options=replace(OPTIONS, lines=0))
+        return tile(picture, 0)[1]
+
+    x0, y0, x1, _ = query.box
+    needle, above = np.diag([0.02, 1, 1]), np.array([[1, 0, 60 - x0], [0, 1, -y0 - 40], [0, 0, 1]])
+    with monkeypatch.context() as patch:
+        patch.setattr("retrieval.picture.homography", lambda *_: None)
+        bare = tile(
+            drawn(tmp_path / "bare.png", collection.index, found[:1], query, options=replace(OPTIONS, lines=0)), 0
+        )[1]
+    assert (drawn_over(needle) == bare).all()
+    clipped = drawn_over(above)
+    # The upper side lies outside the photo: what is drawn instead runs along the photo's edge.
+    across = slice(34, int((60 + x1 - x0) / 2) - 4)
+    assert red(np.where(clipped == bare, 0, clipped))[:2, across].any(axis=0).all()
+
+
 def test_matches_are_drawn_over_the_photos_they_are_of(
     collection: Collection, query: Query, found: list, tmp_path: Path
 ) -> None:

@@ -164,6 +164,15 @@ def corners(box: Box) -> np.ndarray:
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], np.float64)
 
 
+def overlap(polygon: Any, other: Any) -> float:
+    """Area that two convex polygons share, over that of both together."""
+    import cv2
+
+    one, two = (np.asarray(corners, np.float32) for corners in (polygon, other))
+    shared = cv2.intersectConvexConvex(one, two)[0]
+    return float(shared / (cv2.contourArea(one) + cv2.contourArea(two) - shared))
+
+
 def phone_photo(source: Path, target: Path) -> Path:
     """Write a photo as a phone held upright does: lying pixels, and an EXIF orientation that turns them back."""
     from PIL import Image

@@ -35,6 +35,18 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     assert np.abs(drawn_lines(page) - lines).max() < 0.1
 
 
+def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, address: str) -> None:  # noqa: F811
+    page = visit.open(address)
+    drawn_lines(page)
+    drawn = page.locator("#pair .region").evaluate_all("all => all.map((one) => one.getAttribute('points'))")
+    found = page.request.get(visit.base + "/api" + address).json()
+    box, region = (np.array([corner.split(",") for corner in points.split()], float) for points in drawn)
+    assert region.tolist() == found["region"]
+    assert box[0].tolist() == found["query"]["box"][:2] and box[2].tolist() == found["query"]["box"][2:]
+    size = np.array([found["photo"]["width"], found["photo"]["height"]])
+    assert region.min() >= -0.5 and (region.max(axis=0) <= size - 0.5).all()
+
+
 def test_ellipses_lie_where_their_lines_end(visit: Visit, address: str) -> None:  # noqa: F811
     page = visit.open(address)
     drawn_lines(page)

@@ -21,7 +21,7 @@ class Pair {
     const figures = this.images.map((picture, side) =>
       el("figure", {}, el("figcaption", {}, titles[side], this.#title(side)), picture));
     // Ellipses are drawn in the pixels of the originals and scaled by their group; lines join the two pictures.
-    this.sides = this.photos.map((_, side) => svg("g", {}, ...(side ? [] : [this.#asked(found)]), ...this.matches.map((one, place) => this.#spot(one, side, place))));
+    this.sides = this.photos.map((_, side) => svg("g", {}, this.#outline(side, found), ...this.matches.map((one, place) => this.#spot(one, side, place))));
     this.lines = this.matches.map((one, place) => this.#line(place));
     const title = `${count(this.matches.length, "matching feature")}, joined by lines`;
     this.drawing = svg("svg", { role: "img", "aria-label": title }, ...this.sides, ...this.lines);
@@ -39,8 +39,10 @@ class Pair {
     return upload ? name : el("a", { href: address("/photo", { number }) }, name);
   }
 
-  #asked({ query }) {
-    return svg("g", {}, ...(query.box ? outline(corners(query.box)) : []));
+  /** The query's box, and where it lies in the photo. */
+  #outline(side, { query, region }) {
+    const shown = query.box && (side ? region : corners(query.box));
+    return svg("g", {}, ...(shown ? outline(shown) : []));
   }
 
   #spot(one, side, place) {

@@ -41,7 +41,7 @@ export async function resolve(query) {
   return { ...query, name, width, height, small: url(upload), large: url(upload), file };
 }
 
-/** What surrounds a region [[x, y] × 4] and lies in the photo, as a box; null where that is next to nothing. */
+/** What surrounds a region [[x, y], …] of a photo, as a box; null where that is next to nothing. */
 export function surround(region, { width, height }) {
   if (!region) return null;
   const within = (value, most) => Math.round(Math.min(Math.max(value, 0), most - 1));

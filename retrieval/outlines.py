@@ -1,0 +1,136 @@
+"""Where a query lies in a photo that was found: an outline within the photo, or none where it would mislead."""
+
+import numpy as np
+
+from retrieval.query import Query
+
+# A thing whose nearest corner is so many times nearer to the camera than its farthest, or that is seen so many times
+# narrower one way than the other, does not match: a map that says so was fixed by chance.
+DEEPEST = 10.0
+NARROWEST = 10.0
+LARGEST = 1000.0
+"""Area of an outline before it is clipped, in areas of the photo: about thirty times as wide and as high."""
+THINNEST = 0.01
+"""Width of an outline at its narrowest, as a part of the photo's longer side."""
+
+_EQUAL = 1e-3  # pixels: corners nearer than this are one
+
+
+def found_region(
+    query: Query, matrix: np.ndarray | None, width: int | None, height: int | None
+) -> list[list[float]] | None:
+    """Where a query's box, or all of its photo, lies in a photo that it was found in.
+
+    Parameters
+    ----------
+    query : Query
+        What was searched for.
+    matrix : ndarray, shape (3, 3), or None
+        Its homography to the photo.
+    width, height : int or None
+        Pixels of the photo; None where they are not known.
+
+    Returns
+    -------
+    list of three to eight points [x, y], or None
+        The part of the outline that lies in the photo: corners of a convex polygon in pixels of the photo, none of
+        them outside it, clockwise as the query has them. Where all of the outline lies in the photo, they are the four
+        corners of the box, the top left one first. None where there is no homography, or where what it gives is no
+        view of the box: a corner behind the camera or far beyond all others, a mirrored, needle-like or immense
+        outline, or next to nothing of it in the photo.
+    """
+    if matrix is None or not width or not height:
+        return None
+    x0, y0, x1, y1 = query.box or (-0.5, -0.5, query.width - 0.5, query.height - 0.5)
+    outline = project_outline(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], np.float64), matrix)
+    if outline is None or area(outline) > LARGEST * width * height:
+        return None
+    clipped = clip_polygon(outline, width, height)
+    if narrowest_width(clipped) < THINNEST * max(width, height):
+        return None
+    return [[round(x, 3), round(y, 3)] for x, y in clipped.tolist()]
+
+
+def project_outline(corners: np.ndarray, matrix: np.ndarray) -> np.ndarray | None:
+    """Take the corners of a box to a photo.
+
+    Parameters
+    ----------
+    corners : ndarray, shape (4, 2), float64
+        Clockwise on the screen, where y points down.
+    matrix : ndarray, shape (3, 3)
+        Homography.
+
+    Returns
+    -------
+    ndarray, shape (4, 2), float64, or None
+        A convex polygon, in the same order; None where the homography gives no view of the box (see `found_region`).
+    """
+    mapped = np.column_stack([corners, np.ones(len(corners))]) @ matrix.T
+    if not np.isfinite(mapped).all():
+        return None
+    depth = mapped[:, 2] * np.sign(mapped[0, 2])
+    # A corner behind the camera has a depth of the other sign.
+    if depth.min() * DEEPEST <= depth.max():
+        return None
+    # In front of the camera a convex outline stays convex: it can only be mirrored, or flattened.
+    outline = mapped[:, :2] / mapped[:, 2:]
+    if area(outline) <= 0 or _flattening(matrix, corners.mean(axis=0)) > NARROWEST:
+        return None
+    return outline
+
+
+def clip_polygon(corners: np.ndarray, width: int, height: int) -> np.ndarray:
+    """Clip a convex polygon to a photo (Sutherland & Hodgman, *Reentrant Polygon Clipping*, CACM 1974).
+
+    Parameters
+    ----------
+    corners : ndarray, shape (n, 2), float64
+        In order round the polygon, in pixels of the photo.
+    width, height : int
+        Pixels of the photo, which reaches from -0.5 to width - 0.5 and height - 0.5.
+
+    Returns
+    -------
+    ndarray, shape (m, 2), float64
+        What lies in the photo, in the same order; m is 0 or from 3 to n + 4.
+    """
+    for axis, sign, bound in ((0, 1, -0.5), (1, 1, -0.5), (0, -1, 0.5 - width), (1, -1, 0.5 - height)):
+        inside = corners[:, axis] * sign - bound  # how far on the right side of this edge of the photo
+        kept = []
+        for place in range(len(corners)):
+            here, there = inside[place - 1], inside[place]
+            if (here < 0) != (there < 0):
+                crossing = corners[place - 1] + (corners[place] - corners[place - 1]) * (here / (here - there))
+                crossing[axis] = sign * bound
+                kept.append(crossing)
+            if there >= 0:
+                kept.append(corners[place])
+        corners = np.array(kept, np.float64).reshape(-1, 2)
+    if len(corners):
+        corners = corners[np.abs(corners - np.roll(corners, -1, axis=0)).max(axis=1) > _EQUAL]
+    return corners if len(corners) >= 3 else np.empty((0, 2))
+
+
+def area(corners: np.ndarray) -> float:
+    """Area of a polygon (n, 2), above 0 where its corners go round clockwise on the screen."""
+    x, y = corners.T
+    return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+
+
+def narrowest_width(corners: np.ndarray) -> float:
+    """How wide a convex polygon (n, 2) is where it is narrowest: between two lines of which one is along a side."""
+    if len(corners) < 3:
+        return 0.0
+    sides = np.roll(corners, -1, axis=0) - corners
+    normals = np.stack([-sides[:, 1], sides[:, 0]], axis=1) / np.hypot(*sides.T)[:, None]
+    reach = corners @ normals.T  # (corners, sides)
+    return float(np.ptp(reach, axis=0).min())
+
+
+def _flattening(matrix: np.ndarray, point: np.ndarray) -> float:
+    """How many times longer than wide a homography makes a small circle round a point."""
+    u, v, w = matrix @ [*point, 1]
+    jacobian = (matrix[:2, :2] * w - np.outer([u, v], matrix[2, :2])) / w**2
+    most, least = np.linalg.svd(jacobian, compute_uv=False)
+    return float(most / least) if least > 0 else np.inf
