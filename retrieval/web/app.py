@@ -67,6 +67,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,  # words, which clients made from this have as names
         redirect_slashes=False,  # a redirect would name whatever host the request did
         lifespan=lifespan,
         responses=_PROBLEMS,

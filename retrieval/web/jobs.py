@@ -27,6 +27,7 @@ from retrieval.image import ImageOptions, PhotoTooLarge, read_colour_sized
 from retrieval.outlines import found_region
 from retrieval.query import Box, Query, read_query
 from retrieval.thumbnails import encode_jpeg, thumbnail
+from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
 
 MAX_PIXELS = 100_000_000
@@ -82,7 +83,9 @@ class SearchJobs:
             case "ready":
                 return {}, b""
             case "collection":
-                return describe_collection(collection), b""
+                facts = describe_collection(collection)
+                places = collection.catalogue.places() if facts["failed"] else []
+                return discreet_facts(facts, [(name, path) for _, name, path in places]), b""
             case "search":
                 return self._search(collection, request), b""
             case "match":
@@ -142,7 +145,7 @@ class SearchJobs:
             try:
                 asked = Asked(row.name or "", photo_file(row), box)
             except CairnError as error:
-                raise Refused(str(error), "gone") from None
+                raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
             query = self._read(engine, asked, None)
         else:
             asked = Asked(wish["name"], Path(wish["path"]), box)

@@ -1,4 +1,4 @@
-"""What the API takes and gives; the answers are the objects that the commands print with `--json`."""
+"""What the API takes and gives; the answers are the objects that the commands print with `--json`, without paths."""
 
 from typing import Annotated, Any, Literal
 
@@ -200,7 +200,6 @@ class Result(BaseModel):
 
     rank: int
     name: str
-    path: str
     score: float
     inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
     homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")
@@ -213,7 +212,7 @@ class Result(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """The answer to a search, as `cairn query --json` prints it."""
+    """The answer to a search, as `cairn query --json` prints it, without the paths of files."""
 
     query: str | list[str]
     box: list[float] | None = Field(description="Of a query of one photo.")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import CairnError
+from retrieval.web.discretion import without_paths
 from retrieval.web.workers import Refused
 
 BUSY_SECONDS = 2  # after which a client may try again
@@ -50,7 +51,8 @@ def validation_sentence(errors: Sequence[Any]) -> str:
 
 
 def problem(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """The answer to a request that is not met: JSON, or a small page where a browser asked for one."""
+    """The answer to a request that is not met: JSON, or a small page where a browser asked for one; without paths."""
+    sentence = without_paths(sentence, request.app.state.service.places)
     headers = dict(headers or {})
     if status == 503:
         headers["Retry-After"] = str(BUSY_SECONDS)

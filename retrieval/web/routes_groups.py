@@ -1,5 +1,7 @@
 """Routes of groups: photos that verified matches link, as `cairn group` found them."""
 
+import csv
+import io
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -43,14 +45,20 @@ def groups(
 
 @router.get("/groups.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
 def groups_file(request: Request) -> Response:
-    """Give all groups as a table to keep, as `cairn group --out` writes it."""
+    """Give all groups as a table to keep, as `cairn group --out` writes it, without the paths of the photos."""
     service = service_of(request)
     try:
         table = groups_table(service.collection, _read(service).groups)
     except KeyError:
         raise _changed() from None
+    text = io.StringIO()
+    columns = csv.DictReader(io.StringIO(table))
+    kept = [name for name in columns.fieldnames or () if name != "path"]
+    writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(columns)
     kind = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": 'attachment; filename="groups.csv"'}
-    return Response(table.encode(), headers=kind)
+    return Response(text.getvalue().encode(), headers=kind)
 
 
 def _read(service: Service) -> Groups:

@@ -37,7 +37,7 @@ def health(request: Request) -> Health:
 
 @router.get("/collection")
 async def collection(request: Request) -> dict[str, Any]:
-    """Tell what the collection holds, as `cairn info --json` does."""
+    """Tell what the collection holds, as `cairn info --json` does, without the paths of photos that failed."""
     return (await service_of(request).search("collection", {}))[0]
 
 

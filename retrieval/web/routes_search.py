@@ -2,6 +2,7 @@
 
 import csv
 import io
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -127,6 +128,9 @@ def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str,
 
 async def _search(service: Service, asked: SearchRequest, form: Uploads | None) -> SearchAnswer:
     answer, _ = await service.search("search", _job(asked, form))
+    similarity = answer["similarity"]
+    if similarity is not None:
+        similarity["file"] = Path(similarity["file"]).name
     return SearchAnswer.model_validate(answer)
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from retrieval.collection import Collection
 from retrieval.metadata_store import PhotoMetadata
 from retrieval.schema import ImageRow
+from retrieval.web.discretion import names_of_places
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.models import Photo, PhotoDetails
@@ -64,6 +65,8 @@ class Service:
         self.collection = Collection.open(folder, catalogue=options.catalogue)
         self.name = folder.resolve().name
         self.cache = options.cache or folder / "cache"
+        given = [(options.similarity, "the learnt similarity")] if options.similarity else []
+        self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
         self._place = Place(folder, options.catalogue, options.similarity)
         self._started = False
         self.recent = RecentRows()
@@ -75,6 +78,7 @@ class Service:
             return
         self._started = True
         self.scratch = Path(tempfile.mkdtemp(prefix="cairn-"))
+        self.places += names_of_places((self.scratch, "the folder of uploads"))
         self.forms = Receiver(self.scratch, self.options.uploads)
         self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
         self.decoding = Pool(self.options.picture_jobs, (), self.options.pictures)

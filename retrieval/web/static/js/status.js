@@ -38,5 +38,5 @@ start(async () => {
   );
   at("said").textContent = failed.length ? `${count(failed.length, "photo")} could not be indexed` : "Every photo was indexed";
   at("failures").hidden = !failed.length;
-  at("failed").replaceChildren(...failed.map(({ path, reason }) => el("tr", {}, el("td", {}, path), el("td", {}, reason))));
+  at("failed").replaceChildren(...failed.map(({ name, reason }) => el("tr", {}, el("td", {}, name), el("td", {}, reason))));
 });

@@ -1,0 +1,68 @@
+"""Answers say nothing of where things lie on the server: photos go by their names, and the collection by its own."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+_PATH = re.compile(r"(?<![\w.:/\\<])(?:/|[A-Za-z]:[/\\])(?:[^\s/\\'\"]+[/\\])+(?P<last>[^\s/\\'\"]*)")
+"""A path from a root on, with a folder in it; up to the first space."""
+
+
+def without_paths(text: str, known: Iterable[tuple[str, str]] = ()) -> str:
+    """Write a sentence with the last parts of paths in place of whole ones.
+
+    Parameters
+    ----------
+    text : str
+        The sentence.
+    known : iterable of (str, str)
+        Paths that may be in it, whatever characters they have, and what stands for each.
+
+    Returns
+    -------
+    str
+
+    >>> without_paths("/srv/photos/cairn.sqlite is missing: run cairn check '/srv/my photos.cairn'.", [
+    ...     ("/srv/my photos.cairn", "my photos.cairn")])
+    "cairn.sqlite is missing: run cairn check 'my photos.cairn'."
+    """
+    for path, name in sorted(known, key=lambda one: len(one[0]), reverse=True):
+        if len(path) > 1:  # the root itself is in every path
+            text = text.replace(path, name)
+    return _PATH.sub(lambda found: found["last"] or "a folder", text)
+
+
+def names_of_places(*places: tuple[Path, str]) -> list[tuple[str, str]]:
+    """Ways in which some files and folders are written in sentences, and what is to stand for each."""
+    return list({str(way): name for path, name in places for way in (path, path.absolute(), path.resolve())}.items())
+
+
+def failures_by_name(failed: Sequence[dict[str, str]], photos: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Name photos that could not be indexed as they would have been named.
+
+    Parameters
+    ----------
+    failed : sequence of dict
+        Each with its path and reason.
+    photos : iterable of (str, str)
+        Names and paths of photos of the collection: what a path has before its name is a folder that was indexed.
+
+    Returns
+    -------
+    list of dict
+        Each with its name, the path below what was indexed or the file's name, and reason.
+    """
+    folders = {path.removesuffix(name) for name, path in photos if name and path.endswith(f"/{name}")}
+    described = []
+    for entry in failed:
+        path = entry["path"]
+        above = (f"{parent}/".replace("//", "/") for parent in reversed(PurePath(path).parents))
+        name = next((path.removeprefix(folder) for folder in above if folder in folders), PurePath(path).name)
+        described.append({"name": name, "reason": without_paths(entry["reason"], [(path, name)])})
+    return described
+
+
+def discreet_facts(facts: dict[str, Any], photos: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """What `cairn info` reports of a collection, without paths."""
+    return {**facts, "failed": failures_by_name(facts["failed"], photos) if facts["failed"] else []}

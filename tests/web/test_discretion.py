@@ -1,0 +1,191 @@
+"""No answer of the server tells where things lie on it, and its operations have names that people can read."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from retrieval.collection import Collection
+from retrieval.web.discretion import failures_by_name, names_of_places, without_paths
+from retrieval.web.workers import PoolOptions
+from tests.conftest import Indexed
+from tests.web.conftest import serving
+
+ONE = PoolOptions(workers=1)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A live server of a collection, and where its parts lie."""
+
+    client: httpx.Client
+    folder: Path
+    photos: Path
+    numbers: dict[str, int]
+
+    def check(self, answer: httpx.Response) -> None:
+        """Assert that nothing in an answer is the place of the collection or of its photos."""
+        told = f"{answer.text} {dict(answer.headers)}"
+        for place in (self.folder, self.photos, self.folder.parent, self.photos.parent):
+            for way in {str(place), str(place.resolve()), place.as_uri()}:
+                assert way not in told, (answer.request.url, told[max(told.find(way) - 200, 0) :][:500])
+
+
+@pytest.fixture(scope="module")
+def home(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a collection of photos in folders with spaces, of which some failed and some are linked."""
+    from retrieval.grouping import group_photos
+    from retrieval.indexing import index_photos
+    from retrieval.options import CollectionOptions
+
+    home = tmp_path_factory.mktemp("home of somebody")
+    photos = home / "my photos"
+    (photos / "trip to Rome").mkdir(parents=True)
+    for place, path in enumerate(sorted(indexed.photos.iterdir())):
+        shutil.copy(path, (photos if place % 2 else photos / "trip to Rome") / path.name)
+    (photos / "trip to Rome" / "broken one.jpg").write_bytes(b"no photo")
+    (photos / "empty.jpg").write_bytes(b"")
+    with Collection.create(home / "my own.cairn", CollectionOptions()) as collection:
+        report = index_photos(collection, [photos], vocabulary=indexed.folder)
+        assert len(report.failed) == 2
+        group_photos(collection)
+    return home
+
+
+@pytest.fixture(scope="module")
+def live(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    cache = tmp_path_factory.mktemp("served") / "cache"
+    folder = home / "my own.cairn"
+    with serving(folder, cache, search=ONE, pictures=ONE) as base, httpx.Client(base_url=base, timeout=120) as client:
+        photos = client.get("/api/photos", params={"limit": 500}).json()["photos"]
+        yield Served(client, folder, home / "my photos", {photo["name"]: photo["number"] for photo in photos})
+
+
+COFFEE = "coffee_001.jpg"
+
+
+def test_no_answer_tells_where_things_lie(live: Served) -> None:
+    document = live.client.get("/api/openapi.json").json()
+    one, other = (next(number for name, number in live.numbers.items() if name.endswith(f"_00{k}.jpg")) for k in (1, 2))
+    match = {"q": one, "photo": other}
+    asked: dict[str, list[dict[str, object]]] = {
+        "/api/collection": [{}],
+        "/api/folders": [{}],
+        "/api/groups": [{}],
+        "/api/groups.csv": [{}],
+        "/api/health": [{}],
+        "/api/match": [match, match | {"format": "csv"}, match | {"format": "jpg"}],
+        "/api/photos": [{}, {"name": "coffee"}],
+        "/api/photos/{number}": [{}],
+        "/api/photos/{number}/image": [{}],
+        "/api/photos/{number}/thumbnail": [{}],
+        "/api/search": [{"q": one}, {"q": [one, other], "engine": "tf-idf", "top": 500}],
+        "/api/tags": [{}],
+    }
+    routes = {path for path, methods in document["paths"].items() if "get" in methods}
+    assert routes == asked.keys()
+    for path in sorted(routes):
+        for fields in asked[path]:
+            answer = live.client.get(path.replace("{number}", str(one)), params=fields)
+            assert answer.status_code == 200 and answer.content, path
+            live.check(answer)
+    live.check(live.client.get("/api/openapi.json"))
+    found = live.client.get("/api/search", params={"q": one}).json()["results"]
+    assert found and all("path" not in entry for entry in found)
+    failed = live.client.get("/api/collection").json()["failed"]
+    assert {entry["name"] for entry in failed} == {"trip to Rome/broken one.jpg", "empty.jpg"}
+    assert all(entry.keys() == {"name", "reason"} for entry in failed)
+    table = live.client.get("/api/groups.csv").text
+    assert table.startswith("group,name,duplicate_of\n") and COFFEE in table
+
+
+def test_no_refusal_tells_where_things_lie(live: Served, home: Path) -> None:
+    name, number = next((name, number) for name, number in live.numbers.items() if name.endswith(COFFEE))
+    file, away = live.photos / name, live.photos / "away.jpg"
+    file.rename(away)
+    try:
+        for path in (f"photos/{number}/image", f"photos/{number}/thumbnail?size=512", f"search?q={number}"):
+            answer = live.client.get(f"/api/{path}")
+            assert answer.status_code == 410 and "no longer there" in answer.json()["detail"], path
+            assert name in answer.json()["detail"]
+            live.check(answer)
+    finally:
+        away.rename(file)
+    answer = live.client.get("/api/search", params={"q": number, "engine": "raw"})  # it keeps no descriptors
+    assert answer.status_code == 400 and "my own.cairn keeps none" in answer.json()["detail"]
+    live.check(answer)
+
+
+def test_a_damaged_collection_is_told_of_by_its_name(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "another one.cairn"
+    shutil.copytree(home / "my own.cairn", folder)
+    cache = tmp_path / "cache"
+    with serving(folder, cache, search=ONE, pictures=ONE) as base, httpx.Client(base_url=base, timeout=120) as client:
+        served = Served(client, folder, home / "my photos", {})
+        (folder / "groups.json").write_text("{")
+        answer = client.get("/api/groups")
+        assert answer.status_code >= 400 and "another one.cairn/groups.json is damaged" in answer.json()["detail"]
+        served.check(answer)
+        (folder / "catalogue.sqlite").write_bytes(b"nothing of the kind" * 1000)
+        for path in ("health", "photos", "groups.csv", "collection", "search?q=0", "photos/0/thumbnail"):
+            answer = client.get(f"/api/{path}")
+            assert answer.status_code >= 400 and answer.json()["detail"].endswith("."), path
+            served.check(answer)
+
+
+def test_operations_have_short_names_of_words(live: Served) -> None:
+    document = live.client.get("/api/openapi.json").json()
+    names = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(names) == len(set(names)) > 12
+    for name in names:
+        assert re.fullmatch(r"[a-z]+(_[a-z]+){0,2}", name), name
+        assert not {"api", "get", "post"} & set(name.split("_")), name
+    assert document["paths"]["/api/search"]["get"]["operationId"] == "search"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("/srv/cairn/a.sqlite is missing: run cairn check.", "a.sqlite is missing: run cairn check."),
+        ("Run cairn group /srv/my photos.cairn again.", "Run cairn group my photos.cairn again."),
+        ("The file /srv/my photos.cairn/groups.json is damaged.", "The file my photos.cairn/groups.json is damaged."),
+        (r"C:\Users\me\photo.jpg cannot be read.", "photo.jpg cannot be read."),
+        ("'/tmp/x/y.npz' was learnt elsewhere.", "'y.npz' was learnt elsewhere."),
+        ("It looks in /mnt/photos/ for it.", "It looks in a folder for it."),
+        # These are no paths.
+        (
+            "Give KEY=VALUE and/or a date such as 3/4, or 12:310,80.",
+            "Give KEY=VALUE and/or a date such as 3/4, or 12:310,80.",
+        ),
+        (
+            "See http://localhost:8000/api/openapi.json for more.",
+            "See http://localhost:8000/api/openapi.json for more.",
+        ),
+        ("The photo 'rome/042.jpg' is gone.", "The photo 'rome/042.jpg' is gone."),
+    ],
+)
+def test_sentences_keep_the_names_of_files_alone(sentence: str, told: str) -> None:
+    known = names_of_places((Path("/srv/my photos.cairn"), "my photos.cairn"))
+    assert without_paths(sentence, known) == told
+
+
+def test_failed_photos_are_named_below_what_was_indexed() -> None:
+    photos = [
+        ("rome/1.jpg", "/home/me/Pictures/rome/1.jpg"),
+        ("2.jpg", "/mnt/card/2.jpg"),
+        ("x (2).jpg", "/srv/a/x.jpg"),
+    ]
+    failed = [
+        {"path": "/home/me/Pictures/rome/old/3.jpg", "reason": "/home/me/Pictures/rome/old/3.jpg is empty"},
+        {"path": "/mnt/card/4.jpg", "reason": "it is cut short"},
+        {"path": "/srv/a/5.jpg", "reason": "it is cut short"},
+    ]
+    assert failures_by_name(failed, photos) == [
+        {"name": "rome/old/3.jpg", "reason": "rome/old/3.jpg is empty"},
+        {"name": "4.jpg", "reason": "it is cut short"},
+        {"name": "5.jpg", "reason": "it is cut short"},
+    ]
