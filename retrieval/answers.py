@@ -227,6 +227,7 @@ def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
     return {
         "rank": place,
         "name": result.row.name,
+        "title": result.row.title,
         "path": result.row.path,
         "score": round(result.hit.score, 6),
         "inliers": result.hit.verification.inliers,

@@ -200,6 +200,7 @@ class Result(BaseModel):
 
     rank: int
     name: str
+    title: str | None
     score: float
     inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
     homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")

@@ -16,6 +16,7 @@ Box = tuple[float, float, float, float]
 PROGRAMS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
 DESKTOP, PHONE = (1280, 860), (360, 740)
+SMALLEST = (320, 640)  # what pages must fit (WCAG 2, Reflow)
 
 
 def find_chromium() -> str | None:

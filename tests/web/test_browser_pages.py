@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import VIEWS, Indexed
-from tests.web.browser import PHONE, Visit, chromium, draw_box, visit, visiting, wait_for_results  # noqa: F401
+from tests.web.browser import DESKTOP, PHONE, SMALLEST, Visit, chromium, draw_box, visit, visiting, wait_for_results  # noqa: F401
 from tests.web.conftest import serving
 
 pytestmark = pytest.mark.browser
@@ -70,11 +70,51 @@ def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:  # noqa: F81
     page.reload()
     assert tiles(page) == coffee and page.get_by_label("Name contains").input_value() == "COFFEE"
     page.get_by_label("Folder starts with").fill("nowhere")
-    page.get_by_text("0 photos").wait_for()
+    page.get_by_text("No photo passes the filter").wait_for()
     assert tiles(page) == []
-    page.get_by_role("link", name="Photos", exact=True).click()
+    page.get_by_role("link", name="Clear the filter").click()
     page.get_by_text(f"{len(everything)} photos").first.wait_for()
     assert tiles(page) == everything
+    assert page.get_by_role("link", name="Clear the filter").is_hidden()
+    assert (
+        page.get_by_label("Name contains").input_value() == page.get_by_label("Folder starts with").input_value() == ""
+    )
+    page.get_by_label("Name contains").fill("coffee_001")
+    page.get_by_text("1 photo passes the filter").wait_for()
+
+
+LONG = [
+    f"Holiday in the south of France, summer of 1998, with Grandmother, roll 3, frame {number}.jpg"
+    for number in (17, 18)
+]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, SMALLEST])
+def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: str, size: tuple[int, int]) -> None:  # noqa: F811
+    names = [*LONG, "short.jpg", "石" * 40 + "_b.jpg"]
+    photos = [photo(place, name) | {"title": "The harbour" if place == 0 else None} for place, name in enumerate(names)]
+    with visiting(chromium, served, size) as visit:  # noqa: F811
+        pretend(visit.page, "/api/photos", lambda _: (200, {"total": 4, "offset": 0, "photos": photos}))
+        visit.page.route(
+            "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)
+        )
+        page = visit.open("/")
+        assert tiles(page) == names
+        assert page.locator("#photos .name").evaluate_all("all => all.map((one) => one.title)") == names
+        seen = page.locator("#photos .name").evaluate_all(
+            """all => all.map((one) => {
+                const line = one.getBoundingClientRect();
+                const end = one.lastElementChild.getBoundingClientRect();
+                const whole = one.lastElementChild.scrollWidth <= one.lastElementChild.clientWidth + 1;
+                return [end.right <= line.right + 0.5, whole, line.height < 40, one.lastElementChild.textContent];
+            })"""
+        )
+        assert [one[:3] for one in seen] == [[True, True, True]] * 4
+        assert [one[3][-6:] for one in seen[:2]] == ["17.jpg", "18.jpg"]  # what tells them apart is seen
+        assert page.locator("#photos .title").all_text_contents() == ["The harbour"]
+        # Those who hear the page hear the name once, and whole.
+        assert page.get_by_role("link", name=f"{LONG[0]} The harbour", exact=True).count() == 1
+        assert page.get_by_role("link", name=LONG[1], exact=True).count() == 1
 
 
 def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:  # noqa: F811
@@ -176,11 +216,67 @@ def test_groups(visit: Visit) -> None:  # noqa: F811
 def test_status(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
     page = visit.open("/status")
     facts = page.request.get(visit.base + "/api/collection").json()
+    assert f"{facts['images']} photos can be searched" in page.locator("#holdings").text_content()
+    assert f"{facts['vocabulary']['words']:,} visual words" in page.locator("#fit").text_content()
+    assert "Nothing needs to be done" in page.locator("#steps").text_content()
+    assert page.locator("#failures").is_hidden() and page.locator("#cards").is_hidden()
+    page.get_by_text("Details").click()
     cards = page.locator("#cards").text_content()
-    for fact in (facts["descriptor"]["name"], facts["descriptor"]["fingerprint"], f"{facts['vocabulary']['words']:,}"):
+    fingerprint = facts["descriptor"]["fingerprint"]
+    for fact in (facts["descriptor"]["name"], f"{fingerprint[:12]}…", f"{facts['vocabulary']['words']:,}"):
         assert str(fact) in cards
-    assert page.locator("#failures").is_hidden()
+    assert page.locator("#cards [title]").first.get_attribute("title") == fingerprint  # whole, for who wants it
+    assert not re.search(r"[0-9a-f]{20}|[{}\[\]\"]|undefined|NaN|null", page.locator("#page").text_content())
     assert "demo.cairn" in page.locator("#collection").text_content()
+
+
+NO_PHOTO = "it is not a photo in a format that can be read"
+
+
+def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:  # noqa: F811
+    page = visit.page
+    facts = page.request.get(visit.base + "/api/collection").json()
+    failed = [{"name": f"rome/{number}.jpg", "reason": NO_PHOTO} for number in range(3)]
+    failed.insert(1, {"name": MARKUP, "reason": "the file is empty"})
+    drift = {
+        "trained": {"images": 10, "quantisation_error": 0.1},
+        "added": {"images": 40, "quantisation_error": 0.137},
+        "ratio": 1.37,
+        "advice": "The vocabulary does not fit the 40 photos that were added: cairn retrain makes a new one.",
+    }
+    vocabulary = facts["vocabulary"] | {"drift": drift, "trained_on": "1 photos of demo.cairn"}
+    bad = facts | {"failed": failed, "missing": 1, "removed": 2, "vocabulary": vocabulary}
+    pretend(page, "/api/collection", lambda _: (200, bad))
+    pretend(page, "/api/health", lambda _: (200, {"status": "ok", "collection": "my own.cairn", "images": 16}))
+    visit.open("/status")
+    assert page.locator("#said").text_content() == "4 photos could not be indexed"
+    reasons = page.locator("#failed details")
+    assert reasons.locator("summary").all_text_contents() == [f"3 photos: {NO_PHOTO}.", "1 photo: the file is empty."]
+    assert page.get_by_text("rome/0.jpg").is_hidden()
+    reasons.first.locator("summary").click()
+    assert reasons.first.locator("li").all_text_contents() == [f"rome/{number}.jpg" for number in range(3)]
+    assert page.get_by_text("rome/0.jpg").is_visible()
+    held, fit = (page.locator(one).text_content() for one in ("#holdings", "#fit"))
+    assert "The file of 1 photo is no longer" in held and "2 removed photos still take room" in held
+    assert "made from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
+    assert page.locator("#steps code").all_text_contents() == [
+        "cairn index 'my own.cairn' FOLDER",
+        "cairn index 'my own.cairn' FOLDER",
+        "cairn remove 'my own.cairn' --missing",
+        "cairn compact 'my own.cairn'",
+        "cairn retrain 'my own.cairn'",
+    ]
+
+
+def test_status_of_a_collection_without_photos(visit: Visit) -> None:  # noqa: F811
+    page = visit.page
+    facts = page.request.get(visit.base + "/api/collection").json()
+    empty = {"images": 0, "features": 0, "words": 0, "segments": 0, "bytes": {}, "vocabulary": None}
+    pretend(page, "/api/collection", lambda _: (200, facts | empty))
+    visit.open("/status")
+    assert page.locator("#said").text_content() == ""
+    assert page.locator("#holdings").text_content() == "There are no photos yet."
+    assert "cairn index demo.cairn FOLDER" in page.locator("#steps").text_content()
 
 
 def test_a_server_that_is_gone_is_said(visit: Visit) -> None:  # noqa: F811
@@ -243,6 +339,36 @@ def test_pages_fit_a_phone(chromium: Any, served: str) -> None:  # noqa: F811
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], address
             if address == "/groups" and visit.complaints:  # nobody looked for groups: a 404
                 visit.excuse("Failed to load resource")
+
+
+def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:  # noqa: F811
+    word = "a_name_without_a_place_to_break_it_" * 5
+    grouped = [photo(place, f"{word}{place}.jpg") | {"duplicate_of": 0 if place else None} for place in range(5)]
+    groups = [{"group": 1234567, "photos": grouped, "links": 123456}]
+    listed = [one | {"title": word} for one in grouped]
+    with visiting(chromium, served, SMALLEST) as visit:  # noqa: F811
+        page = visit.page
+        everything = [*addresses(visit), "/?name=nothing&tag=nothing"]
+        for pretended in (False, True):
+            if pretended:
+                found = {"total": 1, "inliers": 20, "out_of_date": True, "groups": groups}
+                facts = page.request.get(visit.base + "/api/collection").json()
+                failed = [{"name": f"{word}.jpg", "reason": f"its header says {word}"}]
+                pretend(page, "/api/groups", lambda _, found=found: (200, found))
+                pretend(page, "/api/photos", lambda _: (200, {"total": 100_000, "offset": 0, "photos": listed}))
+                pretend(page, "/api/collection", lambda _, facts=facts | {"failed": failed}: (200, facts))
+                page.route(
+                    "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)
+                )
+            for address in ("/", "/groups", "/status") if pretended else everything:
+                visit.open(address)
+                page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+                assert page.evaluate("document.scrollingElement.scrollWidth") <= SMALLEST[0], (address, pretended)
+                # No word of the navigation is broken.
+                heights = page.locator(".bar nav a").evaluate_all("all => all.map((one) => one.offsetHeight)")
+                assert max(heights) < 50, address
+                if address == "/groups" and visit.complaints:  # nobody looked for groups: a 404
+                    visit.excuse("Failed to load resource")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -135,7 +135,7 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:  # 
         assert "cup; brown" in page.locator("#tags option").evaluate_all("all => all.map((one) => one.value)")
         page.get_by_label("Tags").fill("cup; brown")
         page.wait_for_url("**/?taken_to=1923&tag=cup&tag=brown")
-        page.get_by_text("1 photo pass").wait_for()
+        page.get_by_text("1 photo passes the filter").wait_for()
         page.reload()
         assert tiles(page) == ["coffee_002.jpg"]
         assert page.get_by_label("Tags").input_value() == "cup; brown"
@@ -153,6 +153,11 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:  # 
         page.get_by_label("Taken from").fill("1950")
         page.get_by_label("Taken from").press("Enter")
         page.get_by_text("No photo of the collection passes the filters.").wait_for()
+        page.get_by_role("link", name="Clear the filters").click()
+        page.wait_for_url(f"**/search?q={number}")
+        assert len(wait_for_results(page)) > 2
+        assert page.get_by_label("Taken from").input_value() == page.get_by_label("Only with tags").input_value() == ""
+        assert page.get_by_role("link", name="Clear the filters").is_hidden()
         page.get_by_label("Taken until").fill("soon")
         page.get_by_role("button", name="Search", exact=True).click()
         assert "soon" not in page.url
@@ -173,7 +178,7 @@ def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:  # no
         assert links.all_text_contents() == ["cup", MARKUP, QUOTES]
         assert page.evaluate("document.querySelectorAll('main script, main b, img[src=x], [onerror]').length") == 0
         links.nth(1).click()
-        page.get_by_text("1 photo pass").wait_for()
+        page.get_by_text("1 photo passes the filter").wait_for()
         assert tiles(page) == ["coffee_001.jpg"]
         assert page.get_by_label("Tags").input_value() == MARKUP
         visit.open(f"/search?q={number}&tag={QUOTES.replace('&', '%26')}")

@@ -32,8 +32,11 @@ async function load() {
     complain(null);
     at("photos").replaceChildren(...tiles(found.photos, pending()));
     const filtered = asks(filters);
-    const what = found.total || filtered ? count(found.total, "photo") : "No photos yet: run cairn index";
-    at("said").textContent = `${what}${filtered && found.total ? " pass the filter" : ""}${pages > 1 ? `, page ${page} of ${pages.toLocaleString("en")}` : ""}`;
+    const what = found.total ? count(found.total, "photo") : filtered ? "No photo passes the filter" : "No photos yet: run cairn index";
+    at("clear").hidden = found.total > 0 || !filtered;
+    at("clear").href = address("/", pending());
+    const passes = filtered && found.total ? ` ${found.total === 1 ? "passes" : "pass"} the filter` : "";
+    at("said").textContent = `${what}${passes}${pages > 1 ? `, page ${page} of ${pages.toLocaleString("en")}` : ""}`;
     const go = (one) => location.assign(to(filters, one));
     paginate(at("pages"), page, pages, (one) => to(filters, one), go);
   } catch (error) {

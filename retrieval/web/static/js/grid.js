@@ -4,6 +4,23 @@ import { address, thumbnail } from "./api.js";
 import { el, svg, outline, pixels } from "./dom.js";
 
 const FIRST = 12; // so many are loaded at once, as they are seen at once
+const END = 12; // characters of a name that stay: they tell photos apart
+const letters = new Intl.Segmenter();
+
+/**
+ * A photo's name on one line: where it does not fit, its middle is left out (by the style sheet: start…end).
+ * The whole name is its title, and its text. A link says it in one piece to those who hear it.
+ */
+export function nameLine(tag, name, attributes = {}) {
+  const all = [...letters.segment(name)].map(({ segment }) => segment);
+  const cut = all.length > END + 2 ? all.length - END : all.length;
+  const [start, end] = [all.slice(0, cut).join(""), all.slice(cut).join("")];
+  return el(tag, { class: "name", title: name, dir: "auto", "aria-label": tag === "a" ? name : null, ...attributes },
+    el("span", { class: "start" }, start), end && el("span", { class: "end" }, end));
+}
+
+/** A photo's title, where it has one. */
+export const titleLine = ({ title }) => title ? el("span", { class: "title", title, dir: "auto" }, title) : null;
 
 /** A photo in a frame; `region`: corners [x, y] in its pixels, drawn over it. */
 export function frame(photo, { region = null, alt = photo.name, eager = false, source = thumbnail(photo.number) } = {}) {
@@ -20,7 +37,7 @@ export function tiles(photos, fields = {}, eager = FIRST) {
   return photos.map((photo, place) => {
     const href = address("/photo", { number: photo.number, ...fields });
     // The name is read once, from the text; the picture says nothing that the text does not.
-    const link = el("a", { href }, frame(photo, { eager: place < eager }), el("span", { class: "name", title: photo.name, "aria-hidden": "true" }, photo.name));
+    const link = el("a", { href }, frame(photo, { eager: place < eager }), titleLine(photo), nameLine("span", photo.name, { "aria-hidden": "true" }));
     return el("li", { class: "photo-tile" }, link);
   });
 }

@@ -5,7 +5,7 @@ import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
 import { at, corners, count, el } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
-import { frame } from "./grid.js";
+import { frame, nameLine, titleLine } from "./grid.js";
 import { complain, start } from "./page.js";
 import { format, parse, resolve, searchAddress, surround } from "./query.js";
 import { take } from "./uploads.js";
@@ -54,7 +54,7 @@ function chip(query, place) {
   const what = query.box ? "Change the box" : "Draw a box";
   return el("li", { class: place === open ? "chip open" : "chip" },
     frame(query, { region: box, source: query.small, eager: true }),
-    el("span", { class: "name", title: query.name }, query.name),
+    nameLine("span", query.name, { "aria-hidden": "true" }), // the picture says it
     el("span", { class: "row" },
       el("button", { type: "button", class: "small", "aria-label": `${what} on ${query.name}`, onclick: () => edit(place) }, "Box"),
       el("button", { type: "button", class: "small", "aria-label": `Remove ${query.name} from the query`, onclick: () => drop(place) }, "Remove")));
@@ -181,7 +181,8 @@ function result(entry) {
       frame(entry, { region: entry.region, alt: entry.name, eager: entry.rank <= 12 })),
     el("div", { class: "top" },
       el("span", { class: "rank" }, `${entry.rank}.`),
-      el("a", { class: "name", href: address("/photo", { number: entry.number, q: queries.map(format) }), title: entry.name }, entry.name)),
+      nameLine("a", entry.name, { href: address("/photo", { number: entry.number, q: queries.map(format) }) })),
+    titleLine(entry),
     el("p", { class: "measure" }, ...with_, `score ${entry.score.toFixed(3)}`),
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
@@ -198,6 +199,9 @@ function showResults(answer) {
   else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
   else if (answer.engine === "tf-idf") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
   else at("said").textContent = `${count(found, "photo")} ${time}, ${verified} verified`;
+  const others = Object.fromEntries(Object.entries(said()).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
+  at("clear").hidden = found > 0 || !answer.filter;
+  at("clear").href = searchAddress(queries.map(format), others);
 }
 
 // The address is the truth
@@ -211,6 +215,7 @@ async function load() {
   request.abort();
   request = new AbortController();
   const { signal } = request;
+  at("clear").hidden = true;
   complain(null);
   busy(true);
   try {
