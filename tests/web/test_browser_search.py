@@ -56,7 +56,7 @@ def asked_box(indexed: Indexed) -> tuple[float, float, float, float]:
 def assert_regions_right(page: Any, indexed: Indexed) -> None:
     """The region drawn on each other view is where the object is there."""
     for stem in sorted(name.removesuffix(".jpg") for name in FOUND - {f"{ASKED}.jpg"}):
-        drawn = page.locator(f'.result:has(a.name:text-is("{stem}.jpg")) .region').get_attribute("points")
+        drawn = page.locator(f'.result:has(a.name[title="{stem}.jpg"]) .region').get_attribute("points")
         points = np.array([corner.split(",") for corner in drawn.split()], np.float64)
         true = project(indexed.homography(ASKED, stem), corners(asked_box(indexed)))
         assert overlap(points, clip_polygon(true, 640, 480)) > 0.85, stem

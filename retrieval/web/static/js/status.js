@@ -95,7 +95,10 @@ const paragraphs = (id, sentences) => at(id).replaceChildren(...sentences.map((o
 /** Reasons, the most frequent first, each with the names of its photos folded away. */
 function failures(failed) {
   const byReason = new Map();
-  for (const { name, reason } of failed) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  for (const { name, reason } of failed) {
+    if (!byReason.has(reason)) byReason.set(reason, []);
+    byReason.get(reason).push(name);
+  }
   const sorted = [...byReason].sort((one, other) => other[1].length - one[1].length);
   return sorted.map(([reason, names]) => el("details", {},
     el("summary", {}, `${count(names.length, "photo")}: ${reason.replace(/\.$/, "")}.`),
