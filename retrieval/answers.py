@@ -17,6 +17,7 @@ from retrieval.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.filters import PhotoFilter
 from retrieval.homography import homography
 from retrieval.outlines import found_region
+from retrieval.photo_lookup import photo_called
 from retrieval.query import Box, Query, read_query
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
@@ -51,12 +52,19 @@ class Result:
 
 
 def find_photo(collection: Collection, photo: str) -> Path:
-    """Find a query's file: a path, or the name of a photo in the collection; CairnError where it is neither."""
+    """Find a query's file; CairnError where there is none.
+
+    A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
+    name alone, where that fits one photo.
+    """
     row = collection.catalogue.image_by_name(photo)
     if row is not None:
         return photo_file(row)
     if os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
         return Path(photo)
+    row = photo_called(collection.catalogue, photo)
+    if row is not None:
+        return photo_file(row)
     raise CairnError(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from retrieval.dates import after, beginnings
 from retrieval.filters import PhotoFilter
-from retrieval.metadata_store import TAG, has_value
+from retrieval.metadata_store import TAG, column_key, has_value
 from retrieval.names import printable
 from retrieval.places import EARTH_RADIUS, Near
 from retrieval.schema import ImageRow
@@ -62,7 +62,9 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
     passing += _taken(session, wanted.taken_from, wanted.taken_to)
     passing += [has_value(TAG, tag) for tag in wanted.tags]
     passing += [~has_value(TAG, tag) for tag in wanted.without_tags]
-    passing += [has_value(key, value) for key, value in wanted.where]
+    # A column that is called as a field is may be kept as it is, where another column was for the field.
+    for called, value in wanted.where:
+        passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
     if wanted.near is not None:
         passing += _near(session, wanted.near)
     return passing

@@ -330,13 +330,18 @@ class Catalogue:
         with self._transaction(write=True) as session:
             store_metadata(session, found)
 
-    def import_values(self, values: Mapping[int, Mapping[str, Sequence[str]]], replace: bool = False) -> None:
+    def import_values(
+        self,
+        values: Mapping[int, Mapping[str, Sequence[str]]],
+        replace: bool = False,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         """Keep imported metadata of indexed images, by number and key: all of it or nothing.
 
-        With `replace`, what was imported earlier is forgotten first, of all images.
+        With `replace`, what was imported earlier is forgotten first, of all images. `labels` are how keys are written.
         """
         with self._transaction(write=True) as session:
-            import_values(session, values, replace=replace)
+            import_values(session, values, replace=replace, labels=labels)
 
     def set_setting(self, key: str, value: str) -> None:
         """Keep a text under a key."""

@@ -4,14 +4,15 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from index.errors import CairnError
 from retrieval.catalogue import Catalogue
-from retrieval.console import printable_name
-from retrieval.dates import read_date
+from retrieval.csv_columns import Columns, Survey, read_degrees, understand_columns
+from retrieval.dates import date_orders, read_date
 from retrieval.metadata import (
     LONGEST_CAMERA,
     LONGEST_TITLE,
@@ -19,15 +20,13 @@ from retrieval.metadata import (
     clean_position,
     clean_tags,
 )
-from retrieval.metadata_store import LONGEST_KEY, LONGEST_VALUE, SINGLE, TAG, column_key
+from retrieval.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG
 from retrieval.photo_lookup import PhotoLookup
 
 LARGEST = 512 << 20
 """Bytes of a table."""
 
 DELIMITERS = {",": ",", ";": ";", "tab": "\t"}
-_LISTED = 300  # characters of a list of columns in a message
-_NAMES = ("name", "path", "file", "filename", "file name")  # columns that say which photo a row is about
 _MOST_COLUMNS = 1000
 
 
@@ -35,8 +34,9 @@ _MOST_COLUMNS = 1000
 class TableOptions:
     """How a table is read."""
 
-    name_column: str | None = None  # the column that says which photo; None: name, path or file
+    name_column: str | None = None  # the column that says which photo; None: name, path, file and their like
     delimiter: str = "auto"  # ",", ";", "tab", or auto: the one that makes most columns of the first line
+    mapping: tuple[tuple[str, str], ...] = ()  # keys of fields and the headers of their columns, which count first
 
     def __post_init__(self) -> None:
         if self.delimiter not in ("auto", *DELIMITERS):
@@ -56,6 +56,7 @@ class Row:
 class Table:
     """What a table says."""
 
+    columns: Columns
     rows: list[Row] = field(default_factory=list)
     unmatched: list[dict[str, str | int]] = field(default_factory=list)  # line, name, reason: rows that say of nothing
     warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: what was left out
@@ -72,6 +73,9 @@ class ImportReport:
     unmatched: list[dict[str, str | int]]
     warnings: list[dict[str, str | int]]
     notes: list[str]
+    # "photo": the column of the photos' names; "understood": [{"column", "as"}], with the keys of the catalogue;
+    # "kept": columns that are kept as they are; "warnings": sentences.
+    columns: dict[str, Any] = field(default_factory=dict)
 
 
 def import_table(
@@ -126,18 +130,19 @@ def import_table(
             f"No row of {path} is about a photo of the collection{reason}: nothing was imported, and "
             "nothing forgotten; check its names, or give --name-column."
         )
-    catalogue.import_values({number: one for number, one in values.items() if one}, replace=replace)
+    kept = {number: one for number, one in values.items() if one}
+    catalogue.import_values(kept, replace=replace, labels=table.columns.labels)
     unmatched.sort(key=lambda one: one["line"])
     warnings.sort(key=lambda one: one["line"])
     rows = len(table.rows) + len(table.unmatched)
-    return ImportReport(rows, matched, len(values), unmatched, warnings, table.notes)
+    return ImportReport(rows, matched, len(values), unmatched, warnings, table.notes, table.columns.report)
 
 
 def read_table(path: Path, options: TableOptions | None = None) -> Table:
     """Read a table whose first line names its columns.
 
-    The columns title, taken (or date), camera, latitude, longitude and tags (or keywords) are understood, every other
-    one is kept under its own name. An empty cell says nothing.
+    What columns are for is decided by `csv_columns.understand_columns`; those that are not understood are kept under
+    their own names. An empty cell says nothing.
 
     Raises
     ------
@@ -145,36 +150,51 @@ def read_table(path: Path, options: TableOptions | None = None) -> Table:
         It cannot be read as a table, no column says which photos the rows are about, or two are the same.
     """
     options = options or TableOptions()
-    table = Table()
     encoding = _encoding(path)
-    if encoding == "cp1252":
-        table.notes.append(f"{path} is not UTF-8: it was read as Windows-1252. Look at its letters beyond ASCII.")
     with _readable(path) as raw:
         text = io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
         sample = text.readline(1 << 20)
-        text.seek(0)
         delimiter = DELIMITERS.get(options.delimiter) or _sniff(sample)
-        records = _records(path, text, delimiter)
-        header = next(records, (1, []))[1]
-        names = [clean(name, LONGEST_KEY) for name in header[:_MOST_COLUMNS]]
-        which = _name_column(path, names, options.name_column)
-        keys = _keys(path, names, which)
-        for line, cells in records:
-            if not any(cells):
-                continue
-            name = cells[which].strip() if which < len(cells) else ""
-            if any(cells[len(header) :]):
-                reason = f"the row has {len(cells)} cells, and the first line {len(header)}"
-                table.unmatched.append({"line": line, "name": _shown(name), "reason": reason})
-            elif not name:
-                table.unmatched.append({"line": line, "name": "", "reason": "the row names no photo"})
-            else:
-                texts: dict[str, list[str]] = {}
-                for key, cell in zip(keys, cells, strict=False):
-                    if key and cell.strip():
-                        texts.setdefault(key, []).append(cell)
-                table.rows.append(Row(line, name, _understood(texts, line, table.warnings)))
+        text.seek(0)
+        # Twice: what a column is for may depend on all that is in it.
+        table = Table(_columns(path, _records(path, text, delimiter), options))
+        text.seek(0)
+        _read_rows(_records(path, text, delimiter), table)
+    if encoding == "cp1252":
+        table.notes.append(f"{path} is not UTF-8: it was read as Windows-1252. Look at its letters beyond ASCII.")
     return table
+
+
+def _columns(path: Path, records: Iterator[tuple[int, list[str]]], options: TableOptions) -> Columns:
+    """Decide what the columns are for."""
+    names = [clean(name, LONGEST_KEY) for name in next(records, (1, []))[1][:_MOST_COLUMNS]]
+    surveys = [Survey() for _ in names]
+    for _, cells in records:
+        for survey, cell in zip(surveys, cells, strict=False):
+            if cell:
+                survey.add(cell)
+    return understand_columns(path, names, surveys, options.name_column, options.mapping)
+
+
+def _read_rows(records: Iterator[tuple[int, list[str]]], table: Table) -> None:
+    """Read the rows into a table whose columns are known."""
+    header = next(records, (1, []))[1]
+    which = table.columns.photo
+    for line, cells in records:
+        if not any(cells):
+            continue
+        name = cells[which].strip() if which < len(cells) else ""
+        if any(cells[len(header) :]):
+            reason = f"the row has {len(cells)} cells, and the first line {len(header)}"
+            table.unmatched.append({"line": line, "name": _shown(name), "reason": reason})
+        elif not name:
+            table.unmatched.append({"line": line, "name": "", "reason": "the row names no photo"})
+        else:
+            texts: dict[str, list[str]] = {}
+            for key, cell in zip(table.columns.keys, cells, strict=False):
+                if key and cell.strip():
+                    texts.setdefault(key, []).append(cell)
+            table.rows.append(Row(line, name, _understood(texts, line, table)))
 
 
 def _readable(path: Path) -> io.BufferedReader:
@@ -227,47 +247,20 @@ def _records(path: Path, text: io.TextIOWrapper, delimiter: str) -> Iterator[tup
         yield line, cells
 
 
-def _name_column(path: Path, names: Sequence[str], wanted: str | None) -> int:
-    there = [name.casefold() for name in names]
-    candidates = _NAMES if wanted is None else (clean(wanted, LONGEST_KEY).casefold(),)
-    for candidate in candidates:
-        if candidate in there:
-            return there.index(candidate)
-    listed = ", ".join(repr(printable_name(name)) for name in names[:20]) or "none"
-    listed = listed if len(listed) <= _LISTED else f"{listed[:_LISTED]}…"
-    if wanted is not None:
-        raise CairnError(f"{path} has no column {wanted!r}; its columns are {listed}.")
-    raise CairnError(
-        f"No column of {path} says which photo a row is about; its columns are {listed}: call one name, path or file, "
-        "or give --name-column."
-    )
-
-
-def _keys(path: Path, names: Sequence[str], which: int) -> list[str]:
-    """The key of each column; "" for that of the photos' names, and for those without a name."""
-    keys = ["" if place == which else column_key(name) for place, name in enumerate(names)]
-    for key in SINGLE:
-        if keys.count(key) > 1:
-            raise CairnError(f"{path} has {keys.count(key)} columns for {key}: leave one.")
-    return keys
-
-
-def _understood(
-    texts: dict[str, list[str]], line: int, warnings: list[dict[str, str | int]]
-) -> dict[str, tuple[str, ...]]:
+def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[str, tuple[str, ...]]:
     """Values as they are kept; a warning for each that makes no sense."""
 
-    def warn(column: str, reason: str) -> None:
-        warnings.append({"line": line, "column": column, "reason": reason})
+    def warn(key: str, reason: str) -> None:
+        table.warnings.append({"line": line, "column": table.columns.labels.get(key, key), "reason": reason})
 
     values: dict[str, tuple[str, ...]] = {}
     for key, cells in texts.items():
         if key == TAG:
             values[key] = clean_tags(tag for cell in cells for tag in cell.replace("|", ";").split(";"))
         elif key == "taken":
-            date = read_date(cells[0])
+            date = read_date(cells[0], table.columns.day_first)
             if date is None:
-                warn(key, f"{_shown(cells[0])!r} is no date")
+                warn(key, f"{_shown(cells[0])!r} is {_no_date(cells[0])}")
             else:
                 values[key] = (date,)
         elif key not in ("latitude", "longitude"):
@@ -277,7 +270,7 @@ def _understood(
                 warn(key, f"the value is cut off after {longest} characters")
     given = [next(iter(texts.get(key, ())), "") for key in ("latitude", "longitude")]
     if any(given):
-        latitude, longitude = clean_position(*map(_number, given))
+        latitude, longitude = clean_position(*map(read_degrees, given))
         if latitude is None:
             warn("latitude", f"{_shown(', '.join(given))!r} is no place in degrees north and east")
         else:
@@ -285,12 +278,12 @@ def _understood(
     return {key: kept for key, several in values.items() if (kept := tuple(one for one in several if one))}
 
 
-def _number(text: str) -> float | None:
-    """A number, with a point or a comma."""
-    try:
-        return float(text.strip().replace(",", "."))
-    except ValueError:
-        return None
+def _no_date(text: str) -> str:
+    """Why a text is not read as a date."""
+    orders = date_orders(text)
+    if orders is None or None in orders:
+        return "no date"
+    return f"not clear: write {orders[0]} if the day is first, {orders[1]} if the month is"
 
 
 def _shown(text: str) -> str:

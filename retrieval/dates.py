@@ -18,16 +18,28 @@ _FORMS = tuple(
         r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
     )
 )
+# With slashes or hyphens, half the world writes the day first and others the month.
+_ORDERED = re.compile(
+    r"(?P<one>\d\d?)(?P<mark>[/-])(?P<other>\d\d?)(?P=mark)(?P<year>\d{4})" + _TIME, re.ASCII | re.IGNORECASE
+)
 LONGEST = 64
 """Characters; no date that is understood has more."""
 
 
-def read_date(text: str) -> str | None:
+def read_date(text: str, day_first: bool | None = None) -> str | None:
     """Read a date as people and programs write it.
 
     Understood are 1923, 1923-05, 1923-05-17, 1923/5/17, 17.05.1923, 05.1923, 19230517, the form of EXIF
     (1923:05:17 14:30:00), and each day with a time, whose fractions and zone are left out. A month or day of 00, or
-    blank, is not known.
+    blank, is not known. 31/12/1923 and 12/31/1923 are understood as well, as only one order of day and month gives a
+    date; 03/04/1923 is not.
+
+    Parameters
+    ----------
+    text : str
+        As it was written.
+    day_first : bool, optional
+        The order of day and month where slashes or hyphens part them and the year comes last; None: not known.
 
     Returns
     -------
@@ -39,16 +51,47 @@ def read_date(text: str) -> str | None:
     """
     if len(text) > LONGEST:
         return None
+    orders = date_orders(text)
+    if orders is not None:
+        if day_first is not None:
+            return orders[0] if day_first else orders[1]
+        return orders[0] or orders[1] if None in orders or orders[0] == orders[1] else None
     for form in _FORMS:
         match = form.fullmatch(text.strip())
         if match is not None:
             parts = match.groupdict()
-            year, month, day = (int(parts.get(name) or 0) for name in ("year", "month", "day"))
-            date = write_date(year, month, day)
-            if date is None or len(date) < 10 or parts["hour"] is None:
-                return date
-            return f"{date}{write_time(int(parts['hour']), int(parts['minute']), int(parts['second'] or 0))}"
+            return _written(parts, *(int(parts.get(name) or 0) for name in ("year", "month", "day")))
     return None
+
+
+def date_orders(text: str) -> tuple[str | None, str | None] | None:
+    """Read a date whose order of day and month may not be known, such as 03/04/1923.
+
+    Returns
+    -------
+    tuple of (str or None, str or None), or None
+        The date with the day first, and with the month first; None where it would be no date. None where the date is
+        not written so.
+
+    >>> date_orders("03/04/1923"), date_orders("31/12/1923"), date_orders("1923-04-03")
+    (('1923-04-03', '1923-03-04'), ('1923-12-31', None), None)
+    """
+    match = _ORDERED.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    if match is None:
+        return None
+    parts = match.groupdict()
+    year, one, other = (int(parts[name]) for name in ("year", "one", "other"))
+    if not one or not other:
+        return None, None
+    return _written(parts, year, other, one), _written(parts, year, one, other)
+
+
+def _written(parts: dict[str, str], year: int, month: int, day: int) -> str | None:
+    """Write a date with the time that stands beside it, where the day is known and there is one."""
+    date = write_date(year, month, day)
+    if date is None or len(date) < 10 or parts["hour"] is None:
+        return date
+    return f"{date}{write_time(int(parts['hour']), int(parts['minute']), int(parts['second'] or 0))}"
 
 
 def write_date(year: int, month: int = 0, day: int = 0) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 from index.errors import CairnError
 from retrieval.dates import read_date
 from retrieval.metadata import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
-from retrieval.metadata_store import LONGEST_VALUE, column_key
+from retrieval.metadata_store import LONGEST_VALUE, column_key, folded_key
 from retrieval.places import Near
 
 
@@ -33,13 +33,13 @@ class PhotoFilter:
     tags: tuple[str, ...] = ()  # whole tags, all of them
     without_tags: tuple[str, ...] = ()  # none of them
     near: Near | None = None  # where it was taken
-    where: tuple[tuple[str, str], ...] = ()  # keys and their whole values
+    where: tuple[tuple[str, str], ...] = ()  # keys, or names of columns, and their whole values
 
     def __post_init__(self) -> None:
         first, last = (_date(text) for text in (self.taken_from, self.taken_to))
         if first and last and first > last and not first.startswith(last):
             raise CairnError(f"No time is from {first} to {last}: give the earlier date first.")
-        conditions = tuple((column_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
+        conditions = tuple((folded_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")
         cleaned: dict[str, Any] = {
@@ -67,7 +67,7 @@ class PhotoFilter:
         """What `--json` reports: only what was asked for."""
         said = {key: value for key, value in asdict(self).items() if value}
         if self.where:
-            said["where"] = [list(pair) for pair in self.where]
+            said["where"] = [[column_key(key), value] for key, value in self.where]
         return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
 
 

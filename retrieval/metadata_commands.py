@@ -19,9 +19,19 @@ def metadata(
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Read again what the photos' files say; what was imported stays.")
     ] = False,
-    photo: Annotated[str | None, typer.Option(help="Show what is known of one photo, by its name.")] = None,
+    photo: Annotated[
+        str | None, typer.Option(help="Show what is known of one photo, by its name, or by its file's alone.")
+    ] = None,
     name_column: Annotated[
         str | None, typer.Option(help="Column that says which photo a row is about (default: name, path or file).")
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="FIELD=HEADER",
+            help="Say what a column is for: date, title, camera, latitude, longitude or tags; may be repeated.",
+        ),
     ] = None,
     delimiter: Annotated[str, typer.Option(help="What parts the columns: auto, ',', ';' or tab.")] = "auto",
     replace: Annotated[
@@ -41,23 +51,27 @@ def metadata(
     """Tell what is known of the photos, or import more from a table.
 
     Dates, places, cameras, titles and tags are read from the photos' files when they are indexed. A table adds to that,
-    and what it says wins: its columns title, taken (or date), camera, latitude, longitude and tags (parted by ; or |)
-    are understood, every other one is kept under its own name. cairn query and cairn serve filter by all of it.
+    and what it says wins: its columns title, date, camera, latitude, longitude and tags (parted by ; or |) are
+    understood by their usual headers in English, German, French, Spanish, Italian and Dutch, or by --map; every other
+    one is kept under its own name. cairn query and cairn serve filter by all of it.
     """
     from index.errors import CairnError
     from retrieval.collection import Collection
+    from retrieval.csv_columns import parse_mapping
     from retrieval.csv_export import export_table
     from retrieval.csv_import import TableOptions, import_table
     from retrieval.metadata_refresh import refresh_metadata
     from retrieval.seals import seal
 
-    if table is None and (replace or strict or name_column is not None or delimiter != "auto"):
-        raise CairnError("--replace, --strict, --name-column and --delimiter go with a table to import: give its file.")
+    if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
+        raise CairnError(
+            "--replace, --strict, --name-column, --map and --delimiter go with a table to import: give its file."
+        )
     if photo is not None and (table is not None or refresh):
         raise CairnError("--photo shows one photo: leave the table and --refresh out.")
     if export is not None and (table is not None or refresh or photo is not None):
         raise CairnError("--export writes a table: leave the table to import, --refresh and --photo out.")
-    options = TableOptions(name_column, delimiter)
+    options = TableOptions(name_column, delimiter, tuple(parse_mapping(one) for one in mapping or ()))
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
     with Collection.open(collection, catalogue=catalogue) as opened:
@@ -70,6 +84,7 @@ def metadata(
             report = import_table(opened.catalogue, table, options, replace=replace)
             summary |= {"rows": report.rows, "matched": report.matched, "unmatched": report.unmatched}
             summary |= {"warnings": report.warnings, "notes": report.notes, "photos": report.photos}
+            summary["columns"] = report.columns
             lines += _report_import(summary)
         if refresh or table is not None:
             seal(opened)
@@ -97,8 +112,9 @@ def metadata(
 def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
     """What is known of one photo, as `--json` reports it; CairnError where there is none of that name."""
     from index.errors import CairnError
+    from retrieval.photo_lookup import photo_called
 
-    row = catalogue.image_by_name(photo)
+    row = photo_called(catalogue, photo)
     if row is None:
         raise CairnError(f"There is no photo {photo!r} in the collection: give its name there, as cairn query does.")
     known = catalogue.metadata([row.number])[row.number]
@@ -117,7 +133,9 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
 
 def _report_import(summary: dict[str, Any]) -> list[str]:
-    lines = list(summary["notes"])
+    from retrieval.csv_columns import column_sentences
+
+    lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
     for name, told in (("unmatched", "not imported"), ("warnings", "left out")):
         entries = summary[name]

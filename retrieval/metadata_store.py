@@ -4,6 +4,7 @@ Both are kept as rows, each value under its key. What was imported wins over wha
 both count together. What counts of date, place, camera and title is in the photo's own row too, for filters and pages.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,21 +13,17 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from retrieval.database import chunks
+from retrieval.headers import field_of
 from retrieval.metadata import Metadata, clean
-from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, REMOVED, ImageRow, MetadataRow, value_hash_of
+from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, REMOVED, ImageRow, MetadataRow, Setting, value_hash_of
 
 LONGEST_KEY, LONGEST_VALUE = 64, 10_000
 TAG = "tag"
+LABELS_KEY = "metadata.labels"
+"""Setting of the catalogue: how keys are written, JSON by key."""
 SINGLE = ("taken", "camera", "latitude", "longitude", "title")
 """Keys that the photo's own row holds too."""
 
-_ALIASES = {
-    TAG: ("tags", "keyword", "keywords", "subject", "subjects"),
-    "taken": ("date", "date taken", "datetime", "datetimeoriginal"),
-    "latitude": ("lat", "gpslatitude"),
-    "longitude": ("lon", "lng", "long", "gpslongitude"),
-}
-_KEYS = {alias: key for key, aliases in _ALIASES.items() for alias in aliases}
 _IMAGES: Any = ImageRow.__table__
 _ROWS: Any = MetadataRow.__table__
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
@@ -41,13 +38,18 @@ class PhotoMetadata(Metadata):
 
 
 def column_key(name: str) -> str:
-    """The key of a column of a table, or of a condition: in lower case, and one for what has several names.
+    """The key that a column of a table, or a condition, means: in lower case, and one for what has several names.
 
-    >>> column_key(" Keywords "), column_key("Archive No."), column_key("lat")
-    ('tag', 'archive no.', 'latitude')
+    >>> column_key(" Keywords "), column_key("Archive No."), column_key("lat"), column_key("Aufnahme-Datum")
+    ('tag', 'archive no.', 'latitude', 'taken')
     """
-    key = clean(clean(name, LONGEST_KEY).casefold(), LONGEST_KEY)
-    return _KEYS.get(key, key)
+    key = folded_key(name)
+    return field_of(key) or key
+
+
+def folded_key(name: str) -> str:
+    """The key under which a column is kept that is not understood: its name in lower case."""
+    return clean(clean(name, LONGEST_KEY).casefold(), LONGEST_KEY)
 
 
 def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
@@ -72,7 +74,11 @@ def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> N
 
 
 def import_values(
-    session: Session, values: Mapping[int, Mapping[str, Sequence[str]]], *, replace: bool = False
+    session: Session,
+    values: Mapping[int, Mapping[str, Sequence[str]]],
+    *,
+    replace: bool = False,
+    labels: Mapping[str, str] | None = None,
 ) -> None:
     """Keep imported values of photos; photos that are not indexed are left out.
 
@@ -85,7 +91,10 @@ def import_values(
         `retrieval.csv_import` gives them; the value of a number is written so that `float` reads it.
     replace : bool
         Forget first what was imported earlier, of all photos.
+    labels : mapping of str to str, optional
+        By key: how it is written where that is not as the key itself, as columns of tables keep their case.
     """
+    _write_labels(session, labels or {}, forget=replace)
     if replace:
         imported = sa.select(MetadataRow.number).where(MetadataRow.source == IMPORTED).distinct()
         touched = list(session.scalars(imported))
@@ -144,26 +153,51 @@ def find_tombstones(session: Session, images: Iterable[ImageRow]) -> dict[int, i
 
 def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
     """What counts of each of some photos; nothing of one that has no metadata, or is not there."""
-    return {number: _counting(values) for number, values in _by_number(session, numbers, None).items()}
+    labels = key_labels(session)
+    return {number: _counting(values, labels) for number, values in _by_number(session, numbers, None).items()}
+
+
+def key_labels(session: Session) -> dict[str, str]:
+    """How keys are written: by key, the name of the column that it was imported from, where that is another."""
+    text = session.scalars(sa.select(Setting.value).where(Setting.key == LABELS_KEY)).one_or_none()
+    try:
+        labels = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        labels = None
+    if not isinstance(labels, dict):
+        return {}  # damaged: the keys themselves are as good
+    return {key: label for key, label in labels.items() if isinstance(label, str) and folded_key(label) == key}
+
+
+def _write_labels(session: Session, labels: Mapping[str, str], forget: bool) -> None:
+    """Keep how keys are written, beside those of earlier imports or in their place."""
+    earlier = key_labels(session)
+    kept = {**({} if forget else earlier), **labels}
+    kept = {key: label for key, label in sorted(kept.items()) if label != key}
+    if kept != earlier:
+        session.merge(Setting(key=LABELS_KEY, value=json.dumps(kept)))
 
 
 def imported_values(session: Session) -> dict[int, dict[str, list[str]]]:
-    """What was imported for indexed photos, by number and key; nothing of those that nothing was imported for."""
+    """What was imported for indexed photos, by number and key as it is written; of others there is nothing."""
+    labels = key_labels(session)
     found: dict[int, dict[str, list[str]]] = {}
     columns = (MetadataRow.number, MetadataRow.key, MetadataRow.value)
     query = sa.select(*columns).where(MetadataRow.source == IMPORTED, _of_indexed())
     for number, key, value in session.execute(
         query.order_by(MetadataRow.number, MetadataRow.key, MetadataRow.position)
     ):
-        found.setdefault(number, {}).setdefault(key, []).append(value)
+        found.setdefault(number, {}).setdefault(labels.get(key, key), []).append(value)
     return found
 
 
 def key_counts(session: Session) -> list[tuple[str, int]]:
-    """Keys of the metadata of indexed photos, in order, and how many photos have a value of each."""
+    """Keys of the metadata of indexed photos as they are written, in order, and how many photos have each."""
+    labels = key_labels(session)
     counted = sa.func.count(MetadataRow.number.distinct())
     query = sa.select(MetadataRow.key, counted).where(_of_indexed())
-    return sorted((key, int(count)) for key, count in session.execute(query.group_by(MetadataRow.key)))
+    rows = sorted((key, int(count)) for key, count in session.execute(query.group_by(MetadataRow.key)))
+    return [(labels.get(key, key), count) for key, count in rows]
 
 
 def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
@@ -237,8 +271,11 @@ def _by_number(
     return found
 
 
-def _counting(values: Mapping[tuple[str, str], Sequence[str]]) -> PhotoMetadata:
-    """What counts of the values of one photo."""
+def _counting(
+    values: Mapping[tuple[str, str], Sequence[str]], labels: Mapping[str, str] | None = None
+) -> PhotoMetadata:
+    """What counts of the values of one photo, under keys as they are written."""
+    labels = labels or {}
     by_source = {source: {k: v for (s, k), v in values.items() if s == source} for source in (FROM_FILE, IMPORTED)}
     counts = by_source[FROM_FILE] | by_source[IMPORTED]
     tags = {tag.casefold(): tag for tag in (*by_source[IMPORTED].get(TAG, ()), *by_source[FROM_FILE].get(TAG, ()))}
@@ -249,8 +286,10 @@ def _counting(values: Mapping[tuple[str, str], Sequence[str]]) -> PhotoMetadata:
     return PhotoMetadata(
         **single,
         tags=tuple(tags.values()),
-        others={key: tuple(several) for key, several in sorted(counts.items()) if key not in (*SINGLE, TAG)},
-        imported=frozenset(by_source[IMPORTED]),
+        others={
+            labels.get(key, key): tuple(several) for key, several in sorted(counts.items()) if key not in (*SINGLE, TAG)
+        },
+        imported=frozenset(labels.get(key, key) for key in by_source[IMPORTED]),
     )
 
 

@@ -1,9 +1,12 @@
-"""Which photo of a collection is meant by what people call it in their tables."""
+"""Which photo of a collection is meant by what people call it, in their tables and on the command line."""
 
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from index.errors import CairnError
+from retrieval.catalogue import Catalogue, ImageRow
 
 
 @dataclass(frozen=True)
@@ -14,17 +17,21 @@ class PhotoLookup:
 
     def find(self, called: str) -> int | str:
         """A photo's number by its name, path or file name, exactly, but for case, or without extension; or why not."""
+        numbers = self.find_all(called)
+        if len(numbers) == 1:
+            return numbers[0]
+        return f"{len(numbers)} photos are called so" if numbers else "no photo is called so"
+
+    def find_all(self, called: str) -> Sequence[int]:
+        """Numbers of the photos that are called so: several where the best way to understand it fits several."""
         for index, key in ((self._names, called), (self._paths, called)):
             if len(index.get(key, ())) == 1:
-                return index[key][0]
+                return index[key]
         loose = _loose(called)
         for among in (self._loose_names, self._loose_paths, self._bare_names, self._files, self._stems):
-            numbers = among.get(loose, ())
-            if len(numbers) == 1:
-                return numbers[0]
-            if numbers:
-                return f"{len(numbers)} photos are called so"
-        return "no photo is called so"
+            if loose in among:
+                return among[loose]
+        return ()
 
     @cached_property
     def _names(self) -> dict[str, list[int]]:
@@ -59,6 +66,27 @@ class PhotoLookup:
         for number, name, path in self.places:
             index.setdefault(called(name, path), []).append(number)
         return index
+
+
+def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
+    """Find a photo by its name, else by its path or file name, as tables may call it; None where there is none.
+
+    Raises
+    ------
+    CairnError
+        Several photos are called so.
+    """
+    row = catalogue.image_by_name(called)
+    if row is not None:
+        return row
+    places = catalogue.places()
+    numbers = PhotoLookup(places).find_all(called)
+    if len(numbers) > 1:
+        names = {number: name for number, name, _ in places}
+        shown = " and ".join(repr(names[number]) for number in numbers[:2])
+        more = f" and {len(numbers) - 2} more" if len(numbers) > 2 else ""
+        raise CairnError(f"{len(numbers)} photos are called {called!r}, {shown}{more}: give the whole name of one.")
+    return catalogue.images(numbers)[0] if numbers else None
 
 
 def _loose(name: str) -> str:

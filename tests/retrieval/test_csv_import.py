@@ -14,8 +14,9 @@ from index.errors import CairnError
 from retrieval.catalogue import Catalogue, ImageRow
 from retrieval.csv_export import export_table
 from retrieval.csv_import import TableOptions, import_table, read_table
+from retrieval.filters import PhotoFilter
 from retrieval.metadata import Metadata, clean
-from retrieval.metadata_store import LONGEST_VALUE
+from retrieval.metadata_store import LABELS_KEY, LONGEST_VALUE
 from retrieval.photo_lookup import PhotoLookup
 from tests.retrieval.test_catalogue import segment_row
 
@@ -185,7 +186,7 @@ def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
         ("", {}, "says which photo"),
         ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*--name-column"),
         ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
-        ("name,date,taken\n", {}, "2 columns for taken"),
+        ("name,date,Date\n", {}, "2 columns for taken"),
         ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on.*nothing was imported"),
         ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
         ("name,title\na.jpg," + "x" * 200_000, {}, "from line 2 on"),
@@ -218,6 +219,161 @@ def test_the_name_column_and_the_delimiter_may_be_told(table: Any, tmp_path: Pat
     for wrong in (tmp_path, tmp_path / "none.csv"):
         with pytest.raises(CairnError, match="no table"):
             read_table(wrong)
+
+
+HEADERS = {
+    "Datum": "taken",
+    "DATE": "taken",
+    "date_taken": "taken",
+    "DateTaken": "taken",
+    "Aufnahme-Datum": "taken",
+    " Aufnahmedatum ": "taken",
+    "Date de prise de vue": "taken",
+    "Fecha": "taken",
+    "Data di scatto": "taken",
+    "Datum opname": "taken",
+    "Titel": "title",
+    "TITRE": "title",
+    "T\u00edtulo": "title",
+    "Ti\u0301tulo": "title",
+    "Titolo": "title",
+    "Kamera": "camera",
+    "Appareil photo": "camera",
+    "C\u00e1mara": "camera",
+    "Camara": "camera",
+    "Fotocamera": "camera",
+    "Tag": "tag",
+    "Schlagworte": "tag",
+    "Schlagw\u00f6rter": "tag",
+    "Schlagwo\u0308rter": "tag",
+    "mots-cl\u00e9s": "tag",
+    "Mots Cles": "tag",
+    "palabras_clave": "tag",
+    "Parole chiave": "tag",
+    "Trefwoorden": "tag",
+}
+
+
+@pytest.mark.parametrize(("header", "key"), HEADERS.items(), ids=str)
+def test_usual_headers_of_six_languages_are_understood(table: Any, header: str, key: str) -> None:
+    read = read_table(table(f"Datei;{header}\na.jpg;1923-05\n"))
+    assert read.rows[0].values == {key: ("1923-05",)}
+    assert read.columns.report["understood"] == [{"column": clean(header, 64), "as": key}]
+    assert read.columns.report["photo"] == "Datei"
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude"),
+    [
+        ("Breitengrad", "L\u00e4ngengrad"),
+        ("Latitud", "Longitud"),
+        ("Latitudine", "Longitudine"),
+        ("Breedtegraad", "Lengtegraad"),
+        ("GPS-Latitude", "GPS_Longitude"),
+        ("Breite", "La\u0308nge"),
+    ],
+)
+def test_places_are_read_with_decimal_commas(table: Any, latitude: str, longitude: str) -> None:
+    read = read_table(table(f"file;{latitude};{longitude}\na;52,5163;13,3777\nb;52,52;-13,4050\n"))
+    places = [(row.values["latitude"], row.values["longitude"]) for row in read.rows]
+    assert places == [(("52.5163",), ("13.3777",)), (("52.52",), ("-13.405",))]
+
+
+@pytest.mark.parametrize(
+    ("content", "kept", "warned"),
+    [
+        ("file;Breite;L\u00e4nge\na;24;18\nb;30,5;24,5\n", ["Breite", "L\u00e4nge"], "do not look like places"),
+        ("file;Breite;L\u00e4nge\na;2400,125;1800,125\n", ["Breite", "L\u00e4nge"], "do not look like places"),
+        ("file;L\u00e4nge\na;13,3777\n", ["L\u00e4nge"], ""),
+        ("file,Data\na,raw\nb,1923\nc,none\n", ["Data"], ""),
+        ("file,Made\na,31/12/1923\nb,03/04/1923\n", ["Made"], "--map DATE=Made"),
+        ("file,Year\na,1923\nb,1924\n", ["Year"], "--map DATE=Year"),
+        ("file,No.\na,1923\nb,1924\n", ["No."], ""),
+        ("file,N,E\na,48.8584,2.2945\n", ["N", "E"], "look like coordinates"),
+        ('file,GPS\na,"48.8584, 2.2945"\n', ["GPS"], "looks like coordinates"),
+        ("file,Datum,Aufnahmedatum\na,1923,1924\n", ["Datum"], "'Aufnahmedatum' says the date"),
+        ("file,Titel,Title\na,x,y\n", ["Titel"], "'Title' says the title"),
+    ],
+)
+def test_columns_that_may_mislead_are_kept_as_text_and_told(
+    table: Any, content: str, kept: list[str], warned: str
+) -> None:
+    read = read_table(table(content))
+    assert read.columns.report["kept"] == kept
+    assert all(name.casefold() in read.rows[0].values for name in kept)
+    warnings = read.columns.report["warnings"]
+    assert bool(warnings) == bool(warned) and warned in " ".join(warnings)
+
+
+def test_data_is_a_date_in_an_italian_table(table: Any) -> None:
+    read = read_table(table("Nome file;Data;Titolo\na.jpg;17/5/1923;Duomo\nb.jpg;1923;\n"))
+    assert [row.values["taken"] for row in read.rows] == [("1923-05-17",), ("1923",)]
+
+
+@pytest.mark.parametrize(
+    ("dates", "taken", "warnings"),
+    [
+        (["31/12/1923"], ["1923-12-31"], 0),
+        (["12/31/1923 14:30"], ["1923-12-31T14:30:00"], 0),
+        (["04-04-1923"], ["1923-04-04"], 0),
+        (["03/04/1923"], [None], 1),
+        (["03/04/1923", "31/12/1923"], ["1923-04-03", "1923-12-31"], 0),  # one row tells the order of all
+        (["03/04/1923", "12/31/1923"], ["1923-03-04", "1923-12-31"], 0),
+        (["03/04/1923", "31/12/1923", "12/31/1923"], [None, "1923-12-31", "1923-12-31"], 1),
+        (["31/12/1923", "31/31/1923"], ["1923-12-31", None], 1),
+    ],
+)
+def test_dates_with_slashes_are_read_where_their_order_is_known(
+    table: Any, dates: list[str], taken: list[str | None], warnings: int
+) -> None:
+    read = read_table(table("file,date\n" + "".join(f"{i},{date}\n" for i, date in enumerate(dates))))
+    assert [row.values.get("taken", (None,))[0] for row in read.rows] == taken
+    assert len(read.warnings) == warnings
+    if dates == ["03/04/1923"]:
+        assert "write 1923-04-03 if the day is first, 1923-03-04" in str(read.warnings)
+
+
+def test_columns_are_mapped_to_fields(table: Any) -> None:
+    path = table("file,Title,Motif,Epoch,tags,Themes\na,x,y,1923,one,two\n")
+    mapping = (("title", "motif"), ("taken", "EPOCH"), ("tag", "Themes"))
+    read = read_table(path, TableOptions(mapping=mapping))
+    assert read.rows[0].values == {
+        "title": ("y",),
+        "taken": ("1923",),
+        "tag": ("one", "two"),
+        "title (column)": ("x",),
+    }
+    assert read.columns.report["kept"] == ["Title (column)"]
+    for wrong, sentence in (
+        ((("title", "nowhere"),), "no column 'nowhere' to map; its columns are 'file', 'Title'"),
+        ((("title", "Motif"), ("title", "Epoch")), "two columns for title"),
+        ((("title", "Motif"), ("taken", "Motif")), "'Motif' twice"),
+        ((("title", "file"),), "says which photo|No column"),
+    ):
+        with pytest.raises(CairnError, match=sentence):
+            read_table(path, TableOptions(mapping=wrong))
+
+
+def test_names_of_columns_keep_their_case(catalogue: Catalogue, table: Any, tmp_path: Path) -> None:
+    import_table(catalogue, table("file,Archive No.,Straße\na,B 17,Am Dom\n"))
+    assert catalogue.metadata([0])[0].others == {"Archive No.": ("B 17",), "Straße": ("Am Dom",)}
+    assert catalogue.metadata([0])[0].imported == {"Archive No.", "Straße"}
+    assert {"Archive No.": 1, "Straße": 1}.items() <= dict(catalogue.metadata_keys()).items()
+    for called in ("Archive No.", "archive no.", "ARCHIVE NO."):
+        assert catalogue.numbers(wanted=PhotoFilter(where=((called, "b 17"),))).tolist() == [0]
+    export_table(catalogue, tmp_path / "out.csv")
+    assert '"Archive No."' in (tmp_path / "out.csv").read_text("utf-8-sig")
+    import_table(catalogue, table("file,ARCHIVE NO.\na,B 18\n"))
+    assert catalogue.metadata([0])[0].others == {"ARCHIVE NO.": ("B 18",), "Straße": ("Am Dom",)}
+    catalogue.set_setting(LABELS_KEY, '{"archive no.": 7, "stra')  # damaged
+    assert catalogue.metadata([0])[0].others == {"archive no.": ("B 18",), "strasse": ("Am Dom",)}
+
+
+def test_a_column_that_another_one_beats_is_found_by_its_name(catalogue: Catalogue, table: Any) -> None:
+    import_table(catalogue, table("file,taken,date\na,1923,1999\n"))
+    assert catalogue.metadata([0])[0].others == {"date": ("1999",)}
+    for value in ("1999", "1923"):
+        assert catalogue.numbers(wanted=PhotoFilter(where=(("Date", value),))).tolist() == [0]
 
 
 CELLS = st.text(max_size=12) | st.sampled_from(["1923", "a;b", "1,5", '"', "\0", "\ud7ff", "=1+1", "<b>"])

@@ -54,6 +54,18 @@ def test_a_table_is_imported_shown_and_filtered_by(cairn: Cairn, collection: Pat
         "warnings": [],
         "notes": [],
         "photos": 3,
+        "columns": {
+            "photo": "file",
+            "understood": [
+                {"column": "date", "as": "taken"},
+                {"column": "tags", "as": "tag"},
+                {"column": "lat", "as": "latitude"},
+                {"column": "lon", "as": "longitude"},
+                {"column": "title", "as": "title"},
+            ],
+            "kept": ["archive"],
+            "warnings": [],
+        },
     }
     assert cairn("metadata", collection, table, "--strict").code == 1
     said = cairn("metadata", collection, table).out
@@ -88,6 +100,46 @@ def test_a_table_is_imported_shown_and_filtered_by(cairn: Cairn, collection: Pat
     assert answer["passing"] == 2
 
 
+def test_a_german_table_is_understood_and_reported(cairn: Cairn, collection: Path, tmp_path: Path) -> None:
+    table = tmp_path / "deutsch.csv"
+    table.write_text(
+        "Dateiname;Aufnahme-Datum;Schlagwörter;Breite;Länge;Archiv-Nr.;Entstanden\n"
+        "coffee_001.jpg;31.12.1923;Tasse;52,5163;13,3777;B 17;1.1.1924\n",
+        encoding="utf-8-sig",
+    )
+    said = cairn("metadata", collection, table).out
+    assert "Dateiname says which photo" in said and "Aufnahme-Datum as date, Schlagwörter as tags" in said
+    assert "Kept as they are: Archiv-Nr., Entstanden." in said and "'Breite' and 'Länge' are read as" in said
+    shown = cairn("metadata", collection, "--photo", "COFFEE_001", "--json").json
+    assert (shown["taken"], shown["tags"], shown["longitude"]) == ("1923-12-31", ["Tasse"], 13.3777)
+    assert shown["other"] == {"Archiv-Nr.": ["B 17"], "Entstanden": ["1.1.1924"]}
+    assert "Archiv-Nr." in cairn("metadata", collection, "--json").json["keys"]
+    asked = ("query", collection, "coffee_001", "--turns", 1, "--json")
+    for where in ("Archiv-Nr.=b 17", "archiv-nr.=B 17", "Aufnahme-Datum=1923-12-31", "Schlagwörter=tasse"):
+        assert _names(cairn(*asked, "--where", where)) == ["coffee_001.jpg"], where
+    mapped = ("metadata", collection, table, "--map", "date=entstanden", "--map", "TITLE=Archiv-Nr.", "--json")
+    report = cairn(*mapped).json
+    assert report["columns"]["kept"] == ["Aufnahme-Datum"] and "'Entstanden' says the date" in str(report)
+    shown = cairn("metadata", collection, "--photo", "coffee_001", "--json").json
+    assert (shown["taken"], shown["title"]) == ("1924-01-01", "B 17")
+
+
+def test_a_bare_name_finds_the_one_photo_that_it_fits(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
+    photos, collection = tmp_path / "photos", tmp_path / "c.cairn"
+    for folder, stems in (("rome", ("coffee_001", "coffee_002")), ("paris", ("coffee_002",))):
+        (photos / folder).mkdir(parents=True)
+        for stem in stems:
+            shutil.copy(indexed.photos / f"{stem}.jpg", photos / folder)
+    assert cairn("index", collection, photos, "--vocabulary", indexed.folder, "--json").json["added"] == 3
+    for called in ("coffee_001.jpg", "coffee_001", "rome\\Coffee_001.JPG"):
+        assert cairn("metadata", collection, "--photo", called, "--json").json["photo"] == "rome/coffee_001.jpg"
+        assert _names(cairn("query", collection, called, "--turns", 1, "--json"))[0] == "rome/coffee_001.jpg"
+    for command in (("metadata", collection, "--photo", "coffee_002"), ("query", collection, "coffee_002")):
+        sentence = cairn(*command).refused()
+        assert "2 photos are called 'coffee_002'" in sentence and "rome/coffee_002.jpg" in sentence
+    assert "neither a file nor a name" in cairn("query", collection, "coffee_003").refused()
+
+
 def test_an_answer_is_empty_where_nothing_passes(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
     asked = ("query", indexed.folder, QUERY, "--turns", 1, "--camera", "no such camera")
     for options in (("--engine", "raw"), ("--expand", "average", "--picture", tmp_path / "found.jpg")):
@@ -119,6 +171,9 @@ def test_files_are_read_again(cairn: Cairn, indexed: Indexed, tmp_path: Path) ->
         (("--photo", "a", "--refresh"), "shows one photo"),
         (("none.csv",), "no table"),
         (("none.csv", "--delimiter", "x"), "no delimiter"),
+        (("--map", "date=Datum"), "go with a table"),
+        (("none.csv", "--map", "when=Datum"), "choose one of date, title"),
+        (("none.csv", "--map", "date"), "FIELD=HEADER"),
     ],
 )
 def test_wrong_requests_are_one_sentence(

@@ -1,0 +1,352 @@
+"""Columns of a table of metadata: what each one is for, told by its header and, where that misleads, its cells."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from index.errors import CairnError
+from retrieval.dates import date_orders, read_date
+from retrieval.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
+from retrieval.metadata import clean
+from retrieval.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
+from retrieval.names import printable
+
+FIELDS = {
+    "date": "taken",
+    "title": "title",
+    "camera": "camera",
+    "latitude": "latitude",
+    "longitude": "longitude",
+    "tags": TAG,
+}
+"""Words for the fields, in `--map` and in sentences, and their keys in the catalogue."""
+
+_WORDS = {key: word for word, key in FIELDS.items()}
+_LOOKED_AT = 1000  # cells of a column
+_MOST = 0.8  # share of its cells that look like something where a column does
+_YEAR = re.compile(r"(1[89]|20)\d\d")
+_DIGITS = re.compile(r"\d{1,7}|\d{9,}")  # a date without marks has eight
+_DEGREES = re.compile(r"([+-]?\d+(?:[.,]\d+)?)\s*°?\s*([NSEW]?)", re.IGNORECASE)
+_FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
+_PAIR = re.compile(r"\(?\s*[+-]?\d{1,3}\.\d{3,}\s*[,;\s]\s*[+-]?\d{1,3}\.\d{3,}\s*\)?")
+_LISTED = 300  # characters of a list of columns in a sentence
+
+
+@dataclass
+class Survey:
+    """What the cells of one column look like; those that are empty do not count."""
+
+    filled: int = 0
+    dates: int = 0  # dates, but for bare years
+    years: int = 0
+    degrees: int = 0  # numbers from -180 to 180
+    latitudes: int = 0  # numbers from -90 to 90
+    fine: int = 0  # numbers with three decimals or more
+    pairs: int = 0  # two such numbers in one cell
+    days_first: int = 0  # dates such as 31/12/1923, whose first number must be the day; of all cells
+    months_first: int = 0  # dates such as 12/31/1923; of all cells
+
+    def add(self, cell: str) -> None:
+        """Look at one more cell."""
+        cell = cell.strip()
+        orders = date_orders(cell)
+        if orders is not None and orders.count(None) == 1:
+            self.days_first += orders[1] is None
+            self.months_first += orders[0] is None
+        if not cell or self.filled == _LOOKED_AT:
+            return
+        self.filled += 1
+        self.years += _YEAR.fullmatch(cell) is not None
+        is_date = read_date(cell) is not None or (orders is not None and orders != (None, None))
+        self.dates += is_date and _DIGITS.fullmatch(cell) is None
+        number = read_degrees(cell)
+        if number is not None:
+            self.degrees += abs(number) <= 180
+            self.latitudes += abs(number) <= 90
+            self.fine += _FINE.match(cell) is not None
+        self.pairs += _PAIR.fullmatch(cell) is not None
+
+    @property
+    def day_first(self) -> bool | None:
+        """Whether dates such as 03/04/1923 begin with the day; None where the other cells do not tell."""
+        return None if bool(self.days_first) == bool(self.months_first) else bool(self.days_first)
+
+    def mostly(self, count: int) -> bool:
+        """Whether a count is that of nearly all cells."""
+        return self.filled > 0 and count >= _MOST * self.filled
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table are for."""
+
+    photo: int  # place of the column that says which photo a row is about
+    keys: list[str]  # of each column; "" for the photo's, and for those without a name
+    labels: dict[str, str]  # names of the columns that are kept as they are, by their keys
+    day_first: bool | None  # the order of dates such as 03/04/1923
+    report: dict[str, Any]  # photo, understood, kept and warnings: see `csv_import.ImportReport`
+
+
+def read_degrees(text: str) -> float | None:
+    """Read degrees north or east, with a point or a comma; None where it is something else.
+
+    >>> read_degrees("52,5163"), read_degrees("13.4° W"), read_degrees("Berlin")
+    (52.5163, -13.4, None)
+    """
+    match = _DEGREES.fullmatch(text.strip())
+    number, direction = (match[1], match[2].upper()) if match is not None else (text, "")
+    try:
+        return float(number.strip().replace(",", ".")) * (-1 if direction in ("S", "W") else 1)
+    except ValueError:
+        return None
+
+
+def parse_mapping(text: str) -> tuple[str, str]:
+    """Read FIELD=HEADER of `--map`: the key of the field, and the header.
+
+    Raises
+    ------
+    CairnError
+        It is something else, or there is no such field.
+    """
+    word, equals, header = text.partition("=")
+    if not equals or not header.strip():
+        raise CairnError("A column is mapped as FIELD=HEADER, such as DATE=Datum.")
+    name = normal_header(word)
+    key = FIELDS.get(name) or (name if name in _WORDS else None)
+    if key is None:
+        raise CairnError(f"There is no field {word.strip()!r} to map a column to: choose one of {', '.join(FIELDS)}.")
+    return key, header
+
+
+def understand_columns(
+    path: Path,
+    names: Sequence[str],
+    surveys: Sequence[Survey],
+    name_column: str | None = None,
+    mapping: Sequence[tuple[str, str]] = (),
+) -> Columns:
+    """Decide what the columns of a table are for.
+
+    A header that is mapped counts before all others; then one that names a field better than others do. Headers that
+    mean something else as often count where the cells bear it out.
+
+    Parameters
+    ----------
+    path : Path
+        The table, for sentences.
+    names : sequence of str
+        Headers, clean.
+    surveys : sequence of Survey
+        What the cells of each column look like.
+    name_column : str, optional
+        Header of the column that says which photo a row is about.
+    mapping : sequence of (str, str)
+        Keys of fields and the headers of their columns.
+
+    Raises
+    ------
+    CairnError
+        No column says which photos the rows are about, a header is not in the table, or two columns are for one field.
+    """
+    chosen = _mapped(path, names, mapping)
+    photo = _photo_column(path, names, name_column, chosen)
+    fields: dict[int, str] = {place: key for key, places in chosen.items() for place in places}
+    warnings: list[str] = []
+    open_places = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
+    candidates = {key: _candidates(names, open_places, key) for key in (*SINGLE, TAG)}
+    candidates["taken"] = [
+        place
+        for place in candidates["taken"]
+        if not is_doubtful(names[place]) or surveys[place].mostly(surveys[place].dates + surveys[place].years)
+    ]
+    fields |= dict.fromkeys(candidates[TAG], TAG)
+    for key in ("taken", "camera", "title"):
+        winner = next(iter(chosen.get(key, ())), None)
+        if winner is None and candidates[key]:
+            winner = candidates[key][0]
+            _refuse_equals(path, names, winner, candidates[key], key)
+            fields[winner] = key
+        warnings += _beaten(names, winner, candidates[key], key)
+    fields |= _places(path, names, surveys, chosen, candidates, warnings)
+    labels: dict[str, str] = {}
+    keys, kept = [], []
+    for place, name in enumerate(names):
+        if place in fields or place == photo or not name:
+            keys.append(fields.get(place, ""))
+            continue
+        label = f"{name[: LONGEST_KEY - 9]} (column)" if folded_key(name) in (*SINGLE, TAG) else name
+        keys.append(folded_key(label))
+        labels.setdefault(keys[-1], label)
+        kept.append(label)
+    warnings += _suspicions(names, surveys, fields, photo)
+    report = {
+        "photo": names[photo],
+        "understood": [{"column": names[place], "as": fields[place]} for place in sorted(fields)],
+        "kept": list(dict.fromkeys(kept)),
+        "warnings": warnings,
+    }
+    day_first = next((surveys[place].day_first for place, key in fields.items() if key == "taken"), None)
+    return Columns(photo, keys, labels, day_first, report)
+
+
+def column_sentences(report: Mapping[str, Any]) -> list[str]:
+    """Tell people what `Columns.report` has."""
+    understood = ", ".join(f"{one['column']} as {_WORDS[one['as']]}" for one in report["understood"])
+    kept = ", ".join(report["kept"])
+    lines = [f"Columns: {_short(report['photo'])} says which photo; understood: {_short(understood) or 'no other'}."]
+    if kept:
+        lines.append(f"Kept as they are: {_short(kept)}.")
+    return lines + list(report["warnings"])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LISTED else f"{text[:_LISTED]}…"
+
+
+def _shown(name: str) -> str:
+    return repr(printable(name))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return _short(", ".join(_shown(name) for name in names[:20]) or "none")
+
+
+def _find(names: Sequence[str], header: str) -> int | None:
+    """The column of a header, exactly but for case, else however it is written."""
+    wanted = clean(header, LONGEST_KEY)
+    for normal in (str.casefold, normal_header):
+        there = [normal(name) for name in names]
+        if normal(wanted) and normal(wanted) in there:
+            return there.index(normal(wanted))
+    return None
+
+
+def _mapped(path: Path, names: Sequence[str], mapping: Sequence[tuple[str, str]]) -> dict[str, list[int]]:
+    """Columns by the fields that they were mapped to."""
+    chosen: dict[str, list[int]] = {}
+    for key, header in mapping:
+        place = _find(names, header)
+        if place is None:
+            raise CairnError(f"{path} has no column {header!r} to map; its columns are {_listed(names)}.")
+        if any(place in places for places in chosen.values()):
+            raise CairnError(f"--map gives the column {header!r} twice: leave one.")
+        if key in chosen and key != TAG:
+            raise CairnError(f"--map gives two columns for {_WORDS[key]}: leave one.")
+        chosen.setdefault(key, []).append(place)
+    return chosen
+
+
+def _photo_column(path: Path, names: Sequence[str], wanted: str | None, mapped: Mapping[str, Sequence[int]]) -> int:
+    """Place of the column that says which photo a row is about."""
+    taken = {place for places in mapped.values() for place in places}
+    if wanted is not None:
+        place = _find(names, wanted)
+        if place is None:
+            raise CairnError(f"{path} has no column {wanted!r}; its columns are {_listed(names)}.")
+        if place in taken:
+            raise CairnError(f"The column {wanted!r} says which photo a row is about: leave it out of --map.")
+        return place
+    candidates = _candidates(names, [place for place in range(len(names)) if place not in taken], PHOTO)
+    if not candidates:
+        raise CairnError(
+            f"No column of {path} says which photo a row is about; its columns are {_listed(names)}: call one name, "
+            "path or file, or give --name-column."
+        )
+    return candidates[0]
+
+
+def _candidates(names: Sequence[str], places: Sequence[int], field: str) -> list[int]:
+    """Places of the columns whose headers name a field, the best first."""
+    ranked = [(rank, place) for place in places if (rank := rank_of(names[place], field)) is not None]
+    return [place for _, place in sorted(ranked)]
+
+
+def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Sequence[int], key: str) -> None:
+    count = sum(normal_header(names[place]) == normal_header(names[winner]) for place in candidates)
+    if count > 1:
+        raise CairnError(f"{path} has {count} columns for {key}: leave one.")
+
+
+def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str]:
+    """Say which columns are kept as text because another one says the same."""
+    return [
+        f"Column {_shown(names[place])} is kept as text: {_shown(names[winner])} says the {_WORDS[key]}; --map "
+        f"{_WORDS[key].upper()}={names[place]} would choose it."
+        for place in candidates
+        if winner is not None and place != winner
+    ]
+
+
+def _places(
+    path: Path,
+    names: Sequence[str],
+    surveys: Sequence[Survey],
+    chosen: Mapping[str, Sequence[int]],
+    candidates: Mapping[str, Sequence[int]],
+    warnings: list[str],
+) -> dict[int, str]:
+    """Choose the columns of latitude and longitude: headers that may be of sizes count only where both do."""
+    found: dict[str, int] = {}
+    for key in ("latitude", "longitude"):
+        sure = [*chosen.get(key, ()), *(place for place in candidates[key] if not is_doubtful(names[place]))]
+        both = sure or candidates[key]
+        if both:
+            found[key] = both[0]
+    doubtful = [place for key, place in found.items() if key not in chosen and is_doubtful(names[place])]
+    if doubtful:
+        bears_out = len(found) == 2 and surveys[found["latitude"]].mostly(surveys[found["latitude"]].latitudes)
+        bears_out = bears_out and surveys[found["longitude"]].mostly(surveys[found["longitude"]].degrees)
+        # Sizes of prints are in range as well, but have no such decimals.
+        if len(doubtful) == 2:
+            bears_out = bears_out and all(2 * surveys[place].fine >= surveys[place].filled for place in doubtful)
+        if bears_out:
+            shown = " and ".join(_shown(names[found[key]]) for key in ("latitude", "longitude"))
+            warnings.append(f"Columns {shown} are read as latitude and longitude, as their values look like places.")
+        else:
+            if len(found) == 2:
+                shown = " and ".join(_shown(names[place]) for place in doubtful)
+                warnings.append(
+                    f"{shown}: kept as text, as the values do not look like places; if they are, give --map LATITUDE=… "
+                    "and --map LONGITUDE=…."
+                )
+            found = {key: place for key, place in found.items() if place not in doubtful}
+    for key, place in found.items():
+        if key not in chosen:
+            _refuse_equals(path, names, place, candidates[key], key)
+        rivals = [rival for rival in candidates[key] if not is_doubtful(names[rival])]
+        warnings += _beaten(names, place, rivals, key)
+    return {place: key for key, place in found.items()}
+
+
+def _suspicions(names: Sequence[str], surveys: Sequence[Survey], fields: Mapping[int, str], photo: int) -> list[str]:
+    """Warn of columns that are kept as text and look like dates or coordinates, where no other column says these."""
+    filled = set(fields.values())
+    free = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
+    warnings = []
+    if "taken" not in filled:
+        for place in free:
+            survey = surveys[place]
+            years = survey.years if is_year(names[place]) else 0
+            if survey.mostly(survey.dates + years):
+                warnings.append(
+                    f"Column {_shown(names[place])} looks like dates and is kept as text: if it says when the photos "
+                    f"were taken, give --map DATE={names[place]}."
+                )
+    if not filled >= {"latitude", "longitude"}:
+        fine = [place for place in free if surveys[place].mostly(min(surveys[place].fine, surveys[place].degrees))]
+        if len(fine) + len(filled & {"latitude", "longitude"}) > 1:
+            shown = " and ".join(_shown(names[place]) for place in fine[:4])
+            warnings.append(
+                f"{shown}: kept as text, though the values look like coordinates; if they are, give --map LATITUDE=… "
+                "and --map LONGITUDE=…."
+            )
+        warnings += [
+            f"Column {_shown(names[place])} looks like coordinates and is kept as text: two columns are read, "
+            "latitude and longitude."
+            for place in free
+            if surveys[place].mostly(surveys[place].pairs)
+        ]
+    return warnings
