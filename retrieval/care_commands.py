@@ -20,6 +20,10 @@ def remove(
     folder: Annotated[
         str | None, typer.Option(help="All photos whose names lie in this folder, or in one below it.")
     ] = None,
+    for_good: Annotated[
+        bool,
+        typer.Option("--for-good", help="Keep them out when their folders are indexed again; cairn info lists them."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and change nothing.")] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
@@ -27,32 +31,33 @@ def remove(
     """Take photos out of a collection; their files stay where they are.
 
     They are found no more at once, and their room is given back by cairn compact. A photo whose file stays in a folder
-    that is indexed again comes back, with what was imported for it if cairn compact was not run since. Where a name is
-    not in the collection, nothing is removed.
+    that is indexed again comes back, with what was imported for it if cairn compact was not run since. With --for-good
+    it stays out, also where its file is moved, renamed or edited, until cairn index --again takes it in. Where a name
+    is not in the collection, nothing is removed.
     """
     from retrieval.collection import Collection
     from retrieval.removal import remove_photos
 
     with Collection.open(collection, catalogue=catalogue) as opened:
-        removed = remove_photos(opened, names or [], missing=missing, folder=folder, dry_run=dry_run)
+        removed = remove_photos(opened, names or [], missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
         images = opened.catalogue.counts()["indexed"]
         back = len(opened.catalogue.missing()) if missing and not dry_run else 0
     if dry_run:
         if json:
-            print_json({"collection": str(collection), "would_remove": removed, "images": images})
+            print_json({"collection": str(collection), "would_remove": removed, "for_good": for_good, "images": images})
             return
         for name in removed:
             say(f"would be removed: {printable_name(name)}")
         say(f"{collection}: {len(removed)} of {images} photos would be removed; nothing was changed.")
         return
     if json:
-        print_json({"collection": str(collection), "removed": removed, "images": images})
+        print_json({"collection": str(collection), "removed": removed, "for_good": for_good, "images": images})
         return
     for name in removed if len(removed) <= 20 else []:
         say(f"removed: {printable_name(name)}")
     if back:
         say(f"{back} photos that were missing are there again, and stay: run cairn index.")
-    say(f"{collection}: {len(removed)} removed, {images} photos left.")
+    say(f"{collection}: {len(removed)} removed{' for good' if for_good else ''}, {images} photos left.")
 
 
 def compact(

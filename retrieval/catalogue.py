@@ -30,6 +30,7 @@ from retrieval.changes import (
     rows_of_paths,
 )
 from retrieval.database import Database, chunks
+from retrieval.exclusions import Exclusion, exclude, exclusions_in, follow, include
 from retrieval.filters import PhotoFilter
 from retrieval.metadata import Metadata
 from retrieval.metadata_store import (
@@ -267,10 +268,28 @@ class Catalogue:
             for chunk in chunks([printable(path) for path in paths]):
                 _delete(session, [number for number, state in rows_of_paths(session, chunk) if state == FAILED])
 
-    def remove(self, numbers: Iterable[int]) -> None:
-        """Turn indexed images into tombstones; their names become free, their numbers do not."""
+    def remove(self, numbers: Iterable[int], for_good: bool = False) -> None:
+        """Turn indexed images into tombstones; their names become free, their numbers do not.
+
+        With `for_good` they also go on the list of `exclusions`, which outlives the tombstones.
+        """
+        numbers = list(numbers)
         with self._transaction(write=True) as session:
+            if for_good:
+                exclude(session, numbers)
             bury(session, numbers)
+
+    def include(self, numbers: Sequence[int]) -> None:
+        """Take photos off the list of those that were removed for good, by the numbers that they had."""
+        if len(numbers):
+            with self._transaction(write=True) as session:
+                include(session, numbers)
+
+    def follow(self, moved: Sequence[Exclusion]) -> None:
+        """Write where the files of photos are now that were removed for good."""
+        if moved:
+            with self._transaction(write=True) as session:
+                follow(session, moved)
 
     def move(self, moves: Sequence[Move]) -> list[str]:
         """Write where indexed photos are now, none of which is missing then; give the names of those that wish for one.
@@ -365,6 +384,11 @@ class Catalogue:
         with self._transaction() as session:
             rows = session.execute(query.order_by(ImageRow.state == INDEXED, ImageRow.number))
             return {row[0]: Known(*row[1:]) for row in rows}
+
+    def exclusions(self) -> list[Exclusion]:
+        """Photos that were removed for good, in the order of the numbers that they had."""
+        with self._transaction() as session:
+            return exclusions_in(session)
 
     def failures(self) -> list[Failure]:
         """Photos that failed, in the order in which that was recorded."""

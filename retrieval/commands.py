@@ -53,11 +53,13 @@ Similarity = Annotated[
     ),
 ]
 
+_LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
+
 
 def index(
     context: typer.Context,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
-    photos: Annotated[list[Path], typer.Argument(help="Photos, and folders of photos.")],
+    photos: Annotated[list[Path] | None, typer.Argument(help="Photos, and folders of photos.")] = None,
     descriptor: Descriptor = "rootsift",
     words: Words = 0,
     vocabulary: Annotated[
@@ -73,6 +75,10 @@ def index(
     keep_descriptors: Annotated[
         bool, typer.Option("--keep-descriptors", help="Keep descriptors, for the engine raw.")
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Take in photos that were removed for good, too; without PHOTOS: all of them."),
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="End with code 1 if any photo failed.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on until Ctrl-C: index whenever photos are added, changed or removed.")
@@ -87,10 +93,11 @@ def index(
     """Make a collection from photos, or add photos to it.
 
     Photos that are in it and unchanged are skipped, and those that have moved are recognised; photos that have gone are
-    marked, and stay until cairn remove --missing; damaged ones are listed with the reason. An interrupted run is picked
-    up by running the same command again. Options that shape the collection (descriptor, words, max-side, detector)
-    count when it is made; where they are others later, that is said. With --watch and --json, each run that finds
-    something prints an object on a line of its own.
+    marked, and stay until cairn remove --missing; damaged ones are listed with the reason, once: cairn info lists them
+    all. Photos that were removed for good stay out, but for those that are found with --again, which takes them off the
+    list. An interrupted run is picked up by running the same command again. Options that shape the collection
+    (descriptor, words, max-side, detector) count when it is made; where they are others later, that is said. With
+    --watch and --json, each run that finds something prints an object on a line of its own.
     """
     from retrieval.collection import Collection
     from retrieval.features import FeatureOptions
@@ -99,6 +106,12 @@ def index(
     from retrieval.options import CollectionOptions
     from retrieval.regions import RegionOptions
 
+    if again and watch:
+        raise CairnError("--again goes without --watch: take the photos in first, and watch then.")
+    if not photos:
+        photos = _removed_for_good(collection, catalogue) if again else []
+    if not photos:
+        raise CairnError("Say what to index: photos, or folders of photos.")
     list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
@@ -117,7 +130,9 @@ def index(
 
     def run() -> Any:
         with progress_bars(quiet or json, titles) as tell:
-            return index_photos(opened, photos, vocabulary=vocabulary, workers=workers or cores(), progress=tell)
+            return index_photos(
+                opened, photos, vocabulary=vocabulary, again=again, workers=workers or cores(), progress=tell
+            )
 
     if watch:
         _keep_indexing(opened, photos, run, every, json)
@@ -126,6 +141,24 @@ def index(
     _report_index(opened, report, json)
     if report.failed and (strict or not opened.catalogue.counts()["indexed"]):
         raise typer.Exit(FAILED)
+
+
+def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
+    """Files of the photos that were removed for good, where they are; CairnError where there is none."""
+    import os
+
+    from retrieval.collection import Collection
+
+    with Collection.open(folder, catalogue=address) as collection:
+        excluded = collection.catalogue.exclusions()
+    if not excluded:
+        raise CairnError(f"No photo was removed for good from {folder}: give photos, or folders of photos.")
+    there = [Path(one.path) for one in excluded if os.path.isfile(one.path)]  # noqa: PTH113 (hides errors)
+    if not there:
+        raise CairnError(
+            f"No photo that was removed for good from {folder} is where it was: give the folder in which they are now."
+        )
+    return there
 
 
 def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
@@ -192,6 +225,8 @@ def _when_free(run: Callable[[], Any]) -> Any:
 
 def _report_index(collection: Any, report: Any, json: bool) -> None:
     """Say what a run of indexing did."""
+    from retrieval.answers import IF_MOVED
+
     facts = describe_collection(collection)
     if json:
         print_json(
@@ -203,6 +238,9 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
                 "moved": report.moved,
                 "vanished": report.vanished,
                 "failed": report.failed,
+                "failed_before": len(report.failed_before),
+                "passed_over": dict(report.passed_over.most_common()),
+                "kept_out": report.kept_out,
                 "images": facts["images"],
                 "features": facts["features"],
                 "words": facts["words"],
@@ -218,7 +256,23 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
         f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
         f"in {report.seconds['total']:.1f} s."
     )
-    print_failures(report.failed)
+    if report.vanished:
+        say(f"Files that have gone: {len(report.vanished)}; {IF_MOVED}.")
+    before = set(report.failed_before)
+    print_failures([entry for entry in report.failed if entry["path"] not in before])
+    if before:
+        say(f"Of the failed, {len(before)} failed before and are unchanged: cairn info lists them.")
+    if report.kept_out:
+        say(f"Left out as removed for good: {len(report.kept_out)}; cairn info lists them.")
+    if report.passed_over:
+        say(f"Passed over: {_endings(report.passed_over.most_common())} (no photos that Cairn reads).")
+
+
+def _endings(counted: list[tuple[str, int]]) -> str:
+    """Endings of files and how many have each, the most frequent ones."""
+    shown = [f"{count} {ending or 'without an ending'}" for ending, count in counted[:_ENDINGS]]
+    others = sum(count for _, count in counted[_ENDINGS:])
+    return ", ".join([*shown, *([f"{others} others"] if others else [])])
 
 
 def info(
@@ -250,9 +304,16 @@ def info(
     say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
     if facts["missing"]:
         say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
-        say("             are gone for good, cairn remove --missing takes them out")
+        say("             were moved, index the folder where they are now, and their content tells which they are; if")
+        say("             they are gone for good, cairn remove --missing takes them out")
     if facts["removed"]:
         say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
+    for entry in facts["removed_for_good"][:_LISTED]:
+        say(f"removed for good: {printable_name(entry['name'])}: {printable_name(entry['path'])}")
+    if facts["removed_for_good"]:
+        more = len(facts["removed_for_good"]) - _LISTED
+        rest = f"{more} more were removed for good, which --json lists; " if more > 0 else ""
+        say(f"             {rest}cairn index --again takes them in again")
     print_failures(facts["failed"])
 
 
@@ -383,6 +444,10 @@ def describe_collection(collection: Any) -> dict[str, Any]:
         else None,
         "missing": len(collection.catalogue.missing()),
         "removed": counts["removed"],
+        "removed_for_good": [
+            {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}
+            for one in collection.catalogue.exclusions()
+        ],
         "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
     }
 

@@ -14,6 +14,7 @@ from retrieval.schema import (
     FAILED,
     INDEXED,
     NEXT_NUMBER_KEY,
+    ExcludedRow,
     ImageRow,
     MetadataRow,
     SegmentRow,
@@ -130,6 +131,11 @@ def check_rows(database: Database) -> Iterator[str]:
         for number, path, path_hash in session.execute(failed.execution_options(yield_per=_AT_ONCE)):
             if path_hash_of(path) != path_hash:
                 yield f"The path of photo {number} is not what was written."
+                break
+        excluded = sa.select(ExcludedRow.number, ExcludedRow.path, ExcludedRow.path_hash)
+        for number, path, path_hash in session.execute(excluded.execution_options(yield_per=_AT_ONCE)):
+            if path_hash_of(path) != path_hash:
+                yield f"The path of photo {number}, which was removed for good, is not what was written."
                 break
         values = sa.select(MetadataRow.number, MetadataRow.value, MetadataRow.value_hash)
         for number, value, value_hash in session.execute(values.execution_options(yield_per=_AT_ONCE)):

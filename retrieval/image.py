@@ -8,6 +8,7 @@ import io
 import os
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,13 +145,20 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
     return _read(Path(path), options or ImageOptions(), colour=True)
 
 
-def list_photos(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
+def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) -> list[tuple[Path, Path]]:
     """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
 
     A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
     folders, and collections, are skipped, links are followed once. A file named explicitly is taken whatever its
     extension, and its root is its folder. A file that is reached twice is listed once. Entries that cannot be read,
     such as a broken link or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    passed_over : Counter, optional
+        Counts the other files of the folders, that are not hidden, by their endings in lower case, such as ".pdf".
 
     Raises
     ------
@@ -167,7 +175,7 @@ def list_photos(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
         except (OSError, ValueError) as error:
             raise CairnError(f"{str(given)!r} cannot be read: {_system_reason(error)}.") from None
         found = []
-        for path in _walk(given) if is_folder else (given,):
+        for path in _walk(given, passed_over) if is_folder else (given,):
             real = os.path.realpath(path)
             if real not in known:
                 known.add(real)
@@ -176,7 +184,7 @@ def list_photos(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
     return listed
 
 
-def _walk(root: Path) -> Iterator[Path]:
+def _walk(root: Path, passed_over: Counter[str] | None) -> Iterator[Path]:
     """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
     folders: list[Path] = [root]
     links: list[Path] = []
@@ -211,6 +219,8 @@ def _walk(root: Path) -> Iterator[Path]:
                     folders.append(path)
             elif is_photo:
                 yield path
+            elif passed_over is not None:
+                passed_over[path.suffix.lower()] += 1
 
 
 def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:

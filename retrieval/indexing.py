@@ -4,10 +4,11 @@ import hashlib
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,10 @@ from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
 from index.segment import write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue import Failure, ImageRow, Known, Move, check_storable, printable
+from retrieval.catalogue import Catalogue, Failure, ImageRow, Known, Move, check_storable, printable
 from retrieval.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
 from retrieval.encoding import encode_geometry
+from retrieval.exclusions import Exclusions
 from retrieval.image import list_photos, read_photo
 from retrieval.leftovers import remove_leftovers
 from retrieval.metadata import Metadata, read_metadata
@@ -44,6 +46,9 @@ class IndexReport:
     moved: list[str] = field(default_factory=list)  # names that photos have now which were known at another path
     vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
+    failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
+    passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
+    kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
     )
@@ -77,6 +82,7 @@ def index_photos(
     paths: Sequence[Path],
     *,
     vocabulary: Path | None = None,
+    again: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> IndexReport:
@@ -93,6 +99,8 @@ def index_photos(
         Photos and folders of photos.
     vocabulary : Path, optional
         A collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
+    again : bool
+        Take in photos that were removed for good, too: those that are found leave the list of these.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -110,6 +118,7 @@ def index_photos(
         the sample has any feature to make one from.
     """
     report = IndexReport()
+    failed_before = set(collection.catalogue.failures())
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
         if not collection.has_vocabulary and collection.catalogue.segments():
@@ -117,7 +126,7 @@ def index_photos(
         if vocabulary is not None:
             _adopt_vocabulary(collection, vocabulary)
         with report.timed("extract"):
-            files = _find_new(collection, paths, report, tell)
+            files = _find_new(collection, paths, again, report, tell)
         remove_leftovers(collection)
         staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
         if files and not collection.has_vocabulary:
@@ -129,17 +138,22 @@ def index_photos(
             _add_segment(collection, staging, files[start : start + batch], report, workers, tell, start, len(files))
         staging.remove()
         seal(collection)
+    failing = {failure.path for failure in collection.catalogue.failures() if failure in failed_before}
+    report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
     collection.forget()
     return report
 
 
-def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport, tell: Progress) -> list[_File]:
+def _find_new(
+    collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport, tell: Progress
+) -> list[_File]:
     """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
     known = collection.catalogue.known()
+    exclusions = Exclusions(collection.catalogue.exclusions())
     files, failures, moves = [], [], []
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
-    found = list_photos(paths)
+    found = list_photos(paths, report.passed_over)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
     for number, (root, path) in enumerate(found):
@@ -160,9 +174,16 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
                 report.unchanged += 1
                 sound.add(str(path))
                 continue
+            indexed = before is not None and before.state == INDEXED
+            if not again and not indexed and exclusions.at(str(path), status.st_size, status.st_mtime_ns):
+                report.kept_out.append(str(path))
+                continue
             with path.open("rb") as stream:
                 key = hashlib.file_digest(stream, "sha256").hexdigest()
         except (CairnError, OSError) as error:
+            if not again and exclusions.matching(str(path), ""):
+                report.kept_out.append(str(path))
+                continue
             reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
             failures.append(Failure(str(path), reason))
             continue
@@ -175,9 +196,14 @@ def _find_new(collection: Collection, paths: Sequence[Path], report: IndexReport
             continue
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
     files, moved = _recognise(known, files, {str(path) for path in seen})
+    if again:
+        files = _take_again(collection.catalogue, exclusions, files)
+    else:
+        files = _leave_out(collection.catalogue, exclusions, files, known, report)
     report.moved += collection.catalogue.move([*moves, *moved])
     report.back += collection.catalogue.names_of(back).values()
     sound.update(move.path for move in moved)
+    sound.update(report.kept_out)
     failed = [failure.path for failure in collection.catalogue.failures()]
     collection.catalogue.forget_failures([path for path in failed if path in sound or not os.path.lexists(path)])
     _record(collection, failures, report)
@@ -206,6 +232,48 @@ def _recognise(
         else:
             new.append(file)
     return new, moves
+
+
+def _leave_out(
+    catalogue: Catalogue,
+    exclusions: Exclusions,
+    files: list[_File],
+    known: Mapping[str, Known],
+    report: IndexReport,
+) -> list[_File]:
+    """Leave out what was removed for good; where such a photo has moved, its new place is noted."""
+    kept, moved = [], {}
+    for file in files:
+        matching = exclusions.matching(str(file.path), file.key)
+        before = known.get(str(file.path))
+        if before is not None and before.state == INDEXED:  # another photo has come to that path, and was edited
+            matching = [one for one in matching if one.sha256 == file.key]
+        if not matching:
+            kept.append(file)
+            continue
+        report.kept_out.append(str(file.path))
+        for one in matching:
+            if (
+                one.sha256 == file.key
+                and one.number not in moved
+                and (one.path == str(file.path) or _has_gone(one.path))
+            ):
+                moved[one.number] = one._replace(path=str(file.path), size=file.size, mtime_ns=file.mtime_ns)
+                break
+    catalogue.follow(list(moved.values()))
+    return kept
+
+
+def _take_again(catalogue: Catalogue, exclusions: Exclusions, files: list[_File]) -> list[_File]:
+    """Take files off the list of what was removed for good; one that is where it was wishes for the name it had."""
+    numbers: list[int] = []
+    for place, file in enumerate(files):
+        matching = exclusions.matching(str(file.path), file.key)
+        numbers += [one.number for one in matching]
+        if file.name == file.path.name and str(file.path) in {one.path for one in matching}:
+            files[place] = replace(file, name=matching[0].name)
+    catalogue.include(list(dict.fromkeys(numbers)))
+    return files
 
 
 def _mark_vanished(

@@ -18,6 +18,7 @@ from index.vocabulary import META_FILE
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
 from retrieval.database import Database, chunks
+from retrieval.exclusions import Exclusion, write_exclusions
 from retrieval.metadata import Metadata, read_metadata
 from retrieval.metadata_store import SINGLE, TAG
 from retrieval.names import unique_name
@@ -32,6 +33,7 @@ from retrieval.schema import (
     NEXT_NUMBER_KEY,
     REMOVED,
     REVISION_KEY,
+    ExcludedRow,
     ImageRow,
     MetadataRow,
     SegmentRow,
@@ -89,12 +91,13 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[
             settings[TRAINED_KEY] = saved.settings[TRAINED_KEY]
         if read_copies(saved.settings.get(COPIES_KEY)):
             settings[COPIES_KEY] = saved.settings[COPIES_KEY]
-        known = [row["number"] for row in rows] + [number for one in segments for number in one.numbers]
+        known = [row["number"] for row in rows] + [row["number"] for row in saved.excluded]
+        known += [number for one in segments for number in one.numbers]
         following = saved.settings.get(NEXT_NUMBER_KEY, "")
         first = max([int(following) if following.isdecimal() else 0, *(number + 1 for number in known)])
         settings[NEXT_NUMBER_KEY] = str(first)
         settings[REVISION_KEY] = str(max(revision, (seal.revision or 0) if seal is not None else 0) + 1)
-        _fill(catalogue, settings, segments, rows)
+        _fill(catalogue, settings, segments, rows, saved.excluded)
         read = _fill_metadata(catalogue, saved)
     notes, lapses = _told(file, saved, unknown, read), _lapses(saved)
     _exchange(folder, temporary)
@@ -216,6 +219,7 @@ def _choose(found: list[_Found], saved: Salvaged, vocabulary: str | None, whole:
 def _images(segments: list[_Found], saved: Salvaged) -> tuple[list[dict[str, Any]], int]:
     """Rows of the photos, without ids of segments, but with their folders; and how many photos nothing is known of."""
     rows: list[dict[str, Any]] = []
+    excluded = {row["number"] for row in saved.excluded}
     unknown = 0
     for one in segments:
         noted = {row.number: row for row in one.notes}
@@ -230,6 +234,8 @@ def _images(segments: list[_Found], saved: Salvaged) -> tuple[list[dict[str, Any
                 assert kept is not None
                 row |= kept if note is None else {key: kept.get(key) for key in _MOVED}
             row |= {"number": number, "position": position, "folder": one.row.folder}
+            if number in excluded:  # also where its tombstone is lost
+                row["state"] = REMOVED
             rows.append(row)
     rows += [{**row, "folder": None} for row in saved.images.values() if row["state"] == FAILED]
     # Of two photos of one path the later one counts: the earlier is as it was before the file changed.
@@ -250,8 +256,14 @@ def _images(segments: list[_Found], saved: Salvaged) -> tuple[list[dict[str, Any
     return rows, unknown
 
 
-def _fill(catalogue: Catalogue, settings: dict[str, str], segments: list[_Found], rows: list[dict[str, Any]]) -> None:
-    """Write settings, segments and photos into a new catalogue."""
+def _fill(
+    catalogue: Catalogue,
+    settings: dict[str, str],
+    segments: list[_Found],
+    rows: list[dict[str, Any]],
+    excluded: list[dict[str, Any]],
+) -> None:
+    """Write settings, segments, photos and those that were removed for good into a new catalogue."""
     database = Database(catalogue.address)
     ids: dict[str | None, int | None] = {None: None}
     blank = {"taken": None, "latitude": None, "longitude": None, "camera": None, "title": None}
@@ -274,6 +286,7 @@ def _fill(catalogue: Catalogue, settings: dict[str, str], segments: list[_Found]
                 for row in chunk
             ]
             session.execute(sa.insert(ImageRow.__table__), complete)  # type: ignore[arg-type]
+        write_exclusions(session, [Exclusion(*(row[key] for key in Exclusion._fields)) for row in excluded])
         for key, value in settings.items():
             session.merge(Setting(key=key, value=value))
     database.close()
@@ -330,9 +343,10 @@ def _lapses(saved: Salvaged) -> list[str]:
     if not saved.images:
         return [
             "Nothing could be read of the old catalogue: photos that were removed after their segment was written are "
-            "back, imported metadata and reasons of failures are lost; import the tables again."
+            "back, the list of those removed for good, imported metadata and reasons of failures are lost; import the "
+            "tables again."
         ]
-    if saved.lost or saved.torn & {ImageRow.__tablename__, MetadataRow.__tablename__}:
+    if saved.lost or saved.torn & {ImageRow.__tablename__, MetadataRow.__tablename__, ExcludedRow.__tablename__}:
         return [
             "Not all could be read of the old catalogue: some photos that had been removed may be back, and some "
             "imported metadata may be lost; import the tables again."

@@ -14,6 +14,7 @@ def remove_photos(
     *,
     missing: bool = False,
     folder: str | None = None,
+    for_good: bool = False,
     dry_run: bool = False,
 ) -> list[str]:
     """Take photos out of a collection: all that are asked for, or none.
@@ -30,6 +31,8 @@ def remove_photos(
         Also those whose files were gone when they were last looked for, and are gone still.
     folder : str, optional
         Also those whose names lie in this folder, or in one below it.
+    for_good : bool
+        Keep them out when their folders are indexed again, wherever their files are then; see `exclusions`.
     dry_run : bool
         Change nothing.
 
@@ -62,7 +65,7 @@ def remove_photos(
     removed = sorted(catalogue.names_of(sorted(chosen)).values())
     if dry_run:
         return removed
-    catalogue.remove(sorted(chosen))
+    catalogue.remove(sorted(chosen), for_good=for_good)
     seal(collection)
     collection.forget()
     return removed

@@ -12,10 +12,12 @@ from typing import Any
 from retrieval.names import printable
 from retrieval.schema import (
     FAILED,
+    FORMAT_KEY,
     FROM_FILE,
     IMPORTED,
     INDEXED,
     REMOVED,
+    ExcludedRow,
     ImageRow,
     MetadataRow,
     SegmentRow,
@@ -27,9 +29,10 @@ from retrieval.schema import (
 _HASH = re.compile("[0-9a-f]{64}")
 _FOLDER = re.compile(r"\d{6,18}")
 _LARGEST = 1 << 63
+_OLDER = ("1", "2")  # formats
 _MAGIC = b"SQLite format 3\0"
 _HEADER, _LARGEST_PAGE = 100, 1 << 16  # bytes
-_TABLES: tuple[Any, ...] = (Setting, SegmentRow, ImageRow, MetadataRow)
+_TABLES: tuple[Any, ...] = (Setting, SegmentRow, ImageRow, MetadataRow, ExcludedRow)
 
 
 @dataclass
@@ -40,6 +43,7 @@ class Salvaged:
     segments: list[dict[str, Any]] = field(default_factory=list)
     images: dict[int, dict[str, Any]] = field(default_factory=dict)  # by number
     metadata: list[dict[str, Any]] = field(default_factory=list)
+    excluded: list[dict[str, Any]] = field(default_factory=list)  # photos that were removed for good
     lost: int = 0  # rows that were read and are not what was written
     torn: set[str] = field(default_factory=set)  # tables that have a page, or a column, that cannot be read
 
@@ -51,7 +55,7 @@ class Salvaged:
     @property
     def rows(self) -> int:
         """How many rows are what was written."""
-        return len(self.settings) + len(self.segments) + len(self.images) + len(self.metadata)
+        return sum(map(len, (self.settings, self.segments, self.images, self.metadata, self.excluded)))
 
 
 def salvage(file: Path, head: bytes | None = None) -> Salvaged:
@@ -104,6 +108,12 @@ def _read(file: Path, head: bytes | None) -> Salvaged:
             for row in _rows(connection, MetadataRow, saved):
                 if _is_metadata(row):
                     saved.metadata.append(row)
+                else:
+                    saved.lost += 1
+            # Catalogues of formats 1 and 2 have no such table.
+            for row in _rows(connection, ExcludedRow, saved) if saved.settings.get(FORMAT_KEY) not in _OLDER else []:
+                if _is_excluded(row):
+                    saved.excluded.append(row)
                 else:
                     saved.lost += 1
     return saved
@@ -189,6 +199,17 @@ def _is_metadata(row: dict[str, Any]) -> bool:
         and _is_text(row["key"])
         and _is_text(row["value"])
         and row["value_hash"] == value_hash_of(row["value"])
+    )
+
+
+def _is_excluded(row: dict[str, Any]) -> bool:
+    return (
+        _is_whole(row["number"])
+        and all(_is_text(row[key]) for key in ("path", "name", "removed"))
+        and row["path_hash"] == path_hash_of(row["path"])
+        and (row["sha256"] is None or (_is_text(row["sha256"]) and _HASH.fullmatch(row["sha256"]) is not None))
+        and (row["size"] is None or _is_whole(row["size"]))
+        and (row["mtime_ns"] is None or type(row["mtime_ns"]) is int)
     )
 
 

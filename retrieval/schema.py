@@ -6,7 +6,7 @@ import hashlib
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-FORMAT = 2
+FORMAT = 3
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
@@ -104,6 +104,24 @@ class MetadataRow(Base, kw_only=True):
 
     def __post_init__(self) -> None:
         self.value_hash = value_hash_of(self.value)
+
+
+class ExcludedRow(Base, kw_only=True):
+    """A photo that was removed for good: indexing leaves it out, see `retrieval.exclusions`."""
+
+    __tablename__ = "excluded"
+
+    number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # of the image it was
+    path: Mapped[str] = mapped_column(sa.Text)
+    path_hash: Mapped[int] = mapped_column(sa.BigInteger, init=False, repr=False)  # tells damage
+    name: Mapped[str] = mapped_column(sa.String(1024))
+    sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)
+    size: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # bytes
+    mtime_ns: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
+    removed: Mapped[str] = mapped_column(sa.String(40))  # ISO 8601, UTC
+
+    def __post_init__(self) -> None:
+        self.path_hash = path_hash_of(self.path)
 
 
 class Setting(Base, kw_only=True):

@@ -121,6 +121,7 @@ def test_the_command_tells_what_it_removed(filled: Album, cairn: Callable[..., R
     assert cairn("remove", filled.place, "top.jpg", "--json").json == {
         "collection": str(filled.place),
         "removed": ["top.jpg"],
+        "for_good": False,
         "images": 4,
     }
     ran = cairn("remove", filled.place, "--folder", "a")

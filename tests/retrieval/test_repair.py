@@ -45,7 +45,7 @@ def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
         catalogue = collection.catalogue
         catalogue.store_metadata([(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))])
         catalogue.import_values({3: {"archive no.": ["17"], "title": ["A fountain"]}})
-        catalogue.remove([REMOVED])
+        catalogue.remove([REMOVED], for_good=True)
         from retrieval.catalogue import Failure
 
         catalogue.record_failures([Failure(FAILED, "it is truncated")])
@@ -96,6 +96,7 @@ def contents(folder: Path) -> dict[str, Any]:
             ],
             "metadata": collection.catalogue.metadata(numbers),
             "failures": collection.catalogue.failures(),
+            "excluded": collection.catalogue.exclusions(),
             "features": features,
             "found": list(ask_photos(collection, numbers[:3])),
         }
@@ -220,7 +221,7 @@ def test_a_damaged_name_of_a_column_is_no_end(folder: Path) -> None:
     path = folder / CATALOGUE
     sound = path.read_bytes()
     head = sound[:4096]
-    tables = ("settings", "segments", "images", "metadata")
+    tables = ("settings", "segments", "images", "metadata", "excluded")
     whole = {name: len(getattr(salvage(path), name)) for name in tables}
     for name in (b"path", b"size", b"mtime_ns", b"width", b"height", b"features", b"reason", b"value"):
         place = next(match.end() for match in re.finditer(rb'[\t"]' + name + rb'[ "]', head)) - 2
@@ -253,6 +254,7 @@ def test_what_hashes_prove_survives_a_damaged_page(folder: Path, before: dict[st
     assert now["metadata"][2] == before["metadata"][2]
     assert now["metadata"][3].title is None and now["metadata"][3].others == before["metadata"][3].others
     assert now["failures"] == before["failures"]
+    assert now["excluded"] == before["excluded"] and len(before["excluded"]) == 1
     assert [one[0] for one in now["photos"]] == [one[0] for one in before["photos"]]
 
 

@@ -1,0 +1,161 @@
+"""Photos that were removed for good: they stay out, whatever becomes of their files, until they are asked for again."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from index.errors import CairnError
+from retrieval.compaction import compact
+from retrieval.indexing import IndexReport, index_photos
+from retrieval.integrity import check_collection
+from retrieval.removal import remove_photos
+from retrieval.repair import repair_collection
+from retrieval.retraining import RetrainOptions, retrain
+from tests.conftest import Ran
+from tests.postgresql import postgresql  # noqa: F401
+from tests.retrieval.written_photos import Album, album  # noqa: F401
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def filled(request: pytest.FixtureRequest, album: Album) -> Album:  # noqa: F811
+    """Four photos, of which two are removed for good."""
+    if request.param == "postgresql":
+        album.catalogue = request.getfixturevalue("postgresql")()
+    return fill(album)
+
+
+@pytest.fixture
+def local(album: Album) -> Album:  # noqa: F811
+    """The same, over SQLite alone."""
+    return fill(album)
+
+
+def fill(album: Album) -> Album:  # noqa: F811
+    album.put(top=0, a__one=3, a__two=6, b=9)
+    album.index()
+    remove(album, "a/one.jpg", "top.jpg")
+    return album
+
+
+def remove(album: Album, *names: str) -> None:  # noqa: F811
+    with album.open() as collection:
+        remove_photos(collection, names, for_good=True)
+
+
+def again(album: Album, *paths: Path) -> IndexReport:  # noqa: F811
+    with album.open() as collection:
+        return index_photos(collection, paths, again=True)
+
+
+def listed(album: Album) -> dict[str, str]:  # noqa: F811
+    with album.open() as collection:
+        return {one.name: one.path for one in collection.catalogue.exclusions()}
+
+
+def test_they_stay_out_where_they_are_moved_renamed_copied_or_edited(filled: Album) -> None:
+    photos = filled.photos
+    report = filled.index()
+    assert (report.added, sorted(report.kept_out)) == (0, [str(photos / "a/one.jpg"), str(photos / "top.jpg")])
+    (photos / "a/one.jpg").rename(photos / "renamed.jpg")
+    shutil.copy(photos / "top.jpg", photos / "copy.jpg")
+    filled.put(top=20)  # another content at the path
+    report = filled.index()
+    assert report.added == 0
+    assert sorted(report.kept_out) == [str(photos / name) for name in ("copy.jpg", "renamed.jpg", "top.jpg")]
+    assert filled.held().keys() == {"a/two.jpg", "b.jpg"}
+    assert listed(filled)["a/one.jpg"] == str(photos / "renamed.jpg")
+    filled.put(a__one=12)  # the old place is free
+    assert filled.index().added == 1
+
+
+def test_a_file_that_is_known_to_be_kept_out_is_not_read_again(filled: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    (filled.photos / "a/one.jpg").rename(filled.photos / "renamed.jpg")
+    filled.index()
+    opened: list[Path] = []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, *rest, **how: opened.append(path) or real(path, *rest, **how))
+    assert len(filled.index().kept_out) == 2
+    assert not [path for path in opened if path.suffix == ".jpg"]
+
+
+def test_they_stay_out_after_compact_and_retrain(filled: Album) -> None:
+    with filled.open() as collection:
+        compact(collection)
+        assert not collection.catalogue.removed()
+        retrain(collection, RetrainOptions())
+        assert not check_collection(filled.place, catalogue=filled.catalogue).damaged
+    assert (filled.index().added, len(listed(filled))) == (0, 2)
+
+
+def test_those_that_are_asked_for_come_back(filled: Album) -> None:
+    photos = filled.photos
+    report = again(filled, photos / "a")
+    assert (report.added, report.kept_out, listed(filled).keys()) == (1, [], {"top.jpg"})
+    assert "a/one.jpg" in filled.held()  # its old name, where it is where it was
+    assert filled.index().added == 0
+    (photos / "top.jpg").rename(photos / "a/moved.jpg")
+    assert again(filled, photos).added == 1
+    assert listed(filled) == {} and "a/moved.jpg" in filled.held()
+
+
+def test_a_copy_that_stays_is_not_mistaken_for_one_that_was_removed(filled: Album) -> None:
+    filled.put(c=14, d=14)
+    assert filled.index().added == 2
+    remove(filled, "c.jpg")
+    (filled.photos / "d.jpg").rename(filled.photos / "e.jpg")
+    report = filled.index()
+    assert (report.moved, report.added) == (["e.jpg"], 0)
+    (filled.photos / "e.jpg").rename(filled.photos / "c.jpg")  # where the other one was
+    assert filled.index().moved == ["c.jpg"]
+    filled.put(c=15)
+    assert (filled.index().added, filled.held().keys()) == (1, {"a/two.jpg", "b.jpg", "c.jpg"})
+
+
+def test_a_dry_run_lists_nothing_and_plain_removal_does_not_last(local: Album) -> None:
+    with local.open() as collection:
+        remove_photos(collection, ["b.jpg"], for_good=True, dry_run=True)
+        assert len(collection.catalogue.exclusions()) == 2
+        remove_photos(collection, ["b.jpg"])
+        with pytest.raises(CairnError, match="no photo"):
+            remove_photos(collection, ["b.jpg"], for_good=True)
+    assert local.index().added == 1
+
+
+@pytest.mark.parametrize("tombstones", [True, False])
+def test_they_stay_out_of_a_catalogue_that_is_made_anew(local: Album, tombstones: bool) -> None:
+    if not tombstones:
+        with local.open() as collection:
+            compact(collection)
+    before = listed(local)
+    file = local.place / "catalogue.sqlite"
+    file.write_bytes(b"\0" * 4096 + file.read_bytes()[4096:])
+    report = repair_collection(local.place)
+    assert report.ok and not report.lapses
+    assert listed(local) == before
+    assert (local.index().added, local.held().keys()) == (0, {"a/two.jpg", "b.jpg"})
+
+
+def test_the_commands_tell_of_them(local: Album, cairn: Callable[..., Ran]) -> None:
+    photos, place = local.photos, local.place
+    assert cairn("remove", place, "b.jpg", "--for-good").out.endswith(": 1 removed for good, 1 photos left.\n")
+    facts = cairn("info", place, "--json").json
+    names = ["top.jpg", "a/one.jpg", "b.jpg"]
+    assert sorted(one["name"] for one in facts["removed_for_good"]) == sorted(names)
+    assert all(Path(one["path"]).is_file() and len(one["sha256"]) == 64 for one in facts["removed_for_good"])
+    said = cairn("info", place).out
+    assert f"removed for good: b.jpg: {photos / 'b.jpg'}" in said and "cairn index --again" in said
+    run = cairn("index", place, photos, "--json").json
+    assert (run["added"], len(run["kept_out"])) == (0, 3)
+    assert "Left out as removed for good: 3; " in cairn("index", place, photos).out
+    assert "--again goes without --watch" in cairn("index", place, photos, "--again", "--watch").refused()
+    assert cairn("index", place, photos / "a", "--again", "--json").json["added"] == 1
+    assert cairn("index", place, "--again", "--json").json["added"] == 2  # all the others
+    assert local.held().keys() == {*names, "a/two.jpg"}
+    assert "No photo was removed for good" in cairn("index", place, "--again").refused()
+    assert "Say what to index" in cairn("index", place).refused()
+    assert "removed for good" not in cairn("info", place).out
+    remove(local, "b.jpg")
+    (photos / "b.jpg").rename(photos / "c.jpg")
+    assert "give the folder in which they are now" in cairn("index", place, "--again").refused()
