@@ -18,6 +18,7 @@ from index.errors import CairnError
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.linking import Link, Progress, components, link_photos
+from retrieval.originals import original_first
 
 FILE = "groups.json"
 LOG = "links.jsonl"
@@ -246,30 +247,27 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
 
 
 def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:
-    """For each photo the one of smallest number that has the same content: itself, where there is no other."""
+    """For each photo the original among those of the same content: itself, where there is no other."""
     first: dict[str, int] = {}
-    return {number: first.setdefault(rows[number].sha256 or f"none {number}", number) for number in sorted(rows)}
+    ordered = sorted(rows, key=lambda number: original_first(rows[number]))
+    return {number: first.setdefault(rows[number].sha256 or f"none {number}", number) for number in ordered}
 
 
 def _duplicates(
     component: set[int], first: Mapping[int, int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]
 ) -> dict[int, int]:
-    """For each near duplicate the photo it repeats: the largest photos stand for those that are like them.
+    """For each near duplicate the photo it repeats: originals (see `originals`) stand for those that are like them.
 
     A photo that is like a near duplicate, but not like what that repeats, is none itself: in a long row of photos, each
     like the one before, the last need have nothing in common with the first.
     """
     repeats: dict[int, int] = {}
-    for photo in sorted({first[photo] for photo in component}, key=lambda photo: (-_pixels(rows[photo]), photo)):
+    for photo in sorted({first[photo] for photo in component}, key=lambda photo: original_first(rows[photo])):
         if photo not in repeats:
             repeats[photo] = photo
             for other in alike.get(photo, ()):
                 repeats.setdefault(other, photo)
     return {photo: repeats[first[photo]] for photo in sorted(component) if repeats[first[photo]] != photo}
-
-
-def _pixels(row: ImageRow) -> int:
-    return (row.width or 0) * (row.height or 0)
 
 
 def _box(row: ImageRow) -> np.ndarray:

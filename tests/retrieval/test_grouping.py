@@ -2,10 +2,12 @@
 
 import csv
 import io
+import itertools
 import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +147,20 @@ def test_groups_are_the_connected_components(found: dict[tuple[int, int], bool],
         if near:
             assert i in repeats or j in repeats  # no two originals are alike
     assert all(rows[original].width >= rows[copy].width for copy, original in repeats.items())  # type: ignore[operator]
+
+
+def test_a_copy_never_stands_for_what_it_is_a_copy_of() -> None:
+    rows = {
+        1: replace(row(1, 800, 600, "s"), name="Bridge Kopie.jpg"),
+        2: row(2, 800, 600, "s"),
+        3: replace(row(3, 4000, 3000), name="copy of Bridge.jpg"),
+        4: replace(row(4, 800, 600), taken="1923"),
+    }
+    links = {(one, other): link(one, other) for one, other in itertools.combinations(rows, 2)}
+    (one,) = form_groups(rows, links, DUPLICATES)
+    assert one.duplicates == {1: 4, 2: 4, 3: 4}
+    (one,) = form_groups({number: rows[number] for number in (1, 2)}, {}, DUPLICATES)
+    assert one.duplicates == {1: 2}
 
 
 def test_a_row_of_photos_each_like_the_one_before_is_no_set_of_duplicates_of_the_first() -> None:

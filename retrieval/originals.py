@@ -1,0 +1,46 @@
+"""Which of several photos that show the same picture is the original, and which are its copies."""
+
+import re
+import unicodedata
+from pathlib import PurePosixPath
+
+from retrieval.schema import ImageRow
+
+# What programs and people call a copy: "Bridge - Copy (2)", "Kopie von Bridge", "Bridge copie 3". Whole words alone:
+# "copyright" and "Copiapó" say nothing of the kind.
+_COPY = re.compile(
+    r"(?<![^\W\d_])(copy|copies|copie|copia|kopie|kopia|duplicate|duplikat|duplicado|duplicato|doublon)(?![^\W\d_])"
+)
+# What a second download, or a second file of one name, is called; people number series so as well.
+_NUMBERED = re.compile(r"\(\d{1,3}\)$|~\d*$")
+
+
+def original_first(row: ImageRow) -> tuple[bool, int, str, bool, int]:
+    """Key by which photos of one picture sort so that the original comes first.
+
+    A photo whose name says that it is a copy comes after all whose names do not. Among the others the one of most
+    pixels comes first, then the one that was taken earliest (a date that is not known is last), then one whose name
+    does not end in (1) or ~, then the one that was added first.
+    """
+    name = _stem(row.name or row.path)
+    pixels = (row.width or 0) * (row.height or 0)
+    return says_copy(name), -pixels, row.taken or "~", _NUMBERED.search(name) is not None, row.number
+
+
+def says_copy(name: str) -> bool:
+    """Whether a file's name, without its extension, says that it is a copy.
+
+    >>> [says_copy(name) for name in ("Bridge - Kopie (2)", "IMG_12copy", "Copyright", "Copiapó")]
+    [True, True, False, False]
+    """
+    return _COPY.search(_folded(name)) is not None
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(name).stem.strip()
+
+
+def _folded(name: str) -> str:
+    """Lower case, without accents: Portuguese says cópia."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(one for one in letters if not unicodedata.combining(one))
