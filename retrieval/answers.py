@@ -20,6 +20,9 @@ from retrieval.outlines import found_region
 from retrieval.photo_lookup import photo_called
 from retrieval.query import Box, Query, read_query
 
+IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
+"""What mends that a photo's file is not where it was, to end a sentence with."""
+
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
 
@@ -80,7 +83,9 @@ def photo_file(row: ImageRow) -> Path:
             f"The photo {row.name!r} is in the collection, but its file {row.path} cannot be read ({error.strerror}): "
             "check its rights and its drive."
         ) from error
-    raise CairnError(f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there.")
+    raise CairnError(
+        f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}."
+    )
 
 
 def search_photo(engine: Engine, path: Path, box: Box | None = None, among: np.ndarray | None = None) -> Found:

@@ -167,8 +167,8 @@ class _Retraining:
             number, reason = next(iter(self.unreadable.items()))
             raise CairnError(
                 f"{len(self.unreadable)} photos cannot be read again, such as {self.images[number].name!r} ({reason}), "
-                "and the collection keeps no descriptors: bring them back and run cairn index, or leave them out with "
-                "--drop-missing."
+                "and the collection keeps no descriptors: bring them back, or run cairn index with the folder "
+                "where they are now, or leave them out with --drop-missing."
             )
 
     def _live(self, segment: Segment) -> list[int]:

@@ -149,8 +149,36 @@ def test_a_second_run_finds_all_unchanged_and_lists_the_damaged_again(
     assert strict.json["failed"]
     words = cairn("index", collection, photos, "--workers", 1, "--strict")
     assert words.code == 1
-    for name in UNREADABLE:
-        assert name in words.out
+    assert not [name for name in UNREADABLE if name in words.out]  # told once; the rest is for info
+    count = len(again["failed"])
+    assert again["failed_before"] == count
+    assert f"Of the failed, {count} failed before and are unchanged: cairn info lists them." in words.out
+
+
+def test_failures_are_told_once_and_other_files_are_counted(tmp_path: Path, cairn: Cairn, indexed: Indexed) -> None:
+    folder, collection = tmp_path / "photos", tmp_path / "c"
+    (folder / "raw").mkdir(parents=True)
+    photo("coffee").save(folder / "a.png")
+    for name in ("one.jpg", "two.jpg"):
+        (folder / name).write_bytes(b"no photo")
+    for name in ("1.pdf", "2.PDF", "raw/3.cr2", "raw/README", ".hidden.mp4", "4.pdf"):
+        (folder / name).write_bytes(b"x")
+    (folder / "link.pdf").symlink_to(folder / "1.pdf")
+    run = ("index", collection, folder, "--vocabulary", indexed.folder, "--workers", 1)
+    said = cairn(*run).out
+    assert said.count("\nfailed: ") == 2 and "Of the failed" not in said
+    assert "Passed over: 3 .pdf, 1 .cr2, 1 without an ending (no photos that Cairn reads)." in said
+    report = cairn(*run, "--json").json
+    assert report["passed_over"] == {".pdf": 3, ".cr2": 1, "": 1}
+    assert (len(report["failed"]), report["failed_before"]) == (2, 2)
+    (folder / "two.jpg").write_bytes(b"no photo, another one")
+    (folder / "three.jpg").write_bytes(b"no photo")
+    said = cairn(*run).out
+    assert "two.jpg: " in said and "three.jpg: " in said and "one.jpg: " not in said
+    assert "Of the failed, 1 failed before" in said
+    assert cairn("info", collection).out.count("failed: ") == 3
+    (folder / "one.jpg").unlink()
+    assert "Of the failed" not in cairn(*run[:2], folder / "a.png").out
 
 
 def test_another_photo_of_the_same_path_takes_its_place(tmp_path: Path, cairn: Cairn) -> None:
@@ -691,3 +719,20 @@ def test_a_photo_that_may_not_be_read_is_not_said_to_have_gone(
     monkeypatch.setattr("retrieval.answers.os.stat", refuse)
     refused = cairn("query", indexed.folder, QUERY).refused()
     assert "cannot be read (Permission denied)" in refused and "no longer" not in refused
+
+
+def test_after_a_move_the_message_tells_what_mends_it(indexed: Indexed, tmp_path: Path, cairn: Cairn) -> None:
+    photos, collection = tmp_path / "photos", tmp_path / "c"
+    photos.mkdir()
+    shutil.copy(indexed.photos / QUERY, photos)
+    run = ("index", collection, photos, "--vocabulary", indexed.folder, "--workers", 1)
+    cairn(*run)
+    photos.rename(tmp_path / "moved")
+    photos.mkdir()
+    mends = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
+    assert cairn("query", collection, QUERY).refused().endswith(f"is no longer there: {mends}.")
+    assert f"Files that have gone: 1; {mends}." in cairn(*run).out
+    assert "index the folder where they are now" in cairn("info", collection).out
+    report = cairn("index", collection, tmp_path / "moved", "--json").json  # as the message says
+    assert (report["moved"], report["added"]) == ([QUERY], 0)
+    assert cairn("query", collection, QUERY, "--turns", 1, "--json").json["results"][0]["name"] == QUERY

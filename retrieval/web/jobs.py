@@ -14,7 +14,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from retrieval.answers import Asked, Found, best_results, passing_numbers, photo_file, report_answer
+from retrieval.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.commands import describe_collection
@@ -245,7 +245,8 @@ class PictureJobs:
         except CairnError as error:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
-            reason = str(error) if os.path.isfile(path) else "its file is no longer there"  # noqa: PTH113
+            gone = f"its file is no longer there: {IF_MOVED}"
+            reason = str(error) if os.path.isfile(path) else gone  # noqa: PTH113
             raise Refused(f"The photo {request['name']!r} cannot be shown: {reason.rstrip('.')}.", "gone") from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
 

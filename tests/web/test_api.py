@@ -438,6 +438,7 @@ def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) ->
             for path in (f"/api/photos/{number}/image", f"/api/photos/{number}/thumbnail", f"/api/search?q={number}"):
                 gone = client.get(path)
                 assert gone.status_code == 410 and "mirrored.png" in gone.json()["detail"], path
+                assert "run cairn index with the folder where it is now" in gone.json()["detail"], path
             collection.catalogue.remove([number])
         assert first()[0] != "mirrored.png"
         assert client.get(f"/api/photos/{number}").status_code == 404
