@@ -55,7 +55,8 @@ def prepare(database: Database, create: bool) -> None:
     CairnError
         There is no catalogue, it is damaged or may not be migrated, is another program's, or of a later version.
     """
-    with database.transaction() as session:
+    # Of one moment: another process may be migrating it.
+    with database.transaction(snapshot=True) as session:
         found = format_of(database, session)
     if found == FORMAT:
         return

@@ -23,6 +23,7 @@ from retrieval.catalogue import (
     printable,
     unique_name,
 )
+from retrieval.schema import FORMAT
 from tests.postgresql import postgresql  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -385,7 +386,7 @@ def test_there_is_no_catalogue(address: str, tmp_path: Path) -> None:
 
 def test_a_catalogue_of_a_later_version(address: str) -> None:
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.set_setting("cairn.format", "3")
+        catalogue.set_setting("cairn.format", str(FORMAT + 1))
     for create in (False, True):
         with pytest.raises(CairnError, match="later version"):
             Catalogue.open(address, create=create)

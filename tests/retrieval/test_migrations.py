@@ -152,6 +152,27 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
+def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> None:
+    address = new_address()
+    with Catalogue.open(address, create=True) as catalogue:
+        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+        catalogue.set_setting("key", "value")
+    for statement in (
+        "DROP TABLE excluded",
+        "UPDATE settings SET value = '2' WHERE key = 'cairn.format'",
+        "UPDATE alembic_version SET version_num = '0002'",
+    ):
+        write(address, statement)
+    before = everything_in(address)["rows"]
+    with Catalogue.open(address) as catalogue:
+        assert catalogue.exclusions() == [] and catalogue.setting("key") == "value"
+    after = everything_in(address)["rows"]
+    assert {name: after[name] for name in ("images", "segments", "metadata")} == {
+        name: before[name] for name in ("images", "segments", "metadata")
+    }
+    assert differences(address) == []
+
+
 def test_metadata_go_with_their_image(old: str) -> None:
     with Catalogue.open(old) as catalogue:
         (failed, *_) = (image for image in FEW_ROWS["images"] if image["state"] == "failed")
