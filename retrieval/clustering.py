@@ -54,9 +54,7 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
     return sorted(found, key=lambda cluster: (-len(cluster), min(cluster)))
 
 
-def _agree(
-    small: set[int], large: set[int], neighbours: Mapping[int, set[int]], agreement: float, fewest: int
-) -> bool:
+def _agree(small: set[int], large: set[int], neighbours: Mapping[int, set[int]], agreement: float, fewest: int) -> bool:
     """Whether enough nodes of two clusters have edges to the other."""
     if len(small) == 1:
         return True

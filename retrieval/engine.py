@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from retrieval.verification import NOTHING, Frames, Verification, VerificationOp
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")
+_PHOTOS = 200  # that the mean idf of a collection is measured on, evenly spread
 
 
 @dataclass(frozen=True)
@@ -230,11 +232,27 @@ class Engine:
             return view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
 
         pairs = view.lookup.match(image.words, options.max_matches)
-        found = verify(*frames(pairs), pairs, options)
+        if len(pairs) < options.min_inliers:
+            return NOTHING
+        rarity = min(self._rarity(view.words), self._rarity(image.words))
+        found = verify(*frames(pairs), pairs, options, rarity=rarity)
         if found.inliers and len(pairs) == options.max_matches:  # some were left out, then
             pairs = view.lookup.match(image.words, options.max_counted)
             found = recount(found, *frames(pairs), pairs, options)
         return found
+
+    def _rarity(self, words: np.ndarray) -> float:
+        """Mean idf of some words less that of the words of the collection's photos."""
+        return (float(self.index.idf[words].mean()) if len(words) else 0.0) - self._common
+
+    @cached_property
+    def _common(self) -> float:
+        """Mean idf of the features of the collection, measured on some of its photos."""
+        numbers = self.index.image_numbers
+        some = numbers[np.arange(min(len(numbers), _PHOTOS)) * len(numbers) // max(min(len(numbers), _PHOTOS), 1)]
+        words = [np.asarray(self.index.features(number).words) for number in some.tolist()]
+        counts = sum(map(len, words))
+        return sum(float(self.index.idf[one].sum()) for one in words) / max(counts, 1)
 
     def _verify_raw(self, query: Query, hit: Hit) -> Verification:
         view = query.views[hit.view]

@@ -13,6 +13,9 @@ import numpy as np
 SIDE = 64
 """Rows and columns of a look."""
 
+SYMMETRIES = tuple((turn, mirrored) for mirrored in (False, True) for turn in range(4))
+"""Quarter turns clockwise, of a picture or of its mirror image."""
+
 _COARSE = 8  # rows and columns of what candidates are found by
 _BLUR = 0.05  # of a look's side: what is coarser than this is left out, as photos of one kind have it in common
 _FLAT = 2.0  # grey levels: standard deviation below which a picture shows nothing
@@ -25,7 +28,7 @@ class LookOptions:
     """When two photos are one picture by their looks."""
 
     coarse: float = 0.9  # least correlation of the coarse pictures: candidates
-    fine: float = 0.85 # least correlation of the fine ones
+    fine: float = 0.85  # least correlation of the fine ones
     aspect: float = 1.04  # largest ratio of the ratios of their sides
 
 
@@ -77,15 +80,6 @@ def look(picture: np.ndarray, aspect: float | None = None) -> Look | None:
     return Look(_normalised(detail), _normalised(coarse), aspect or picture.shape[1] / picture.shape[0])
 
 
-def symmetries(picture: np.ndarray) -> list[tuple[int, bool, np.ndarray]]:
-    """All quarter turns clockwise of a square picture and of its mirror image: turn, whether it is mirrored, picture."""
-    return [
-        (turn, mirrored, np.rot90(picture[:, ::-1] if mirrored else picture, -turn))
-        for mirrored in (False, True)
-        for turn in range(4)
-    ]
-
-
 def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -> list[Copy]:
     """Find the photos that are one picture, whatever their size, turn and colours.
 
@@ -107,7 +101,7 @@ def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -
         return []
     search = _nearest(np.stack([looks[number].coarse.ravel() for number in numbers]))
     best: dict[tuple[int, int], tuple[float, Copy]] = {}
-    for turn, mirrored, _ in symmetries(np.zeros((1, 1))):
+    for turn, mirrored in SYMMETRIES:
         turned = np.stack([_turned(looks[number].coarse, turn, mirrored).ravel() for number in numbers])
         closeness, places = search(turned)
         rows, columns = np.nonzero((closeness >= options.coarse) & (places >= 0))
@@ -127,6 +121,7 @@ def _same_shape(one: Look, other: Look, turn: int, most: float) -> bool:
 
 
 def _turned(picture: np.ndarray, turn: int, mirrored: bool) -> np.ndarray:
+    """A picture, or its mirror image, turned clockwise by a number of quarter turns."""
     return np.ascontiguousarray(np.rot90(picture[:, ::-1] if mirrored else picture, -turn))
 
 

@@ -5,12 +5,23 @@ are refined to a full affine map by local optimisation (Chum, Matas & Kittler, D
 most one inlier match.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import gammainc
 
 from index.errors import CairnError
+from retrieval.evidence import (
+    EvidenceOptions,
+    Regions,
+    chance_rate,
+    close_places,
+    count_places,
+    false_alarms,
+    is_strip,
+    probability,
+    sampled,
+    weigh,
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,8 @@ class VerificationOptions:
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
     max_stretch: float = 4.0  # largest ratio of a map's scales: a plane seen at 75 degrees
     min_inliers: int = 4  # fewest matches that verify
-    false_alarms: float = 1e-6  # largest expected number of as good hypotheses among as many chance matches
+    false_alarms: float = 1e-3  # largest expected number of as good hypotheses among as many chance matches
+    evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
     refined: int = 2  # hypotheses that are refined
     rounds: int = 4  # refinement rounds
     max_matches: int = 1500  # tentative matches a pair of photos that maps are looked for with, the least ambiguous
@@ -53,6 +65,7 @@ class Verification:
 
     matches: np.ndarray  # (K, 2) int32, inlier matches: feature of the query, feature of the photo
     transform: np.ndarray | None  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
+    probability: float = 0.0  # that the two show the same, as far as calibration goes; 0 where not verified
 
     @property
     def inliers(self) -> int:
@@ -63,6 +76,7 @@ class Verification:
 # What a segment keeps of geometry differs so much from what was measured, at most (see `encode_geometry`).
 _SAME_PLACE = 1e-4  # of the longer side
 _SAME_SHAPE = 0.02
+_BEYOND_DOUBT = 3.0  # more than enough for the narrow tolerances to make no difference
 _BLOCK = 64  # hypotheses at a time: their errors stay in the second-level cache
 
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
@@ -174,7 +188,9 @@ def _nearest_diagonal(rows: int, columns: int, most: int) -> tuple[np.ndarray, n
     return (one, other) if wide else (other, one)
 
 
-def verify(query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions) -> Verification:
+def verify(
+    query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions, *, rarity: float = 0.0
+) -> Verification:
     """Find the map that the most tentative matches agree on.
 
     Parameters
@@ -185,11 +201,13 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
         Tentative matches: feature of the query, feature of the photo.
     options : VerificationOptions
         Thresholds.
+    rarity : float
+        Of the photos' words, see `retrieval.evidence.weigh`.
 
     Returns
     -------
     Verification
-        `NOTHING` where the agreement is no better than chance.
+        `NOTHING` where the agreement may well be by chance, or is that of a line of text.
     """
     if len(pairs) < options.min_inliers:
         return NOTHING
@@ -216,7 +234,7 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
         distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
-        if _false_alarms(1.5 * distinct, features, expected) > options.false_alarms:
+        if false_alarms(1.5 * distinct, features, expected) > options.false_alarms:
             continue
         chosen, transform, error = _refine(start, points, pairs, log_scale, limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
@@ -226,10 +244,36 @@ def verify(query: Frames, image: Frames, pairs: np.ndarray, options: Verificatio
     stretch = np.linalg.svd(best_map[:, :2], compute_uv=False)
     if stretch[0] > options.max_stretch * stretch[1]:
         return NOTHING
-    apart = min(_places(points[:, best], options.threshold) for points in (source.T, target.T))
-    if _false_alarms(apart, features, expected) > options.false_alarms:
+    apart = min(count_places(points[:, best], options.threshold) for points in (source.T, target.T))
+    alarms = false_alarms(apart, features, expected)
+    if alarms > options.false_alarms or is_strip(source[best], target[best], options.evidence):
         return NOTHING
-    return Verification(pairs[best], best_map)
+    log_odds = weigh(alarms, 1.0, rarity, options.evidence)
+    if log_odds < options.evidence.sure + _BEYOND_DOUBT:
+        log_odds = weigh(alarms, _narrow_alarms(query, image, pairs, best, best_map, options), rarity, options.evidence)
+    if log_odds < options.evidence.sure:
+        return NOTHING
+    return Verification(pairs[best], best_map, probability(log_odds))
+
+
+def _narrow_alarms(
+    query: Frames,
+    image: Frames,
+    pairs: np.ndarray,
+    chosen: np.ndarray,
+    transform: np.ndarray,
+    options: VerificationOptions,
+) -> float:
+    """Expected number of maps by chance that as many matches agree with as closely as those chosen do."""
+    sides = ((query, 0), (image, 1))
+    matched = [Regions(side.centres[chosen], side.linear[chosen]) for side, _ in sides]
+    seen = close_places(*matched, transform, options.threshold, options.evidence)
+    rows = [np.unique(pairs[:, place], return_index=True)[1] for _, place in sides]
+    some = [sampled(rows[place], place) for _, place in sides]
+    parts = [Regions(side.centres[some[place]], side.linear[some[place]]) for side, place in sides]
+    rate = chance_rate(*parts, transform, options.threshold, options.evidence)
+    least = np.pi * options.threshold**2 / 2 * options.evidence.by_chance
+    return false_alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least))
 
 
 def recount(
@@ -255,7 +299,7 @@ def recount(
     points = np.concatenate([query.centres.T, np.ones((1, len(pairs)), np.float32), image.centres.T])
     limits = (options.threshold**2, np.log(options.scale_ratio))
     chosen, transform, _ = _refine(found.transform, points, pairs, log_scale, limits, options.rounds)
-    return Verification(pairs[chosen], transform) if len(chosen) > found.inliers else found
+    return replace(found, matches=pairs[chosen], transform=transform) if len(chosen) > found.inliers else found
 
 
 def identify(words: QueryWords, query: Frames, image_words: np.ndarray, image: Frames) -> Verification:
@@ -289,7 +333,7 @@ def identify(words: QueryWords, query: Frames, image_words: np.ndarray, image: F
     ).any():
         return NOTHING
     matches = np.stack([words.order, np.arange(len(image_words), dtype=np.int32)], axis=1)
-    return Verification(matches, np.eye(2, 3))
+    return Verification(matches, np.eye(2, 3), 1.0)
 
 
 def _hypotheses(source: np.ndarray, target: np.ndarray, options: VerificationOptions) -> tuple[np.ndarray, np.ndarray]:
@@ -463,21 +507,3 @@ def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     goal = target.mean(axis=0, dtype=np.float64)
     linear = np.linalg.solve(spread, centred.T @ (target - goal)).T
     return np.column_stack([linear, goal - linear @ middle])
-
-
-def _places(points: np.ndarray, threshold: float) -> int:
-    """Number of cells of half the threshold that points (2, K) lie in.
-
-    Regions of several scales at one place agree with a map together: they are no witnesses of their own.
-    """
-    cells = np.floor(points * (2 / threshold)).astype(np.int64)
-    return len(set(zip(*cells.tolist(), strict=True)))
-
-
-def _false_alarms(inliers: float, features: int, expected: float) -> float:
-    """Expected number of hypotheses with so many inliers if the matches were spread by chance.
-
-    A match agrees by chance where it falls within the threshold, a part of the photo's area, so that the inliers beyond
-    the hypothesis's own follow a Poisson law (a contrario reasoning as in Moisan & Stival, IJCV 2004).
-    """
-    return float(features * gammainc(max(inliers - 1, 1e-3), max(expected, 1e-9)))
