@@ -12,7 +12,7 @@ from retrieval.console import Quiet, progress_bars, say
 if TYPE_CHECKING:
     from retrieval.learnt import LearntModel
 
-plot = typer.Typer(help="Draw what was learnt and measured; needs cairn-search\\[plots].", no_args_is_help=True)
+plot = typer.Typer(help="Draw what was learnt and measured; needs matplotlib.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")]
 File = Annotated[Path, typer.Argument(help="A descriptor file (.npz) that cairn learn wrote.")]

@@ -17,6 +17,7 @@ import numpy as np
 
 from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
+from index.extras import install_command
 from index.layout import check_listed, check_scanned
 
 DESCRIPTION_FILE = "search.json"
@@ -430,7 +431,7 @@ def search_backend(name: str) -> type[NearestNeighbours]:
     if name not in BACKENDS:
         raise CairnError(f"There is no search back-end {name!r}: choose one of {', '.join(sorted(BACKENDS))}.")
     if name == "pyflann" and importlib.util.find_spec("pyflann_ibeis") is None:
-        raise CairnError("The search back-end 'pyflann' is not installed: pip install 'cairn-search[pyflann]'.")
+        raise CairnError(f"The search back-end 'pyflann' is not installed: {install_command('pyflann')}.")
     return BACKENDS[name]
 
 

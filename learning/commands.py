@@ -71,7 +71,7 @@ def descriptor(
     ] = 2,
     report: Annotated[
         Path | None,
-        typer.Option(help="HTML report with pictures of what was mined and learnt from photos; needs the extra plots."),
+        typer.Option(help="HTML report with pictures of what was mined and learnt from photos; needs matplotlib."),
     ] = None,
     photos: Annotated[
         Path | None,

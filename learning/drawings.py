@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from index.errors import CairnError
+from index.extras import install_command
 from retrieval.pooling import axis_kernels
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise CairnError("Plots need matplotlib: install cairn-search[plots].") from error
+        raise CairnError(f"Plots need matplotlib: {install_command('plots')}.") from error
 
 
 def new_figure(width: float, height: float) -> "Figure":

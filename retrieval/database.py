@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from index.extras import install_command
 from retrieval.places import great_circle_km
 
 # How long SQLite waits for another process that is writing, in milliseconds.
@@ -72,7 +73,8 @@ class Database:
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
             raise CairnError(
                 f"{printable_address(address)} is no catalogue address that works here ({error}): "
-                "check it, and install its driver (for PostgreSQL: pip install 'cairn-search[postgresql]')."
+                "check it, and install its driver (for PostgreSQL: postgresql+psycopg://HOST/DATABASE and "
+                f"{install_command('postgresql')})."
             ) from error
         self._is_sqlite = self.address.get_backend_name() == "sqlite"
         # What fails is said by a `DatabaseError`; Psycopg would write of it a second time.

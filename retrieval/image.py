@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
+from index.extras import install_command
 from retrieval.names import COLLECTION_FILE
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
@@ -303,7 +304,7 @@ def _register_heic() -> None:
     try:
         importlib.import_module("pillow_heif").register_heif_opener()
     except ImportError:
-        raise CairnError("HEIC needs the optional extra: pip install cairn-search[heic]") from None
+        raise CairnError(f"HEIC needs an optional package: {install_command('heic')}") from None
 
 
 def _working_size(size: tuple[int, int], options: ImageOptions) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from index.extras import EXTRAS, install_command
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("index", "retrieval", "learning", "eval")  # each may import those before it
@@ -126,6 +129,20 @@ def test_requirements_meet_what_the_project_declares() -> None:
             if not versions or not all(requirement.specifier.contains(version) for version in versions):
                 wrong.append(f"{purpose}: {requirement} is pinned to {versions or 'nothing'}")
     assert not wrong
+
+
+def test_no_message_names_a_distribution_that_nobody_can_get() -> None:
+    """Cairn is on no package index: what a message says to install is the package behind an extra."""
+    texts = [*PRODUCT, ROOT / "README.md", *(path for path in (ROOT / "scripts").iterdir() if path.is_file())]
+    assert [_name(path) for path in texts if "cairn-search[" in path.read_text().replace("\\", "")] == []
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    del extras["test"]
+    assert EXTRAS.keys() == extras.keys()
+    for extra, (declared,) in extras.items():
+        command = shlex.split(install_command(extra))
+        wanted, named = Requirement(declared), Requirement(command[-1])
+        assert (command[:-1], named.name, named.extras) == (["pip", "install"], wanted.name, wanted.extras)
 
 
 def _python(*arguments: str) -> str:

@@ -349,7 +349,7 @@ def test_a_report_without_matplotlib_is_refused_before_any_work(
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     command = ("learn", "descriptor", made.matches, "--out", tmp_path / "d.npz")
-    assert "cairn-search[plots]" in cairn(*command, "--report", tmp_path / "r.html").refused()
+    assert "pip install matplotlib" in cairn(*command, "--report", tmp_path / "r.html").refused()
     assert not tree(tmp_path)
 
 

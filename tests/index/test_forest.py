@@ -232,7 +232,7 @@ def test_unknown_and_missing_backends(monkeypatch):
     with pytest.raises(CairnError, match="faiss, flann, pyflann"):
         search_backend("annoy")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(CairnError, match="cairn-search\\[pyflann\\]"):
+    with pytest.raises(CairnError, match="pip install pyflann-ibeis"):
         search_backend("pyflann")
     assert {search_backend(name).name for name in BACKENDS if name != "pyflann"} == {"faiss", "flann"}
 

@@ -432,6 +432,7 @@ def test_addresses_that_do_not_work(address: str) -> None:
     with pytest.raises(CairnError, match="catalogue address") as caught:
         Catalogue.open(address)
     assert "secret" not in str(caught.value)
+    assert 'pip install "psycopg[binary]"' in str(caught.value)
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:

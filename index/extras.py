@@ -1,0 +1,29 @@
+"""The optional packages: which extra each belongs to, and how a message says to install it."""
+
+EXTRAS = {
+    "heic": "pillow-heif",
+    "postgresql": "psycopg[binary]",
+    "pyflann": "pyflann-ibeis",
+    "plots": "matplotlib",
+    "peers": "pycolmap",
+}
+"""The package behind each optional extra, as `pip` takes it."""
+
+
+def install_command(extra: str) -> str:
+    """Give the command that installs what an optional extra needs.
+
+    It names the package itself: that works wherever Cairn was installed from, and shows no path of this machine.
+
+    Parameters
+    ----------
+    extra : str
+        One of `EXTRAS`.
+
+    Returns
+    -------
+    str
+        Such as ``pip install pillow-heif``, quoted for a shell where the name needs it.
+    """
+    package = EXTRAS[extra]
+    return f"pip install {package}" if package.replace("-", "").isalnum() else f'pip install "{package}"'
