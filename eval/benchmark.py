@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,13 +120,15 @@ def run_benchmark(
     Raises
     ------
     CairnError
-        A folder is missing, a query's photo cannot be found, no query has positives, or the learnt similarity is for
-        another vocabulary: said before any work where the vocabulary is there already.
+        A folder is missing, a query's photo cannot be found, no query has positives, a photo that the ground truth
+        names is there twice, or the learnt similarity is for another vocabulary: said before any work where it is
+        known by then.
     """
     search = search or SearchOptions()
     asked = [query for query in read_ground_truth(ground_truth) if query.positives]
     if not asked:
         raise CairnError(f"No query of {ground_truth} has a positive.")
+    _check_photos(asked, images, queries, is_new=collection is None)
     similarity = None
     if search.similarity is not None:
         similarity = _check_early(search.similarity, collection, vocabulary)
@@ -167,7 +169,7 @@ def run_queries(
     """Search for queries; give each one's score, and the ground truth's photos that are missing."""
     engine = Engine(collection, options)
     rows = collection.catalogue.images()
-    stems = stems_of(rows)
+    stems = stems_of(rows, named_photos(queries))
     paths = {Path(row.path).stem: Path(row.path) for row in rows}
     if folder is not None:
         for _, path in list_photos([folder]):
@@ -175,9 +177,7 @@ def run_queries(
     scores = []
     for done, query in enumerate(queries):
         if query.stem not in paths:
-            raise CairnError(
-                f"The photo {query.stem!r} of the query {query.name!r} is neither among the images nor the queries."
-            )
+            raise _no_photo_of(query)
         start = time.perf_counter()
         found = search_photo(engine, paths[query.stem], query.box)
         seconds = time.perf_counter() - start
@@ -205,13 +205,50 @@ def _check_early(path: Path, collection: Path | None, vocabulary: Path | None) -
     return {"file": str(path), **similarity.describe()}
 
 
-def stems_of(rows: Sequence[ImageRow]) -> dict[int, str]:
-    """Give the names that a ground truth knows photos by, by their image numbers; CairnError where one comes twice."""
+def _check_photos(asked: Sequence[Query], images: Sequence[Path], folder: Path | None, *, is_new: bool) -> None:
+    """Refuse, before anything is indexed, photos that the ground truth cannot tell apart and queries without a photo.
+
+    Photos that a kept collection (not `is_new`) holds from elsewhere are not looked at: `run_queries` does.
+    """
+    found = [path.stem for _, path in list_photos(images)]
+    _check_stems(found, named_photos(asked))
+    there = set(found)
+    if folder is not None:
+        beside = [path.stem for _, path in list_photos([folder])]
+        _check_stems(beside, {query.stem for query in asked} - there)
+        there.update(beside)
+    lost = [query for query in asked if query.stem not in there]
+    if is_new and lost:
+        raise _no_photo_of(lost[0])
+
+
+def _no_photo_of(query: Query) -> CairnError:
+    return CairnError(
+        f"The photo {query.stem!r} of the query {query.name!r} is neither among the images nor the queries."
+    )
+
+
+def named_photos(queries: Iterable[Query]) -> set[str]:
+    """Give the stems of all photos that some queries name: their own, good, ok and junk."""
+    return {stem for query in queries for stem in (query.stem, *query.positives, *query.junk)}
+
+
+def stems_of(rows: Sequence[ImageRow], named: Set[str] | None = None) -> dict[int, str]:
+    """Give the names that a ground truth knows photos by, by their image numbers.
+
+    CairnError where one comes twice. Where the stems that it names are given, the others go by their paths, and may.
+    """
     stems = {row.number: Path(row.path).stem for row in rows}
-    twice = [stem for stem, count in Counter(stems.values()).items() if count > 1]
+    _check_stems(stems.values(), named)
+    if named is None:
+        return stems
+    return {row.number: stems[row.number] if stems[row.number] in named else row.path for row in rows}
+
+
+def _check_stems(stems: Iterable[str], named: Set[str] | None = None) -> None:
+    twice = [stem for stem, count in Counter(stems).items() if count > 1 and (named is None or stem in named)]
     if twice:
         raise CairnError(
             f"{len(twice)} names of photos, such as {twice[0]!r}, come twice but for folder or ending, so the ground "
             "truth cannot tell them apart: keep one photo of each."
         )
-    return stems

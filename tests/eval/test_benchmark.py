@@ -120,7 +120,9 @@ def test_a_kept_collection_is_used_again_and_a_vocabulary_is_taken(indexed: Inde
         assert report.mean == 1
 
 
-def test_two_photos_of_one_stem_are_no_benchmark(indexed: Indexed, tmp_path: Path) -> None:
+def test_two_photos_of_one_stem_are_no_benchmark(
+    indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ground truth could mean either, so no score would be right."""
     images, gt = tmp_path / "images", tmp_path / "gt"
     images.mkdir()
@@ -128,8 +130,33 @@ def test_two_photos_of_one_stem_are_no_benchmark(indexed: Indexed, tmp_path: Pat
     with Image.open(indexed.photos / "page_001.jpg") as photo:
         photo.save(images / "coffee_001.png")
     write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"])
+    monkeypatch.setattr("eval.benchmark.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
     with pytest.raises(CairnError, match="coffee_001"):
         run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
+
+    # Nor may the photo of a query be one of two.
+    (images / "coffee_001.jpg").rename(tmp_path / "coffee_001.jpg")
+    queries = tmp_path / "queries"
+    (images / "coffee_001.png").rename(images / "another.png")
+    for folder in ("a", "b"):
+        (queries / folder).mkdir(parents=True)
+        shutil.copy(tmp_path / "coffee_001.jpg", queries / folder)
+    with pytest.raises(CairnError, match="coffee_001"):
+        run_benchmark([images], gt, queries=queries, options=SMALL, search=UPRIGHT)
+    with pytest.raises(CairnError, match="neither among the images nor the queries"):
+        run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
+
+
+def test_two_photos_of_one_stem_that_no_query_names_are_a_benchmark(indexed: Indexed, tmp_path: Path) -> None:
+    images, gt = tmp_path / "images", tmp_path / "gt"
+    for folder in ("a", "b"):
+        (images / folder).mkdir(parents=True)
+        shutil.copy(indexed.photos / "page_001.jpg", images / folder / "IMG_1.jpg")
+    for stem in ("coffee_001", "coffee_002"):
+        shutil.copy(indexed.photos / f"{stem}.jpg", images)
+    write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"], junk=["coffee_001"])
+    report = run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
+    assert (report.images, report.mean) == (4, 1)
 
 
 def test_a_published_set_is_measured_from_its_folder(
