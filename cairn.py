@@ -21,6 +21,7 @@ def make_app() -> "typer.Typer":
     from learning.mine_commands import mine
     from learning.patch_commands import patches
     from retrieval.care_commands import compact, remove, retrain
+    from retrieval.command_line import set_up
     from retrieval.commands import index, info, query
     from retrieval.group_commands import group
     from retrieval.integrity_commands import check, repair
@@ -53,6 +54,7 @@ def make_app() -> "typer.Typer":
     app.add_typer(evaluate, name="evaluate")
     app.add_typer(plot, name="plot")
     app.command()(demo)
+    set_up(app)
     return app
 
 
