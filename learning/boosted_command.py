@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from retrieval.commands import Seed, Workers, cores
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.console import Json, Quiet, note, print_json, progress_bars, say
 
 
 def boosted(
@@ -36,8 +36,13 @@ def boosted(
         int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
     ] = 0,
     candidates: Annotated[
-        int, typer.Option(help="Boxes and orientations that weak learners are chosen from, drawn at a time.", min=1)
-    ] = 8_192,
+        int | None,
+        typer.Option(
+            help="Boxes and orientations that weak learners are chosen from, drawn at a time (default: 8,192, or as "
+            "many as fit into memory).",
+            min=1,
+        ),
+    ] = None,
     draws: Annotated[
         int, typer.Option(help="How often candidates are drawn anew, learners being shared out evenly.", min=1)
     ] = 4,
@@ -104,7 +109,7 @@ def boosted(
     descriptor (bgm), or are projected to few dimensions (lbgm) by a similarity learnt from the same pairs. What one
     run has found another goes on from: --from FILE.
     """
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
     from time import perf_counter
 
     from index.errors import CairnError
@@ -112,7 +117,7 @@ def boosted(
     from learning.boosted_search import SearchOptions
     from learning.boosting import PLAIN, BoostingOptions, learn_boosted
     from learning.sources import open_sources
-    from learning.weak_learners import CandidateOptions
+    from learning.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
     from retrieval.boosted import Boosted
     from retrieval.boxes import ResponseOptions
     from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
@@ -142,7 +147,7 @@ def boosted(
         dim=dim or min(64, number),
         draws=draws,
         responses=given.options if given is not None else ResponseOptions(family, **asked),
-        candidates=CandidateOptions(candidates),
+        candidates=CandidateOptions(USUAL_CANDIDATES if candidates is None else candidates),
         search=SearchOptions(offset=offset),
         metric=MetricOptions(
             form=form,
@@ -157,6 +162,14 @@ def boosted(
         seed=seed,
     )
     opened = open_sources(sources, pairs=pairs, seed=seed)
+    of = sum(len(source.train) for source in opened)
+    room = max(1, most_candidates(of))
+    if candidates is None and given is None and room < USUAL_CANDIDATES:
+        options = replace(options, candidates=CandidateOptions(room))
+        note(
+            f"{room:,} candidates are drawn at a time, not {USUAL_CANDIDATES:,}: memory has room for no more on {of:,} "
+            "pairs; for more candidates take fewer --pairs."
+        )
     titles = {"candidates": "Candidates", "boost": "Weak learners", "answers": "Describing", "metric": "Similarity"}
     with progress_bars(quiet or json, titles) as tell:
         learnt = learn_boosted(opened, options, learners=given, workers=workers or cores(), progress=tell)
@@ -191,7 +204,8 @@ def boosted(
         "learners": learnt.learners,
         "dim": described.dim,
         "bytes": described.bytes,
-        "pairs": sum(len(source.train) for source in opened),
+        "pairs": of,
+        "candidates": options.candidates.number if given is None else None,
         "validation": model.provenance["validation"],
         "objective": loss,
         "epochs": metric and len(metric.errors) - 1,

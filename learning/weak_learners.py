@@ -1,5 +1,6 @@
 """Weak learners to choose from: boxes and orientations drawn at random, and their responses on pairs of patches."""
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ LEVELS = 256
 """Levels that a response is rounded to: a threshold lies between two of them."""
 
 MOST_BYTES = 6 << 30
-"""Memory that the responses of all candidates on all pairs may take."""
+"""Memory that the responses of all candidates on all pairs may take, on a machine that has twice that."""
+
+USUAL_CANDIDATES = 8_192
+"""Candidates that are drawn at a time where memory does."""
 
 _PAIRS = 512  # whose patches are read at a time
 _PATCHES = 32  # whose integral images are made at a time
@@ -30,7 +34,7 @@ Progress = Callable[[int, int], None]
 class CandidateOptions:
     """How candidates are drawn."""
 
-    number: int = 8_192  # at a time; memory is twice this times the pairs, in bytes
+    number: int = USUAL_CANDIDATES  # at a time; memory is twice this times the pairs, in bytes
     smallest: int = 3  # shortest side of a box, samples
     largest: int = 0  # longest side of a box, samples; 0: the patch's
 
@@ -133,6 +137,19 @@ def draw_candidates(
     return Candidates(boxes, channels, low, step.astype(np.float32))
 
 
+def most_candidates(pairs: int) -> int:
+    """Give how many candidates' responses on so many pairs fit into memory: two levels, of a byte, for each pair."""
+    return min(MOST_BYTES, _memory() // 2) // (2 * max(1, pairs))
+
+
+def _memory() -> int:
+    """Give the bytes of memory that the machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not tell
+        return 2 * MOST_BYTES
+
+
 def pair_levels(
     pairs: PairList,
     candidates: Candidates,
@@ -146,11 +163,11 @@ def pair_levels(
     Raises
     ------
     CairnError
-        That would take more than `MOST_BYTES`; or a patch cannot be read.
+        There are more candidates than `most_candidates`; or a patch cannot be read.
     """
     number = len(pairs)
-    if 2 * len(candidates) * number > MOST_BYTES:
-        fewer = MOST_BYTES // (2 * number)
+    fewer = most_candidates(number)
+    if len(candidates) > fewer:
         raise CairnError(
             f"{len(candidates)} candidates on {number} pairs take too much memory: draw {fewer} or fewer "
             "(--candidates), or take fewer pairs (--pairs)."

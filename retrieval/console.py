@@ -47,6 +47,11 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, ensure_ascii=True))
 
 
+def note(text: str) -> None:
+    """Print a line for people on standard error: what they should know that is no answer and no progress."""
+    print(f"cairn: {printable_name(' '.join(text.split()))}", file=sys.stderr, flush=True)
+
+
 def say(text: str) -> None:
     """Print a line for people on standard output, with nothing in it taken for markup."""
     from rich.console import Console

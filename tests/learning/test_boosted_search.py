@@ -19,6 +19,7 @@ from learning.weak_learners import (
     PairList,
     draw_boxes,
     draw_candidates,
+    most_candidates,
     pair_levels,
 )
 from retrieval.boosted import WeakLearners
@@ -208,3 +209,8 @@ class TestCandidates:
         monkeypatch.setattr(weak_learners, "MOST_BYTES", 2 * 59 * len(pairs))
         with pytest.raises(CairnError, match="draw 59 or fewer"):
             pair_levels(pairs, candidates, RESPONSES)
+
+    def test_a_machine_with_little_memory_holds_fewer(self, monkeypatch):
+        assert 1 <= most_candidates(400_000) <= weak_learners.MOST_BYTES // 800_000
+        monkeypatch.setattr(weak_learners, "_memory", lambda: 1 << 30)
+        assert most_candidates(400_000) == (1 << 29) // 800_000

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from learning import weak_learners
 from learning.boosted_metric import MetricOptions, factorise
 from learning.boosted_search import SearchOptions
 from learning.boosting import BoostingOptions, LearntBoosted, learn_boosted
@@ -172,6 +173,26 @@ class TestCommand:
         for file in (base, small, coded):
             measured = cairn("evaluate", "patches", folder, "--descriptor", file, "--pairs", pairs, "--json").json
             assert measured["fpr95"] < 0.9
+
+    def test_a_large_set_is_learnt_from_with_as_many_candidates_as_memory_holds(
+        self, folder, cairn: Callable[..., Ran], tmp_path, monkeypatch
+    ):
+        learn = ["learn", "boosted", folder, "--kind", "bgm", "--learners", "4", "--draws", "2", "--json"]
+        monkeypatch.setattr(weak_learners, "MOST_BYTES", 2 * 240 * 70)  # of the 240 pairs
+        ran = cairn(*learn, "--out", tmp_path / "a.npz")
+        assert ran.json["candidates"] == load_model(tmp_path / "a.npz").provenance["options"]["candidates"]["number"]
+        assert ran.json["candidates"] == 70
+        assert ran.err.count("\n") == 1
+        assert "70 candidates" in ran.err and "not 8,192" in ran.err and "240 pairs" in ran.err and "--pairs" in ran.err
+        fewer = cairn(*learn, "--out", tmp_path / "b.npz", "--pairs", 120)
+        assert fewer.json["candidates"] == 140
+        # Who asks for a number gets it, or is told that it cannot be.
+        asked = cairn(*learn, "--out", tmp_path / "c.npz", "--candidates", 30)
+        assert (asked.json["candidates"], asked.err) == (30, "")
+        assert "draw 70 or fewer" in cairn(*learn[:-1], "--out", tmp_path / "d.npz", "--candidates", 71).refused()
+        # Nothing is drawn where learners are taken.
+        taken = cairn(*learn, "--out", tmp_path / "e.npz", "--from", tmp_path / "a.npz")
+        assert (taken.json["candidates"], taken.err) == (None, "")
 
     def test_what_does_not_go_together_is_refused(self, folder, cairn: Callable[..., Ran], tmp_path):
         out = ["--out", tmp_path / "d.npz"]
