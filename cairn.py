@@ -63,9 +63,12 @@ def main() -> None:
     try:
         from retrieval.console import run
 
-        run(lambda: make_app()())
+        run(lambda **how: make_app()(**how))
     except KeyboardInterrupt:  # before a command has begun
-        print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
+        sentence = "stopped; run the same command again to go on."
+        print(f"cairn: {sentence}", file=sys.stderr)
+        if "--json" in sys.argv:
+            print(f'{{"error": "{sentence}"}}')
         sys.exit(130)
 
 

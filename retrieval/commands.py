@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from index.errors import CairnError
-from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
+from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say, tell_error
 
 Workers = Annotated[int, typer.Option(help="Processes; 0: one a core. The result does not depend on it.", min=0)]
 Detector = Annotated[str, typer.Option(help="dog-affine or hessian-affine.")]
@@ -204,7 +204,7 @@ def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], 
             try:
                 report = _when_free(run)
             except CairnError as error:
-                print(f"cairn: {error}", file=sys.stderr, flush=True)
+                tell_error(str(error))
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
             if report.added or report.back or report.moved or report.vanished or failures != known_failures:

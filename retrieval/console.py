@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -15,16 +15,33 @@ DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
 """Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C."""
 
 
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer has no public name for it
+
+
 def run(app: Callable[..., Any]) -> None:
-    """Run a command line, and turn a `CairnError`, or what the system refuses, into one sentence and exit code 2."""
+    """Run a command line, and turn what a user can cause into one sentence on standard error and exit code 2.
+
+    With --json among the arguments the sentence is an object on standard output too: ``{"error": SENTENCE}``.
+
+    Parameters
+    ----------
+    app : callable
+        A Typer application, or what is called like one.
+
+    Raises
+    ------
+    SystemExit
+        With the exit code, always.
+    """
     try:
-        app()
+        code = app(standalone_mode=False)
+        if code == STOPPED:  # Typer makes this of a KeyboardInterrupt
+            _end("stopped; run the same command again to go on.", STOPPED)
+        sys.exit(code or DONE)
     except CairnError as error:
         _refuse(str(error))
-    except SystemExit as stop:
-        if stop.code == STOPPED:  # Typer makes this of a KeyboardInterrupt
-            print("cairn: stopped; run the same command again to go on.", file=sys.stderr)
-        raise
+    except _USAGE_ERROR as error:
+        _refuse_usage(error)
     except BrokenProcessPool:
         _refuse(
             "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes "
@@ -37,9 +54,38 @@ def run(app: Callable[..., Any]) -> None:
         _refuse(f"{where}{error.strerror or error}: check the disk, its space and its rights.")
 
 
-def _refuse(sentence: str) -> None:
-    print(f"cairn: {' '.join(sentence.split())}", file=sys.stderr)
-    sys.exit(WRONG)
+def _refuse(sentence: str) -> NoReturn:
+    _end(sentence, WRONG)
+
+
+def _refuse_usage(error: Any) -> NoReturn:
+    """Say what is wrong with the arguments, and where to read what is right."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # it has printed the help
+        sys.exit(WRONG)
+    command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "cairn"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    _refuse(f"{message}{' See' if message.endswith('?') else '; see'} {command} --help.")
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    tell_error(sentence)
+    sys.exit(code)
+
+
+def tell_error(sentence: str) -> None:
+    """Print what went wrong on standard error, and with --json as an object on standard output too."""
+    sentence = " ".join(sentence.split())
+    print(f"cairn: {sentence}", file=sys.stderr, flush=True)
+    if _json_is_wanted():
+        print_json({"error": sentence})
+
+
+def _json_is_wanted() -> bool:
+    """Whether --json is among the arguments, be they right or wrong."""
+    arguments = sys.argv[1:]
+    if "--" in arguments:
+        arguments = arguments[: arguments.index("--")]
+    return "--json" in (argument.partition("=")[0] for argument in arguments)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -43,6 +43,7 @@ class Ran:
     code: int
     out: str
     err: str
+    wants_json: bool = False
 
     @property
     def json(self) -> dict[str, Any]:
@@ -55,10 +56,11 @@ class Ran:
     def refused(self) -> str:
         """The one sentence on standard error of a request that was wrong."""
         assert self.code == 2, (self.code, self.out, self.err)
-        assert self.out == ""
         assert self.err.startswith("cairn: ") and self.err.endswith((".\n", "…\n")), self.err
         assert self.err.count("\n") == 1
-        return self.err.removeprefix("cairn: ").strip()
+        sentence = self.err.removeprefix("cairn: ").strip()
+        assert self.out == "" if not self.wants_json else json.loads(self.out) == {"error": sentence}
+        return sentence
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +103,7 @@ def cairn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) ->
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         out, err = capfd.readouterr()
         assert "Traceback" not in err
-        return Ran(code, out, err)
+        return Ran(code, out, err, "--json" in arguments)
 
     return run
 

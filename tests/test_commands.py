@@ -670,8 +670,9 @@ def test_who_stops_a_run_learns_how_to_go_on(tmp_path: Path, indexed: Indexed) -
         "cairn.main()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr.strip() == "cairn: stopped; run the same command again to go on."
+    sentence = "stopped; run the same command again to go on."
+    assert (done.returncode, json.loads(done.stdout)) == (130, {"error": sentence})
+    assert done.stderr.strip() == f"cairn: {sentence}"
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, indexed: Indexed) -> None:
