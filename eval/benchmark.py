@@ -218,7 +218,7 @@ def _check_photos(asked: Sequence[Query], images: Sequence[Path], folder: Path |
         _check_stems(beside, {query.stem for query in asked} - there)
         there.update(beside)
     lost = [query for query in asked if query.stem not in there]
-    if is_new and lost:
+    if is_new and found and lost:
         raise _no_photo_of(lost[0])
 
 

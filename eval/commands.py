@@ -24,6 +24,7 @@ from retrieval.commands import (
     cores,
 )
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.progress import INDEXING
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 
@@ -74,7 +75,7 @@ def retrieval(
         image=ImageOptions(max_side=max_side),
         features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
     )
-    titles = {"extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing", "queries": "Queries"}
+    titles = {**INDEXING, "queries": "Queries"}
     with progress_bars(quiet or json, titles) as tell:
         report = run_benchmark(
             [images],
@@ -228,7 +229,7 @@ def demo(
     """Show what Cairn does: index a collection, search for a box, write the picture, and print the score."""
     from eval.demo import run_demo, run_own_demo
 
-    titles = {"extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing", "queries": "Queries"}
+    titles = {**INDEXING, "queries": "Queries"}
     with progress_bars(quiet or json, titles) as tell:
         if photos is not None:
             result = run_own_demo(photos, out, workers or cores(), tell)

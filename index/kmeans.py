@@ -208,6 +208,8 @@ def approximate_kmeans(
     rng = np.random.default_rng(options.seed)
     rows = _sample(len(source), options.sample_per_word * options.words, rng)
     points = len(source) if rows is None else len(rows)
+    if progress is not None:
+        progress(0, options.iterations * points)
     firsts = _first_of_each(source, rows, points)
     words = min(options.words, len(firsts))
     chosen = np.sort(rng.choice(firsts, words, replace=False))

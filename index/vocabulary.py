@@ -93,7 +93,8 @@ class Vocabulary:
         descriptor, trained_on : str
             Recorded: see the attributes.
         progress : callable, optional
-            Called with the descriptors looked at so far and in all, over all passes.
+            Called with how much is done and how much there is, in no unit: descriptors, over all passes, and a share
+            for what comes after.
 
         Returns
         -------
@@ -113,15 +114,26 @@ class Vocabulary:
             backend=options.backend,
             sample_per_word=options.sample_per_word,
         )
-        result = approximate_kmeans(source, kmeans, progress=progress)
+        last = 1
+
+        def passes(done: int, of: int) -> None:
+            nonlocal last
+            last = of + of // 20  # the rest is for building the search and measuring it
+            if progress is not None:
+                progress(done, last)
+
+        result = approximate_kmeans(source, kmeans, progress=passes)
         search = backend.build(result.centres, options.search, options.seed)
         sample = sample_descriptors(source, options.recall_sample, options.seed)
         _, distances = search.search(sample, 1)
+        recall = recall_at_1(search, search.points, sample)
+        if progress is not None:
+            progress(last, last)
         return cls(
             search=search,
             descriptor=descriptor,
             trained_on=trained_on,
-            recall_at_1=recall_at_1(search, search.points, sample),
+            recall_at_1=recall,
             quantisation_error=float(distances.mean(dtype=np.float64)),
             training={
                 **dataclasses.asdict(kmeans),

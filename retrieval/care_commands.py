@@ -7,6 +7,7 @@ import typer
 
 from retrieval.commands import CatalogueAddress, Seed, Workers, cores
 from retrieval.console import Json, Quiet, print_json, printable_name, progress_bars, say
+from retrieval.progress import INDEXING
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 
@@ -76,7 +77,7 @@ def compact(
     from retrieval.compaction import compact as compact_collection
 
     with Collection.open(collection, catalogue=catalogue) as opened:
-        with progress_bars(quiet or json, {"compact": "Compacting"}) as tell:
+        with progress_bars(quiet or json, {"compact": "Compacting (features)"}) as tell:
             report = compact_collection(opened, progress=tell)
         images = opened.catalogue.counts()["indexed"]
     if json:
@@ -122,10 +123,9 @@ def retrain(
     from retrieval.retraining import RetrainOptions
     from retrieval.retraining import retrain as retrain_collection
 
-    titles = {"extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing"}
     options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing)
     with Collection.open(collection, catalogue=catalogue) as opened:
-        with progress_bars(quiet or json, titles) as tell:
+        with progress_bars(quiet or json, INDEXING) as tell:
             report = retrain_collection(opened, options, workers=workers or cores(), progress=tell)
         images = opened.catalogue.counts()["indexed"]
     if json:

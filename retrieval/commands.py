@@ -11,6 +11,7 @@ import typer
 
 from index.errors import CairnError
 from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say, tell_error
+from retrieval.progress import INDEXING
 
 Workers = Annotated[int, typer.Option(help="Processes; 0: one a core. The result does not depend on it.", min=0)]
 Detector = Annotated[str, typer.Option(help="dog-affine or hessian-affine.")]
@@ -126,10 +127,9 @@ def index(
     )
     opened = Collection.create(collection, options, catalogue=catalogue)
     _tell_unused(context, opened, options)
-    titles = {"look": "Looking", "extract": "Features", "vocabulary": "Vocabulary", "index": "Indexing"}
 
     def run() -> Any:
-        with progress_bars(quiet or json, titles) as tell:
+        with progress_bars(quiet or json, INDEXING) as tell:
             return index_photos(
                 opened, photos, vocabulary=vocabulary, again=again, workers=workers or cores(), progress=tell
             )

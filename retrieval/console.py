@@ -114,14 +114,14 @@ def printable_name(name: str) -> str:
 
 @contextmanager
 def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar a step on standard error, on a terminal only.
+    """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
 
     Parameters
     ----------
     quiet : bool
         Show nothing.
     titles : dict of str to str
-        What each step is called.
+        What each step is called; see `retrieval.progress`.
 
     Yields
     ------
@@ -129,22 +129,18 @@ def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str
         To be called with a step, how much of it is done, and how much there is.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from retrieval.progress import bars, lines
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield lambda step, done, of: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
-        tasks: dict[str, Any] = {}
-
-        def tell(step: str, done: int, of: int) -> None:
-            if step not in tasks:
-                tasks[step] = progress.add_task(titles.get(step, step), total=of)
-            progress.update(tasks[step], completed=done, total=of)
-
-        yield tell
+    elif console.is_terminal and not console.is_dumb_terminal:
+        with bars(console, titles) as tell:
+            yield tell
+    else:
+        with lines(titles) as tell:
+            yield tell
 
 
 Quiet = typer.Option(False, "--quiet", "-q", help="Show no progress.")

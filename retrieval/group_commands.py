@@ -35,7 +35,7 @@ def group(
     if out is not None:
         check_table(out)
     with Collection.open(collection, catalogue=catalogue) as opened:
-        with progress_bars(quiet or json, {"verify": "Verifying"}) as tell:
+        with progress_bars(quiet or json, {"verify": "Verifying (photos)"}) as tell:
             found = group_photos(opened, GroupOptions(inliers=inliers), workers=workers or cores(), progress=tell)
         if out is not None:
             write_table(out, groups_table(opened, found.groups))

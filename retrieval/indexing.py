@@ -129,13 +129,25 @@ def index_photos(
             files = _find_new(collection, paths, again, report, tell)
         remove_leftovers(collection)
         staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+        ready: set[Path] = set()  # photos whose features are there: some twice, for the vocabulary and for a segment
+        all_new = len(files)
+
+        def extracted(file: _File) -> None:
+            ready.add(file.path)
+            tell("extract", len(ready), all_new)
+
         if files and not collection.has_vocabulary:
             with report.timed("vocabulary"):
-                if not _make_vocabulary(collection, staging, files, report, workers, tell):
+                if not _make_vocabulary(collection, staging, files, report, workers, extracted, tell):
                     files = []
         batch = collection.options.batch
         for start in range(0, len(files), batch):
-            _add_segment(collection, staging, files[start : start + batch], report, workers, tell, start, len(files))
+
+            def has_words(done: int, before: int = start) -> None:
+                tell("index", before + done, all_new)
+
+            part = files[start : start + batch]
+            _add_segment(collection, staging, part, report, workers, extracted, has_words)
         staging.remove()
         seal(collection)
     failing = {failure.path for failure in collection.catalogue.failures() if failure in failed_before}
@@ -329,7 +341,13 @@ def _adopt_vocabulary(collection: Collection, source: Path) -> None:
 
 
 def _make_vocabulary(
-    collection: Collection, staging: Staging, files: list[_File], report: IndexReport, workers: int, tell: Progress
+    collection: Collection,
+    staging: Staging,
+    files: list[_File],
+    report: IndexReport,
+    workers: int,
+    extracted: Callable[[_File], None],
+    tell: Progress,
 ) -> bool:
     """Make the vocabulary from a random sample of the photos, streamed from disk.
 
@@ -345,9 +363,9 @@ def _make_vocabulary(
     sample = [files[number] for number in chosen]
     staged = []
     start = time.perf_counter()
-    for done, one in enumerate(stage_all(staging, [(file.path, file.key) for file in sample], workers)):
+    for file, one in zip(sample, stage_all(staging, [(file.path, file.key) for file in sample], workers), strict=True):
         staged.append(one)
-        tell("extract", done + 1, len(sample))
+        extracted(file)
     spent = time.perf_counter() - start
     report.seconds["extract"] += spent
     report.seconds["vocabulary"] -= spent
@@ -385,17 +403,16 @@ def _add_segment(
     files: list[_File],
     report: IndexReport,
     workers: int,
-    tell: Progress,
-    before: int,
-    total: int,
+    extracted: Callable[[_File], None],
+    tell: Callable[[int], None],
 ) -> None:
-    """Extract, assign and commit one batch of photos."""
+    """Extract, assign and commit one batch of photos; tell how many have their words."""
     good: list[tuple[_File, Staged]] = []
     metadata: list[Metadata] = []
     failures: list[Failure] = []
     with report.timed("extract"):
-        extracted = stage_all(staging, [(file.path, file.key) for file in files], workers)
-        for done, (file, one) in enumerate(zip(files, extracted, strict=True)):
+        staged = stage_all(staging, [(file.path, file.key) for file in files], workers)
+        for file, one in zip(files, staged, strict=True):
             reason = one.reason
             if not reason:
                 try:
@@ -406,7 +423,8 @@ def _add_segment(
                     reason = str(error)
             if reason:
                 failures.append(file.failure(reason))
-            tell("index", before + done + 1, total)
+            extracted(file)
+    tell(len(failures))
     _record(collection, failures, report)
     if not good:
         return
@@ -421,6 +439,7 @@ def _add_segment(
             if collection.options.keep_descriptors:
                 column["descriptor"] = features.descriptors
             columns.append(column)
+            tell(len(failures) + len(words))
     with report.timed("write"):
         first = collection.catalogue.reserve_numbers(len(good))
         rows = [

@@ -64,7 +64,7 @@ def repair(
     """
     from retrieval.repair import repair_collection
 
-    with progress_bars(quiet or json, {"check": "Reading (MB)", "extract": "Features"}) as tell:
+    with progress_bars(quiet or json, {"check": "Reading (MB)", "extract": "Features (photos)"}) as tell:
         report = repair_collection(
             collection,
             photos=photos or [],

@@ -76,7 +76,7 @@ def metadata(
     lines: list[str] = []
     with Collection.open(collection, catalogue=catalogue) as opened:
         if refresh:
-            with progress_bars(quiet or json, {"read": "Reading"}) as tell:
+            with progress_bars(quiet or json, {"read": "Reading (photos)"}) as tell:
                 done = refresh_metadata(opened.catalogue, tell)
             summary |= {"read": done.read, "missing": done.missing, "told": done.told}
             lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")

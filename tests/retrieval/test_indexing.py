@@ -339,7 +339,7 @@ def test_progress_is_told_to_the_end(photos: Path, tmp_path: Path) -> None:
         assert done == sorted(done), step
         assert steps[-1][0] == steps[-1][1], step
         assert len({of for _, of in steps}) == 1, step
-    assert told["index"][-1] == (11, 11)
+    assert told["index"][-1] == told["extract"][-1] == (11, 11)
     assert sum(report.seconds.values()) - report.seconds["total"] <= report.seconds["total"] + 1e-6
     assert all(value >= 0 for value in report.seconds.values())
 

@@ -1,0 +1,144 @@
+"""How far a long command is: bars on a terminal, and elsewhere a line every half minute.
+
+A step's title may end with its unit, as in ``Features (photos)``. The unit ``(%)`` stands for counts that say nothing
+to a reader: they are shown as a percentage.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Tell = Callable[[str, int, int], None]
+"""To be called with a step, how much of it is done, and how much there is."""
+
+EVERY = 30.0
+"""Seconds between the lines of a command that has no terminal."""
+
+INDEXING = {
+    "look": "Looking (files)",
+    "extract": "Features (photos)",
+    "vocabulary": "Vocabulary (%)",
+    "index": "Indexing (photos)",
+}
+"""Titles of the steps of indexing."""
+
+_WORKING = "Working"  # what goes on where no step is under way
+
+
+@contextmanager
+def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Tell]:
+    """Show a bar for each step on a terminal, and what is at work; nothing is left of them in the end."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[count]}", markup=False),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        tasks: dict[str, Any] = {}
+        under_way: set[str] = set()
+        # Below the steps wherever all are done: a step that is done is never what work goes on at.
+        working: list[Any] = [progress.add_task(_WORKING, total=None, count="")]
+
+        def tell(step: str, done: int, of: int) -> None:
+            title, unit = _title(titles.get(step, step))
+            (under_way.discard if done >= of else under_way.add)(step)
+            if working and (under_way or step not in tasks):
+                progress.remove_task(working.pop())
+            amount: dict[str, Any] = {"total": of, "completed": done, "count": _count(done, of, unit)}
+            if step in tasks:
+                progress.update(tasks[step], **amount)
+            else:
+                tasks[step] = progress.add_task(title, **amount)
+            if not working and not under_way:
+                working.append(progress.add_task(_WORKING, total=None, count=""))
+
+        yield tell
+
+
+@contextmanager
+def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None) -> Iterator[Tell]:
+    """Say every `EVERY` seconds how far the step at work is; a command that is done before says nothing.
+
+    Parameters
+    ----------
+    titles : mapping of str to str
+        What each step is called.
+    write : callable, optional
+        Takes a line; standard error if left out.
+    """
+    told = Told(titles)
+    stop = threading.Event()
+    speaker = threading.Thread(target=told.speak, args=(stop.wait, write or _write), daemon=True)
+    speaker.start()
+    try:
+        yield told.tell
+    finally:
+        stop.set()
+        speaker.join()
+
+
+class Told:
+    """What was last told of the steps of a command.
+
+    Parameters
+    ----------
+    titles : mapping of str to str
+        What each step is called.
+    clock : callable
+        Gives the time in seconds.
+    """
+
+    def __init__(self, titles: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._titles = titles
+        self._clock = clock
+        self._began = clock()
+        self._last: tuple[str, int, int] | None = None
+
+    def tell(self, step: str, done: int, of: int) -> None:
+        """Take note of how far a step is."""
+        self._last = (step, done, of)
+
+    def line(self) -> str:
+        """Say in a line what is at work, how far it is, and since when the command runs."""
+        minutes, seconds = divmod(round(self._clock() - self._began), 60)
+        since = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        if self._last is None:
+            return f"cairn: {_WORKING}, {since} so far."
+        step, done, of = self._last
+        title, unit = _title(self._titles.get(step, step))
+        if done >= of:
+            return f"cairn: {title} done; still working, {since} so far."
+        share = f"{100 * done // of}%"
+        amount = share if unit == "%" else f"{done:,} of {of:,}{f' {unit}' if unit else ''} ({share})"
+        return f"cairn: {title}: {amount}, {since} so far."
+
+    def speak(self, wait: Callable[[float], bool], write: Callable[[str], None]) -> None:
+        """Write a line after each `EVERY` seconds, until waiting is ended: `wait` then gives True."""
+        while not wait(EVERY):
+            write(self.line())
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _title(title: str) -> tuple[str, str]:
+    """Split a title into what a step is called and its unit, which may be empty."""
+    name, found, unit = title.partition(" (")
+    return (name, unit.removesuffix(")")) if found and title.endswith(")") else (title, "")
+
+
+def _count(done: int, of: int, unit: str) -> str:
+    if unit == "%":
+        return f"{100 * done // max(1, of)}%"
+    return f"{done:,}/{of:,}{f' {unit}' if unit else ''}"
