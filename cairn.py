@@ -26,34 +26,26 @@ def make_app() -> "typer.Typer":
     from retrieval.group_commands import group
     from retrieval.integrity_commands import check, repair
     from retrieval.metadata_commands import metadata
+    from retrieval.panels import EVERYDAY, HEALTH, LEARN, MEASURE
     from retrieval.web.serve_commands import serve
 
     app = typer.Typer(
         name="cairn",
         help="Find the photos that show the same object or landmark, geometrically verified.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    app.command()(index)
-    app.command()(query)
-    app.command()(info)
-    app.command()(remove)
-    app.command()(compact)
-    app.command()(retrain)
-    app.command()(check)
-    app.command()(repair)
-    app.command()(metadata)
-    app.command()(group)
-    app.command()(serve)
-    app.command()(mine)
-    app.add_typer(learn, name="learn")
-    app.command()(compress)
-    app.add_typer(patches, name="patches")
-    app.add_typer(evaluate, name="evaluate")
-    app.add_typer(plot, name="plot")
-    app.command()(demo)
+    for command in (index, query, serve, info, metadata, group, demo):
+        app.command(rich_help_panel=EVERYDAY)(command)
+    for command in (remove, compact, retrain, check, repair):
+        app.command(rich_help_panel=HEALTH)(command)
+    app.add_typer(learn, name="learn", rich_help_panel=LEARN)
+    app.command(rich_help_panel=LEARN)(mine)
+    app.command(rich_help_panel=LEARN)(compress)
+    app.add_typer(patches, name="patches", rich_help_panel=LEARN)
+    app.add_typer(evaluate, name="evaluate", rich_help_panel=MEASURE)
+    app.add_typer(plot, name="plot", rich_help_panel=MEASURE)
     set_up(app)
     return app
 

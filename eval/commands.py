@@ -24,21 +24,33 @@ from retrieval.commands import (
     cores,
 )
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.panels import MEASURED, RUNNING, VOCABULARY
 from retrieval.progress import INDEXING
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 
 VocabularyFrom = Annotated[
-    Path | None, typer.Option(help="Take the vocabulary of this collection instead of making one from the photos.")
+    Path | None,
+    typer.Option(
+        rich_help_panel=VOCABULARY, help="Take the vocabulary of this collection instead of making one from the photos."
+    ),
 ]
-Keep = Annotated[Path | None, typer.Option("--collection", help="Keep the collection here, to be used again.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--collection", rich_help_panel=RUNNING, help="Keep the collection here, to be used again."),
+]
 
 
 @evaluate.command()
 def retrieval(
-    images: Annotated[Path, typer.Option(help="Folder of the photos.")],
-    gt: Annotated[Path, typer.Option(help="Folder of the ground truth, in the layout of Oxford5K.")],
-    queries: Annotated[Path | None, typer.Option(help="Folder of query photos that are not among the images.")] = None,
+    images: Annotated[Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the photos.")],
+    gt: Annotated[
+        Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the ground truth, in the layout of Oxford5K.")
+    ],
+    queries: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=MEASURED, help="Folder of query photos that are not among the images."),
+    ] = None,
     descriptor: Descriptor = "rootsift",
     words: Words = 0,
     vocabulary: VocabularyFrom = None,
@@ -112,7 +124,10 @@ def matching(
     descriptor: Descriptor = "rootsift",
     overlap: Annotated[
         tuple[float, float],
-        typer.Option(help="Overlap of measurement regions above which a match is positive, below which negative."),
+        typer.Option(
+            metavar="ABOVE BELOW",
+            help="Overlap of measurement regions above which a match is positive, below which negative.",
+        ),
     ] = (0.6, 0.3),
     ratio: Annotated[
         bool, typer.Option("--ratio", help="Rank matches by the ratio of nearest to second nearest, not by distance.")
@@ -171,7 +186,9 @@ def _dataset_command(name: str, title: str) -> None:
         retrieval(images=images, gt=gt, queries=None, **options)
 
     # The command line is read off the signature: that of `retrieval`, with --root for its three folders.
-    Root = Annotated[Path, typer.Option(help="Folder with images/ (or the photos themselves) and gt/.")]
+    Root = Annotated[
+        Path, typer.Option(rich_help_panel=MEASURED, help="Folder with images/ (or the photos themselves) and gt/.")
+    ]
     taken = [one for one in signature(retrieval).parameters.values() if one.name not in ("images", "gt", "queries")]
     parameters = [Parameter("root", Parameter.KEYWORD_ONLY, annotation=Root)]
     parameters += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken]

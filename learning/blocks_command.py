@@ -7,17 +7,20 @@ import typer
 
 from retrieval.commands import Seed, Workers, cores
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 
 def blocks(
     sources: Annotated[
         list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
     ],
-    out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
+    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
     combination: Annotated[
         str | None,
         typer.Option(
             "--blocks",
+            rich_help_panel=MODEL,
+            metavar="NAME",
             help="T- and S-block, as T3h-S4-25 (default) or any other two. T: T1a, T1b or T1c (4, 8 or 16 directions "
             "of the gradient), T2a or T2b (rectified gradients), T3g, T3h, T3i or T3j (steerable filters), T4 "
             "(differences of Gaussians), pixels or gradients. S: S1-16 (SIFT), S2-3, S2-9 or S2-17 (polar), S3-9, "
@@ -27,45 +30,70 @@ def blocks(
     ] = None,
     embedding: Annotated[
         str | None,
-        typer.Option(help="E-block: none (default), pca, lpp, olpp, lde, olde, glde or golde (o: orthogonal)."),
+        typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
+            help="E-block: none (default), pca, lpp, olpp, lde, olde, glde or golde (o: orthogonal).",
+        ),
     ] = None,
     dim: Annotated[
         int | None,
-        typer.Option(help="Dimensions of the embedding (default: as many as do best on validation pairs).", min=1),
+        typer.Option(
+            rich_help_panel=MODEL,
+            help="Dimensions of the embedding (default: as many as do best on validation pairs).",
+            min=1,
+        ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
             help="One of the paper's best instead of --blocks, --embedding and --dim: T1c-S2-17, T3h-S4-25, T3h-S2-17 "
             "or T3j-S2-17 (parametric is T3h-S4-25), non-parametric (T3h, lpp, 32 dimensions), composite (T3h-S4-25, "
-            "pca, 29) or composite-polar (T3j-S2-17, pca, 36)."
+            "pca, 29) or composite-polar (T3j-S2-17, pca, 36).",
         ),
     ] = None,
     powell: Annotated[
         bool,
-        typer.Option("--powell/--no-powell", help="Learn the blocks' parameters, or take those learning begins with."),
+        typer.Option(
+            "--powell/--no-powell",
+            rich_help_panel=TUNING,
+            help="Learn the blocks' parameters, or take those learning begins with.",
+        ),
     ] = True,
     evaluations: Annotated[
-        int | None, typer.Option(help="Evaluations of the area, at most (default: 400).", min=1)
+        int | None, typer.Option(rich_help_panel=TUNING, help="Evaluations of the area, at most (default: 400).", min=1)
     ] = None,
     powell_pairs: Annotated[
         int | None,
-        typer.Option(help="Training pairs that the area is computed on, at most; 0: all (default: 10000).", min=0),
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Training pairs that the area is computed on, at most; 0: all (default: 10000).",
+            min=0,
+        ),
     ] = None,
     alpha: Annotated[
         list[float] | None,
         typer.Option(
+            rich_help_panel=TUNING,
             help="Part of the power of matches' differences that is taken for noise; give several to choose by "
-            "validation (default: 0.02, 0.05, 0.1, 0.2 and 0.3)."
+            "validation (default: 0.02, 0.05, 0.1, 0.2 and 0.3).",
         ),
     ] = None,
     bits: Annotated[
         int,
-        typer.Option(help="Bits that each dimension is kept in, without an embedding; 0: a real number.", min=0, max=8),
+        typer.Option(
+            rich_help_panel=MODEL,
+            help="Bits that each dimension is kept in, without an embedding; 0: a real number.",
+            min=0,
+            max=8,
+        ),
     ] = 0,
     patch_size: Annotated[
         int,
         typer.Option(
+            rich_help_panel=MODEL,
             help="Samples along a patch's side: 64, as in the paper. All lengths go by it but those of the steerable "
             "filters (T3), which at 32 are twice as wide, and do worse.",
             min=8,
@@ -73,11 +101,17 @@ def blocks(
         ),
     ] = 64,
     pairs: Annotated[
-        int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
+        int,
+        typer.Option(
+            rich_help_panel=DATA, help="At most so many training pairs of each source, drawn at random; 0: all.", min=0
+        ),
     ] = 0,
     work: Annotated[
         Path | None,
-        typer.Option(help="Folder of what is computed on the way, to go on from. By default one beside the file."),
+        typer.Option(
+            rich_help_panel=RUNNING,
+            help="Folder of what is computed on the way, to go on from. By default one beside the file.",
+        ),
     ] = None,
     workers: Workers = 0,
     seed: Seed = 0,

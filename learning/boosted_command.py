@@ -7,6 +7,7 @@ import typer
 
 from retrieval.commands import Seed, Workers, cores
 from retrieval.console import Json, Quiet, note, print_json, progress_bars, say
+from retrieval.panels import DATA, MODEL, OUTPUT, TUNING
 
 
 def boosted(
@@ -14,56 +15,82 @@ def boosted(
         list[Path],
         typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published."),
     ],
-    out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
+    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
     kind: Annotated[
         str,
         typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
             help="bgm: weak learners of gradients, weighted; ssc: the same of grey values; lbgm: bgm projected to "
-            "--dim by a learnt similarity; lbgm-diag: by one that only weights; bgm-pca: by principal axes."
+            "--dim by a learnt similarity; lbgm-diag: by one that only weights; bgm-pca: by principal axes.",
         ),
     ] = "lbgm",
     learners: Annotated[
-        int | None, typer.Option(help="Weak learners (default: 512, or those of --from).", min=1)
+        int | None, typer.Option(rich_help_panel=MODEL, help="Weak learners (default: 512, or those of --from).", min=1)
     ] = None,
     dim: Annotated[
-        int | None, typer.Option(help="Dimensions of lbgm, lbgm-diag or bgm-pca, at most (default: 64).", min=1)
+        int | None,
+        typer.Option(
+            rich_help_panel=MODEL, help="Dimensions of lbgm, lbgm-diag or bgm-pca, at most (default: 64).", min=1
+        ),
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option("--from", help="Go on from the weak learners of this descriptor file, rather than look for them."),
+        typer.Option(
+            "--from",
+            rich_help_panel=MODEL,
+            help="Go on from the weak learners of this descriptor file, rather than look for them.",
+        ),
     ] = None,
     pairs: Annotated[
-        int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
+        int,
+        typer.Option(
+            rich_help_panel=DATA, help="At most so many training pairs of each source, drawn at random; 0: all.", min=0
+        ),
     ] = 0,
     candidates: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=TUNING,
             help="Boxes and orientations that weak learners are chosen from, drawn at a time (default: 8,192, or as "
             "many as fit into memory).",
             min=1,
         ),
     ] = None,
     draws: Annotated[
-        int, typer.Option(help="How often candidates are drawn anew, learners being shared out evenly.", min=1)
+        int,
+        typer.Option(
+            rich_help_panel=TUNING, help="How often candidates are drawn anew, learners being shared out evenly.", min=1
+        ),
     ] = 4,
     orientations: Annotated[
-        int | None, typer.Option(help="Orientations of the gradient, an even number (default: 24).", min=2, max=64)
+        int | None,
+        typer.Option(
+            rich_help_panel=TUNING, help="Orientations of the gradient, an even number (default: 24).", min=2, max=64
+        ),
     ] = None,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Smoothing of patches: standard deviation, samples of 31 (default: 2).", min=0, max=31),
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Smoothing of patches: standard deviation, samples of 31 (default: 2).",
+            min=0,
+            max=31,
+        ),
     ] = None,
     floor: Annotated[
         float | None,
         typer.Option(
+            rich_help_panel=TUNING,
             help="Energy that each sample adds to that of all orientations, in units of the patch's mean gradient "
-            "(default: 3): faint gradients count for little then. 0.001: hardly any, as in the paper."
+            "(default: 3): faint gradients count for little then. 0.001: hardly any, as in the paper.",
         ),
     ] = None,
     offset: Annotated[
         bool,
         typer.Option(
             "--offset/--no-offset",
+            rich_help_panel=TUNING,
             help="Boost, and learn the similarity, with a constant beside it, or without, as in the paper.",
         ),
     ] = True,
@@ -71,6 +98,7 @@ def boosted(
         bool,
         typer.Option(
             "--positive/--any-sign",
+            rich_help_panel=TUNING,
             help="Keep the similarity positive semi-definite as it is learnt, or drop what is negative in the end: no "
             "distance could tell it.",
         ),
@@ -78,25 +106,37 @@ def boosted(
     form: Annotated[
         str,
         typer.Option(
+            rich_help_panel=TUNING,
+            metavar="NAME",
             help="What the similarity is learnt from: distance, as descriptors are compared, or inner, inner products "
-            "as in the paper."
+            "as in the paper.",
         ),
     ] = "distance",
     keep: Annotated[
         str,
         typer.Option(
+            rich_help_panel=TUNING,
+            metavar="NAME",
             help="What --dim dimensions keep: variance, what differs most among patches, or eigenvalues, the "
-            "similarity's largest as in the paper."
+            "similarity's largest as in the paper.",
         ),
     ] = "variance",
     scale: Annotated[
-        float, typer.Option(help="What the weak learners' weights are taken times to begin with; the paper: 1.")
+        float,
+        typer.Option(
+            rich_help_panel=TUNING, help="What the weak learners' weights are taken times to begin with; the paper: 1."
+        ),
     ] = 0.3,
     step: Annotated[
         float,
-        typer.Option(help="Step of the descent, a share of the mean weight; inner needs 5 over the learners at most."),
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Step of the descent, a share of the mean weight; inner needs 5 over the learners at most.",
+        ),
     ] = 0.02,
-    epochs: Annotated[int, typer.Option(help="Epochs of learning the similarity, at most.", min=0)] = 60,
+    epochs: Annotated[
+        int, typer.Option(rich_help_panel=TUNING, help="Epochs of learning the similarity, at most.", min=0)
+    ] = 60,
     workers: Workers = 0,
     seed: Seed = 0,
     quiet: bool = Quiet,

@@ -10,6 +10,7 @@ from learning.boosted_command import boosted
 from learning.similarity_commands import similarity
 from retrieval.commands import CatalogueAddress, Seed, Workers, cores
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
 learn.command()(similarity)
@@ -26,34 +27,54 @@ def descriptor(
             "patches, as cairn patches build makes or as published."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Descriptor file (.npz) to write.")],
-    stage: Annotated[str, typer.Option(help="pooling, projection or both.")] = "both",
+    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
+    stage: Annotated[
+        str, typer.Option(rich_help_panel=MODEL, metavar="NAME", help="pooling, projection or both.")
+    ] = "both",
     base: Annotated[
-        str, typer.Option(help="What is projected: pooled (learnt pooling regions), rootsift or sift.")
+        str,
+        typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
+            help="What is projected: pooled (learnt pooling regions), rootsift or sift.",
+        ),
     ] = "pooled",
     dim: Annotated[
         int | None,
         typer.Option(
-            help="Dimensions of the projected descriptor, at most (default: 80; 128 from photos without labels).", min=1
+            rich_help_panel=MODEL,
+            help="Dimensions of the projected descriptor, at most (default: 80; 128 from photos without labels).",
+            min=1,
         ),
     ] = None,
-    max_pooled_dim: Annotated[int, typer.Option(help="Dimensions of the pooled descriptor, at most.", min=8)] = 640,
+    max_pooled_dim: Annotated[
+        int, typer.Option(rich_help_panel=MODEL, help="Dimensions of the pooled descriptor, at most.", min=8)
+    ] = 640,
     norm: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
             help="Norm of the metric: nuclear lowers the dimension, frobenius keeps it. Nuclear by default; frobenius "
-            "for the bases sift and rootsift where --dim is no less than their 128."
+            "for the bases sift and rootsift where --dim is no less than their 128.",
         ),
     ] = None,
     pooling: Annotated[
-        Path | None, typer.Option(help="Project the pooling regions of this descriptor file (with --stage projection).")
+        Path | None,
+        typer.Option(
+            rich_help_panel=MODEL, help="Project the pooling regions of this descriptor file (with --stage projection)."
+        ),
     ] = None,
     pairs: Annotated[
-        int, typer.Option(help="At most so many training pairs of each source, drawn at random; 0: all.", min=0)
+        int,
+        typer.Option(
+            rich_help_panel=DATA, help="At most so many training pairs of each source, drawn at random; 0: all.", min=0
+        ),
     ] = 0,
     augment: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=DATA,
             help="Copies of each labelled pair, one patch distorted as another view, for projections; 0: none "
             "(default: 2).",
             min=0,
@@ -62,24 +83,35 @@ def descriptor(
     share: Annotated[
         list[float] | None,
         typer.Option(
+            rich_help_panel=DATA,
             help="Share of the mined features to learn from, those that match best, K of the paper; give several to "
-            "choose by validation (default: 0.8, 0.7, 0.6 and 0.5)."
+            "choose by validation (default: 0.8, 0.7, 0.6 and 0.5).",
         ),
     ] = None,
     rounds: Annotated[
-        int, typer.Option(help="Rounds of looking for the negatives of mined features that are hardest.", min=1)
+        int,
+        typer.Option(
+            rich_help_panel=DATA, help="Rounds of looking for the negatives of mined features that are hardest.", min=1
+        ),
     ] = 2,
     report: Annotated[
         Path | None,
-        typer.Option(help="HTML report with pictures of what was mined and learnt from photos; needs matplotlib."),
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            help="HTML report with pictures of what was mined and learnt from photos; needs matplotlib.",
+        ),
     ] = None,
     photos: Annotated[
         Path | None,
-        typer.Option(help="Folder of the photos that a file of matches was mined from, to be shown in the report."),
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            help="Folder of the photos that a file of matches was mined from, to be shown in the report.",
+        ),
     ] = None,
     smoothing: Annotated[
         float | None,
         typer.Option(
+            rich_help_panel=TUNING,
             help="Smoothing of patches: standard deviation, samples of 31 (default: 2; without labels 1.4).",
             min=0,
             max=31,
@@ -87,25 +119,37 @@ def descriptor(
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option(help="Quantile of gradients that patches are normalised by (default: 0.7)."),
+        typer.Option(
+            rich_help_panel=TUNING, help="Quantile of gradients that patches are normalised by (default: 0.7)."
+        ),
     ] = None,
     power: Annotated[
         float | None,
-        typer.Option(help="Power that pooled gradients are taken to (default: 0.5); 1: none, as in the paper."),
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Power that pooled gradients are taken to (default: 0.5); 1: none, as in the paper.",
+        ),
     ] = None,
     symmetric: Annotated[
-        bool, typer.Option("--symmetric/--asymmetric", help="Select rings of regions, or each region by itself.")
+        bool,
+        typer.Option(
+            "--symmetric/--asymmetric",
+            rich_help_panel=TUNING,
+            help="Select rings of regions, or each region by itself.",
+        ),
     ] = True,
     balanced: Annotated[
         bool,
         typer.Option(
             "--balanced/--unbalanced",
+            rich_help_panel=TUNING,
             help="Charge rings by their part in a distance, or by their weight alone as Simonyan et al. (2014) do.",
         ),
     ] = True,
     keep: Annotated[
         float,
         typer.Option(
+            rich_help_panel=TUNING,
             help="Share of the dimensions kept at a time, until they are few enough; 0: all, as in the paper, where "
             "the norm alone makes them few.",
             min=0,
@@ -113,16 +157,26 @@ def descriptor(
         ),
     ] = 0.5,
     pool_step: Annotated[
-        float, typer.Option(help="Step of the candidate regions' radius and width, samples of 31.", min=0.25, max=15)
+        float,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Step of the candidate regions' radius and width, samples of 31.",
+            min=0.25,
+            max=15,
+        ),
     ] = 0.5,
     hours: Annotated[
-        float, typer.Option(help="Begin no further model after these, once one fits; 0: no limit.", min=0)
+        float,
+        typer.Option(
+            rich_help_panel=RUNNING, help="Begin no further model after these, once one fits; 0: no limit.", min=0
+        ),
     ] = 0.0,
     work: Annotated[
         Path | None,
         typer.Option(
+            rich_help_panel=RUNNING,
             help="Folder of what is computed on the way, kept, to go on from or to try other settings. By default one "
-            "beside the descriptor, of which the table of models is left."
+            "beside the descriptor, of which the table of models is left.",
         ),
     ] = None,
     workers: Workers = 0,

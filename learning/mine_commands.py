@@ -8,35 +8,59 @@ import typer
 
 from retrieval.commands import CatalogueAddress, MeasurementScale, Seed, Workers, cores, print_failures
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
 
 
 def mine(
     source: Annotated[Path, typer.Argument(help="A collection, or a folder of photos.")],
-    out: Annotated[Path, typer.Option(help="File of matches (.npz) to write.")],
+    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="File of matches (.npz) to write.")],
     pairs: Annotated[
-        int, typer.Option(help="Image pairs to try; 0: 2,000 where a ranking proposes them, 10,000 random ones.", min=0)
+        int,
+        typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            help="Image pairs to try; 0: 2,000 where a ranking proposes them, 10,000 random ones.",
+            min=0,
+        ),
     ] = 0,
     inliers: Annotated[
-        int, typer.Option(help="Fewest matches that must agree on an affine map between two photos.", min=4)
+        int,
+        typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            help="Fewest matches that must agree on an affine map between two photos.",
+            min=4,
+        ),
     ] = 50,
     propose: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            metavar="NAME",
             help="Image pairs: random, or ranking (photos that a collection's tf-idf index ranks high for each other). "
-            "By default ranking, where the source is a collection with a vocabulary."
+            "By default ranking, where the source is a collection with a vocabulary.",
         ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Map between two photos: projective, fixed from the affine one's matches, or affine.")
+        str,
+        typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            metavar="NAME",
+            help="Map between two photos: projective, fixed from the affine one's matches, or affine.",
+        ),
     ] = "projective",
     detector: Annotated[
-        str | None, typer.Option(help="dog-affine or hessian-affine (default: the collection's own, or dog-affine).")
+        str | None,
+        typer.Option(
+            rich_help_panel=REGIONS,
+            metavar="NAME",
+            help="dog-affine or hessian-affine (default: the collection's own, or dog-affine).",
+        ),
     ] = None,
     measurement_scale: MeasurementScale = None,
     upright: Annotated[
         bool | None,
         typer.Option(
             "--upright/--rotated",
+            rich_help_panel=REGIONS,
             help="Keep 'down' down, or turn patches to their dominant orientation (default: as the collection does, or "
             "upright).",
         ),
@@ -44,6 +68,8 @@ def mine(
     max_side: Annotated[
         int | None,
         typer.Option(
+            rich_help_panel=REGIONS,
+            metavar="PIXELS",
             help="Longer side at which photos are read, pixels; 0: as they are (default: as the collection, or 1024).",
             min=0,
         ),
@@ -51,8 +77,9 @@ def mine(
     work: Annotated[
         Path | None,
         typer.Option(
+            rich_help_panel=RUNNING,
             help="Folder of what is computed on the way, kept, to mine again with other options. By default one beside "
-            "the file, removed in the end."
+            "the file, removed in the end.",
         ),
     ] = None,
     workers: Workers = 0,

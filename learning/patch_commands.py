@@ -8,6 +8,7 @@ import typer
 
 from retrieval.commands import MeasurementScale, Seed
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.panels import CORRESPONDENCES, OUTPUT, REGIONS
 
 patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)
 
@@ -19,41 +20,79 @@ def build(
         list[Path],
         typer.Argument(help="Folders of image sequences with known homographies, or one .npz of correspondences."),
     ],
-    photos: Annotated[Path | None, typer.Option(help="Folder of the photos that the .npz names.")] = None,
-    images: Annotated[str, typer.Option(help="Which of the photos that the .npz names: 'castle_*'.")] = "*",
+    photos: Annotated[
+        Path | None, typer.Option(rich_help_panel=CORRESPONDENCES, help="Folder of the photos that the .npz names.")
+    ] = None,
+    images: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=CORRESPONDENCES,
+            metavar="PATTERN",
+            help="Which of the photos that the .npz names: 'castle_*'.",
+        ),
+    ] = "*",
     min_angle: Annotated[
         float,
-        typer.Option(help="Smallest angle between the viewing directions of a match of the .npz, degrees.", min=0),
+        typer.Option(
+            rich_help_panel=CORRESPONDENCES,
+            metavar="DEGREES",
+            help="Smallest angle between the viewing directions of a match of the .npz, degrees.",
+            min=0,
+        ),
     ] = 0.0,
     detector: Annotated[
-        str, typer.Option(help="Of sequences: sift (OpenCV's keypoints), harris, dog-affine or hessian-affine.")
+        str,
+        typer.Option(
+            rich_help_panel=REGIONS,
+            metavar="NAME",
+            help="Of sequences: sift (OpenCV's keypoints), harris, dog-affine or hessian-affine.",
+        ),
     ] = "sift",
     measurement_scale: MeasurementScale = None,
     upright: Annotated[
         bool,
-        typer.Option("--upright/--rotated", help="Keep 'down' down in patches of regions, or turn them as keypoints."),
+        typer.Option(
+            "--upright/--rotated",
+            rich_help_panel=REGIONS,
+            help="Keep 'down' down in patches of regions, or turn them as keypoints.",
+        ),
     ] = False,
     min_side: Annotated[
-        float, typer.Option(help="Of sequences: leave out patches with a smaller side, pixels of the photo.", min=0)
+        float,
+        typer.Option(
+            rich_help_panel=REGIONS,
+            help="Of sequences: leave out patches with a smaller side, pixels of the photo.",
+            min=0,
+        ),
     ] = 0.0,
     max_shift: Annotated[
         float,
-        typer.Option(help="Of sequences: largest distance of a match over the smaller patch's side; 0: any.", min=0),
+        typer.Option(
+            rich_help_panel=REGIONS,
+            help="Of sequences: largest distance of a match over the smaller patch's side; 0: any.",
+            min=0,
+        ),
     ] = 0.2,
     max_detections: Annotated[
-        int, typer.Option(help="Of sequences: detections a photo, the strongest; 0: no limit.", min=0)
+        int,
+        typer.Option(
+            rich_help_panel=REGIONS, help="Of sequences: detections a photo, the strongest; 0: no limit.", min=0
+        ),
     ] = 8000,
     jitter: Annotated[
         float | None,
         typer.Option(
+            rich_help_panel=REGIONS,
             help="Of sequences: detect in the first image alone, and miss its points in the others by chance, by this "
             "part of what a match allows (standard deviation; try 0.4).",
             min=0,
         ),
     ] = None,
-    train: Annotated[int, typer.Option(help="Pairs to train on; 0: none.", min=0)] = 20_000,
-    validation: Annotated[int, typer.Option(help="Pairs to validate on; 0: none.", min=0)] = 5_000,
-    test: Annotated[int, typer.Option(help="Pairs to test on; 0: none.", min=0)] = 10_000,
+    train: Annotated[int, typer.Option(rich_help_panel=OUTPUT, help="Pairs to train on; 0: none.", min=0)] = 20_000,
+    validation: Annotated[
+        int, typer.Option(rich_help_panel=OUTPUT, help="Pairs to validate on; 0: none.", min=0)
+    ] = 5_000,
+    test: Annotated[int, typer.Option(rich_help_panel=OUTPUT, help="Pairs to test on; 0: none.", min=0)] = 10_000,
     seed: Seed = 0,
     quiet: bool = Quiet,
     json: bool = Json,

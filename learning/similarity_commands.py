@@ -8,6 +8,7 @@ import typer
 
 from retrieval.commands import CatalogueAddress, Seed, Workers, cores
 from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.panels import DATA, OUTPUT, TUNING
 
 if TYPE_CHECKING:
     from learning.similarity import LearntSimilarity
@@ -15,38 +16,56 @@ if TYPE_CHECKING:
 
 def similarity(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    out: Annotated[Path, typer.Option(help="Similarity file (.npz) to write.")],
+    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Similarity file (.npz) to write.")],
     gt: Annotated[
         Path | None,
         typer.Option(
+            rich_help_panel=DATA,
             help="Labels: a ground truth in the layout of Oxford5K, a folder with a folder of photos an object, or "
             "a table (.csv) of photo and label. Photos that are not mentioned are taken to show none of the "
-            "objects. The photos that a ground truth asks with are left out of learning."
+            "objects. The photos that a ground truth asks with are left out of learning.",
         ),
     ] = None,
     verified: Annotated[
         bool,
         typer.Option(
-            "--verified", help="Take no labels: photos that geometry verifies with each other show the same object."
+            "--verified",
+            rich_help_panel=DATA,
+            help="Take no labels: photos that geometry verifies with each other show the same object.",
         ),
     ] = False,
-    inliers: Annotated[int, typer.Option(help="Fewest inliers of two photos, with --verified.", min=4)] = 20,
+    inliers: Annotated[
+        int, typer.Option(rich_help_panel=DATA, help="Fewest inliers of two photos, with --verified.", min=4)
+    ] = 20,
     neighbours: Annotated[
         int,
         typer.Option(
-            help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.", min=0, max=20
+            rich_help_panel=TUNING,
+            help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.",
+            min=0,
+            max=20,
         ),
     ] = 2,
-    iterations: Annotated[int, typer.Option(help="Iterations, at most.", min=1)] = 100,
+    iterations: Annotated[int, typer.Option(rich_help_panel=TUNING, help="Iterations, at most.", min=1)] = 100,
     hold_out: Annotated[
-        int, typer.Option(help="Photos of each object, at most, that decide which iteration is taken.", min=0)
+        int,
+        typer.Option(
+            rich_help_panel=TUNING, help="Photos of each object, at most, that decide which iteration is taken.", min=0
+        ),
     ] = 4,
     refit: Annotated[
         bool,
-        typer.Option("--refit/--no-refit", help="Learn again from the held-out photos too, for as many iterations."),
+        typer.Option(
+            "--refit/--no-refit",
+            rich_help_panel=TUNING,
+            help="Learn again from the held-out photos too, for as many iterations.",
+        ),
     ] = True,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Pass over labels of photos that are not in the collection.")
+        bool,
+        typer.Option(
+            "--skip-missing", rich_help_panel=DATA, help="Pass over labels of photos that are not in the collection."
+        ),
     ] = False,
     seed: Seed = 0,
     workers: Workers = 0,

@@ -1,12 +1,17 @@
-"""What every command has in common on the command line: an option that takes one value is given once."""
+"""What all commands have in common on the command line: names of values, help, and options that are given once."""
 
+import inspect
 from collections import Counter
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.models import ParameterInfo
 
 from index.errors import CairnError
+
+_METAVARS = {Path: "PATH", int: "N", float: "X", str: "TEXT"}
 
 
 class Command(TyperCommand):
@@ -19,14 +24,54 @@ class Command(TyperCommand):
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        from retrieval.help_pages import print_help
+
+        print_help(self, ctx)
+
+
+class Group(TyperGroup):
+    """A group of commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        from retrieval.help_pages import print_help
+
+        print_help(self, ctx)
+
 
 def set_up(app: typer.Typer) -> None:
-    """Make every command of an application, those of its groups too, a `Command`."""
+    """Make every command of an application a `Command` and every group a `Group`, and name the values they take."""
+    app.info.cls = Group
     for command in app.registered_commands:
         command.cls = Command
+        if command.callback is not None:
+            _name_values(command.callback)
     for group in app.registered_groups:
+        group.cls = Group
         if group.typer_instance is not None:
             set_up(group.typer_instance)
+
+
+def _name_values(function: Any) -> None:
+    """Name the value of each option of a command by its type, unless it has a name."""
+    for parameter in inspect.signature(function).parameters.values():
+        annotation, *more = get_args(parameter.annotation) or [parameter.annotation]
+        for found in more:
+            if isinstance(found, ParameterInfo) and found.metavar is None and not _is_argument(found):
+                kinds = [one for one in _parts(annotation) if one in _METAVARS]
+                found.metavar = " ".join(_METAVARS[one] for one in kinds) or None
+
+
+def _is_argument(found: ParameterInfo) -> bool:
+    return isinstance(found, typer.models.ArgumentInfo)
+
+
+def _parts(annotation: Any) -> list[Any]:
+    """Give the plain types of an annotation: of ``list[Path] | None`` the Path."""
+    inside = get_args(annotation)
+    return [part for one in inside for part in _parts(one)] if inside else [annotation]
 
 
 def _refuse_repeated(given: list[Any]) -> None:

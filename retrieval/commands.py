@@ -11,46 +11,98 @@ import typer
 
 from index.errors import CairnError
 from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say, tell_error
+from retrieval.panels import FILTERS, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY, WATCH
 from retrieval.progress import INDEXING
 
-Workers = Annotated[int, typer.Option(help="Processes; 0: one a core. The result does not depend on it.", min=0)]
-Detector = Annotated[str, typer.Option(help="dog-affine or hessian-affine.")]
+Workers = Annotated[
+    int,
+    typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
+]
+Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help="dog-affine or hessian-affine.")]
 MeasurementScale = Annotated[
-    float | None, typer.Option(help="Measurement region over detected region (default: 12.5 for dog-affine, √3 else).")
+    float | None,
+    typer.Option(
+        rich_help_panel=REGIONS, help="Measurement region over detected region (default: 12.5 for dog-affine, √3 else)."
+    ),
 ]
 Upright = Annotated[
-    bool, typer.Option("--upright/--rotated", help="Keep 'down' down, or turn patches to their dominant orientation.")
+    bool,
+    typer.Option(
+        "--upright/--rotated",
+        rich_help_panel=REGIONS,
+        help="Keep 'down' down, or turn patches to their dominant orientation.",
+    ),
 ]
-MaxSide = Annotated[int, typer.Option(help="Longer side at which photos are read, pixels; 0: as they are.", min=0)]
+MaxSide = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel=REGIONS,
+        metavar="PIXELS",
+        help="Longer side at which photos are read, pixels; 0: as they are.",
+        min=0,
+    ),
+]
 CatalogueAddress = Annotated[
-    str | None, typer.Option(help="SQLAlchemy address of the catalogue (default: SQLite in the collection).")
+    str | None,
+    typer.Option(
+        rich_help_panel=RUNNING,
+        metavar="ADDRESS",
+        help="SQLAlchemy address of the catalogue (default: SQLite in the collection).",
+    ),
 ]
-Words = Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)]
+Words = Annotated[
+    int, typer.Option(rich_help_panel=VOCABULARY, help="Visual words; 0: one for 30 features, at most 500,000.", min=0)
+]
 Descriptor = Annotated[
     str,
     typer.Option(
+        rich_help_panel=REGIONS,
+        metavar="NAME|FILE",
         help="Descriptor: cairn or rootsift-proj (learnt, they come with Cairn), rootsift, sift, or a file (.npz) that "
-        "cairn learn wrote."
+        "cairn learn wrote.",
     ),
 ]
 # As large as every search back-end takes.
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=2**31 - 1)]
-Search = Annotated[str, typer.Option(help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.")]
-EngineName = Annotated[
-    str, typer.Option(help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).")
+Seed = Annotated[int, typer.Option(rich_help_panel=RUNNING, help="Seed of everything random.", min=0, max=2**31 - 1)]
+Search = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=VOCABULARY,
+        metavar="NAME",
+        help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.",
+    ),
 ]
-Expand = Annotated[str, typer.Option(help="Query expansion: none or average.")]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        metavar="NAME",
+        help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).",
+    ),
+]
+Expand = Annotated[str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help="Query expansion: none or average.")]
 Turns = Annotated[
-    int, typer.Option(help="Turns at which a query is tried, so that turned photos are found; 1: upright only.", min=1)
+    int,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        help="Turns at which a query is tried, so that turned photos are found; 1: upright only.",
+        min=1,
+    ),
 ]
 
 Soft = Annotated[
-    int, typer.Option(help="Nearest words that a feature of the query is shared between; 1: the nearest alone.", min=1)
+    int,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        help="Nearest words that a feature of the query is shared between; 1: the nearest alone.",
+        min=1,
+    ),
 ]
 Similarity = Annotated[
     Path | None,
     typer.Option(
-        help="Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary."
+        rich_help_panel=SEARCH,
+        help="Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary.",
     ),
 ]
 
@@ -64,7 +116,10 @@ def index(
     descriptor: Descriptor = "rootsift",
     words: Words = 0,
     vocabulary: Annotated[
-        Path | None, typer.Option(help="Take the vocabulary of another collection instead of making one.")
+        Path | None,
+        typer.Option(
+            rich_help_panel=VOCABULARY, help="Take the vocabulary of another collection instead of making one."
+        ),
     ] = None,
     max_side: MaxSide = 1024,
     workers: Workers = 0,
@@ -74,18 +129,31 @@ def index(
     upright: Upright = True,
     search: Search = "faiss",
     keep_descriptors: Annotated[
-        bool, typer.Option("--keep-descriptors", help="Keep descriptors, for the engine raw.")
+        bool, typer.Option("--keep-descriptors", rich_help_panel=REGIONS, help="Keep descriptors, for the engine raw.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed.")
     ] = False,
     again: Annotated[
         bool,
         typer.Option("--again", help="Take in photos that were removed for good, too; without PHOTOS: all of them."),
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="End with code 1 if any photo failed.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Go on until Ctrl-C: index whenever photos are added, changed or removed.")
+        bool,
+        typer.Option(
+            "--watch",
+            rich_help_panel=WATCH,
+            help="Go on until Ctrl-C: index whenever photos are added, changed or removed.",
+        ),
     ] = False,
     every: Annotated[
-        float, typer.Option(help="With --watch, seconds after which to look in any case: not all drives tell.", min=1)
+        float,
+        typer.Option(
+            rich_help_panel=WATCH,
+            metavar="SECONDS",
+            help="With --watch, seconds after which to look in any case: not all drives tell.",
+            min=1,
+        ),
     ] = 600,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -322,40 +390,77 @@ def query(
     photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")],
     box: Annotated[
         tuple[float, float, float, float] | None,
-        typer.Option(help="X0 Y0 X1 Y1: search for what is in this box, pixels of the upright photo."),
+        typer.Option(
+            rich_help_panel=SEARCH,
+            metavar="X0 Y0 X1 Y1",
+            help="Search for what is in this box, pixels of the upright photo.",
+        ),
     ] = None,
-    top: Annotated[int, typer.Option(help="Number of results.", min=1)] = 20,
+    top: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Number of results.", min=1)] = 20,
     engine: EngineName = "tf-idf-sp",
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
     similarity: Similarity = None,
     match_all: Annotated[
-        bool, typer.Option("--all/--any", help="With several photos: results must match all of them, or any.")
+        bool,
+        typer.Option(
+            "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
+        ),
     ] = False,
-    name: Annotated[str, typer.Option(help="Find only photos whose name contains this.")] = "",
-    folder: Annotated[str, typer.Option(help="Find only photos in this folder, or below it.")] = "",
+    name: Annotated[str, typer.Option(rich_help_panel=FILTERS, help="Find only photos whose name contains this.")] = "",
+    folder: Annotated[
+        str, typer.Option(rich_help_panel=FILTERS, help="Find only photos in this folder, or below it.")
+    ] = "",
     taken_from: Annotated[
-        str, typer.Option(help="Find only photos taken then or later: 1923, 1923-05 or 1923-05-17.")
+        str,
+        typer.Option(
+            rich_help_panel=FILTERS,
+            metavar="DATE",
+            help="Find only photos taken then or later: 1923, 1923-05 or 1923-05-17.",
+        ),
     ] = "",
     taken_to: Annotated[
-        str, typer.Option(help="Find only photos taken until the end of this year, month or day.")
+        str,
+        typer.Option(
+            rich_help_panel=FILTERS,
+            metavar="DATE",
+            help="Find only photos taken until the end of this year, month or day.",
+        ),
     ] = "",
-    camera: Annotated[str, typer.Option(help="Find only photos of a camera whose make and model contain this.")] = "",
-    tag: Annotated[list[str] | None, typer.Option(help="Find only photos with this tag; may be repeated.")] = None,
-    without_tag: Annotated[
-        list[str] | None, typer.Option(help="Find only photos without this tag; may be repeated.")
+    camera: Annotated[
+        str,
+        typer.Option(rich_help_panel=FILTERS, help="Find only photos of a camera whose make and model contain this."),
+    ] = "",
+    tag: Annotated[
+        list[str] | None, typer.Option(rich_help_panel=FILTERS, help="Find only photos with this tag; may be repeated.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Find only photos whose title contains this.")] = "",
+    without_tag: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=FILTERS, help="Find only photos without this tag; may be repeated."),
+    ] = None,
+    title: Annotated[
+        str, typer.Option(rich_help_panel=FILTERS, help="Find only photos whose title contains this.")
+    ] = "",
     near: Annotated[
         tuple[float, float, float] | None,
-        typer.Option(help="LATITUDE LONGITUDE KM: find only photos taken within so many kilometres of there."),
+        typer.Option(
+            rich_help_panel=FILTERS,
+            metavar="LATITUDE LONGITUDE KM",
+            help="Find only photos taken within so many kilometres of there.",
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="KEY=VALUE: find only photos with this value, such as an imported one; may be repeated."),
+        typer.Option(
+            rich_help_panel=FILTERS,
+            metavar="KEY=VALUE",
+            help="Find only photos with this value, such as an imported one; may be repeated.",
+        ),
     ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Write a picture of the best matches (.jpg or .png).")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
+    ] = None,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from index.errors import CairnError
+from retrieval.panels import OUTPUT
 
 DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
 """Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C."""
@@ -143,5 +144,5 @@ def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str
             yield tell
 
 
-Quiet = typer.Option(False, "--quiet", "-q", help="Show no progress.")
-Json = typer.Option(False, "--json", help="Print one JSON object on standard output.")
+Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")
+Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")

@@ -20,10 +20,14 @@ def metadata(
         bool, typer.Option("--refresh", help="Read again what the photos' files say; what was imported stays.")
     ] = False,
     photo: Annotated[
-        str | None, typer.Option(help="Show what is known of one photo, by its name, or by its file's alone.")
+        str | None,
+        typer.Option(metavar="NAME", help="Show what is known of one photo, by its name, or by its file's alone."),
     ] = None,
     name_column: Annotated[
-        str | None, typer.Option(help="Column that says which photo a row is about (default: name, path or file).")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column that says which photo a row is about (default: name, path or file)."
+        ),
     ] = None,
     mapping: Annotated[
         list[str] | None,
@@ -33,7 +37,9 @@ def metadata(
             help="Say what a column is for: date, title, camera, latitude, longitude or tags; may be repeated.",
         ),
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="What parts the columns: auto, ',', ';' or tab.")] = "auto",
+    delimiter: Annotated[
+        str, typer.Option(metavar="CHARACTER", help="What parts the columns: auto, ',', ';' or tab.")
+    ] = "auto",
     replace: Annotated[
         bool, typer.Option("--replace", help="Forget what was imported earlier, of all photos.")
     ] = False,

@@ -20,9 +20,10 @@ OPENING = 600.0
 
 def serve(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    host: Annotated[str, typer.Option(help="Address to listen at; anything but this machine's own is open to all.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to listen at; anything but this machine's own is open to all."),
+    ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(help="Processes that search, and as many that decode photos.", min=1)] = 2,
     similarity: Similarity = None,
