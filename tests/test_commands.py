@@ -699,12 +699,15 @@ class Interrupted:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupted())
 from cairn import main
-sys.argv = ["cairn", "info", "nowhere"]
+sys.argv = ["cairn", "info", "nowhere", *sys.argv[1:]]
 main()
 """
-    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (130, "")
-    assert ran.stderr.strip() == "cairn: stopped; run the same command again to go on."
+    sentence = "stopped; run the same command again to go on."
+    for more, out in ((["--json"], {"error": sentence}), ([], None)):
+        command = [sys.executable, "-c", script, *more]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (ran.returncode, json.loads(ran.stdout or "null")) == (130, out)
+        assert ran.stderr.strip() == f"cairn: {sentence}"
 
 
 def test_a_photo_that_may_not_be_read_is_not_said_to_have_gone(
