@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,15 @@ class Ran:
         sentence = self.err.removeprefix("cairn: ").strip()
         assert self.out == "" if not self.wants_json else json.loads(self.out) == {"error": sentence}
         return sentence
+
+
+def changed(command: Sequence[object], *options: object) -> list[object]:
+    """A command with options beside its own, or instead of those that it has already."""
+    kept = list(command)
+    for option in {one for one in options if str(one).startswith("--") and one in kept}:
+        place = kept.index(option)
+        del kept[place : place + 2]
+    return [*kept, *options]
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from learning.unlabelled import UnlabelledOptions
 from retrieval.collection import Collection
 from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.options import CollectionOptions
-from tests.conftest import Ran
+from tests.conftest import Ran, changed
 from tests.learning.unlabelled_cases import QUICK, SHOWN, write_views
 from tests.test_learning_end_to_end import run_command, view_of
 
@@ -221,15 +221,6 @@ def test_the_verdict_is_told_in_words(made: Made, cairn: Cairn, tmp_path: Path) 
 
 
 # The same result, whatever happens
-
-
-def changed(command: Sequence[object], *options: object) -> list[object]:
-    """A command with options beside its own, or instead of those that it has already."""
-    kept = list(command)
-    for option in {one for one in options if str(one).startswith("--") and one in kept}:
-        place = kept.index(option)
-        del kept[place : place + 2]
-    return [*kept, *options]
 
 
 def test_a_second_run_with_the_same_folder_learns_nothing_anew(
