@@ -265,13 +265,14 @@ def _narrow_alarms(
     options: VerificationOptions,
 ) -> float:
     """Expected number of maps by chance that as many matches agree with as closely as those chosen do."""
-    sides = ((query, 0), (image, 1))
-    matched = [Regions(side.centres[chosen], side.linear[chosen]) for side, _ in sides]
-    seen = close_places(*matched, transform, options.threshold, options.evidence)
-    rows = [np.unique(pairs[:, place], return_index=True)[1] for _, place in sides]
-    some = [sampled(rows[place], place) for _, place in sides]
-    parts = [Regions(side.centres[some[place]], side.linear[some[place]]) for side, place in sides]
-    rate = chance_rate(*parts, transform, options.threshold, options.evidence)
+    matched = Regions(query.centres[chosen], query.linear[chosen])
+    found = Regions(image.centres[chosen], image.linear[chosen])
+    seen = close_places(matched, found, transform, options.threshold, options.evidence)
+    rows = [np.unique(pairs[:, side], return_index=True)[1] for side in (0, 1)]
+    first, second = (sampled(rows[side], side) for side in (0, 1))
+    some = Regions(query.centres[first], query.linear[first])
+    others = Regions(image.centres[second], image.linear[second])
+    rate = chance_rate(some, others, transform, options.threshold, options.evidence)
     least = np.pi * options.threshold**2 / 2 * options.evidence.by_chance
     return false_alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least))
 
