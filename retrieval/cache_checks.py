@@ -6,10 +6,9 @@ from retrieval.findings import Findings, files_below
 from retrieval.grouping import FILE as GROUPS
 from retrieval.grouping import LOG, groups_are_whole
 from retrieval.linklog import check_log
+from retrieval.thumbnails import CACHE, is_whole, is_without_checksum
 from retrieval.thumbnails import FOLDER as THUMBNAILS
-from retrieval.thumbnails import is_whole, is_without_checksum
 
-CACHE = "cache"
 CACHES = (GROUPS, LOG)
 
 _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-9]+\.jpg")

@@ -6,7 +6,7 @@ Pair = tuple[int, int]
 
 
 def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int = 2) -> list[set[int]]:
-    """Divide the nodes of a graph into clusters, from its strongest edges on.
+    """Divide the nodes of a graph into clusters, from those edges on whose ends have most neighbours in common.
 
     Two clusters become one where enough nodes of the smaller have an edge to the larger: a part of them, and two at
     least. So an edge between two albums that is there by mistake changes neither, while photos of one thing, which see
@@ -16,7 +16,8 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
     Parameters
     ----------
     links : mapping of (int, int) to float
-        Strength of each edge, by its two nodes, ascending; larger is stronger.
+        Strength of each edge, by its two nodes, ascending: of edges with as many neighbours in common the stronger
+        comes first.
     agreement : float
         Least part of the nodes of the smaller cluster that have an edge to the larger.
     fewest : int
@@ -34,7 +35,7 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
         neighbours.setdefault(other, set()).add(one)
     members = {node: {node} for node in neighbours}
     home = {node: node for node in neighbours}  # the cluster that a node is in
-    waiting = sorted(links, key=lambda pair: (-links[pair], pair))
+    waiting = sorted(links, key=lambda pair: (-_in_common(pair, neighbours), -links[pair], pair))
     while True:
         left = []
         for one, other in waiting:
@@ -52,6 +53,13 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
         waiting = left  # what did not agree may do so now that others have come together
     found = [cluster for cluster in members.values() if len(cluster) > 1]
     return sorted(found, key=lambda cluster: (-len(cluster), min(cluster)))
+
+
+def _in_common(pair: Pair, neighbours: Mapping[int, set[int]]) -> float:
+    """Part of the neighbours of two nodes, themselves included, that are neighbours of both (Jaccard's index)."""
+    first, second = (neighbours[node] | {node} for node in pair)
+    both = len(first & second)
+    return both / (len(first) + len(second) - both)
 
 
 def _agree(small: set[int], large: set[int], neighbours: Mapping[int, set[int]], agreement: float, fewest: int) -> bool:

@@ -22,8 +22,10 @@ def group(
 ) -> None:
     """Find groups of photos that show the same object or landmark, and near duplicates among them.
 
-    Each photo is searched for in the collection, and photos that geometry verifies are linked. The groups are kept in
-    the collection, for cairn serve to show. An interrupted run is picked up by running the same command again; only
+    Each photo is searched for in the collection, and photos that geometry verifies are linked. Photos that are linked
+    with enough of each other are a group: one wrong link joins none. Copies are known by their looks too, when they
+    were turned by 90, 180 or 270 degrees, mirrored or converted. The groups are kept in the collection, for cairn serve
+    to show. An interrupted run is picked up by running the same command again; only
     photos that were added since the last run are searched for.
     """
     from time import perf_counter
@@ -35,7 +37,7 @@ def group(
     if out is not None:
         check_table(out)
     with Collection.open(collection, catalogue=catalogue) as opened:
-        with progress_bars(quiet or json, {"verify": "Verifying (photos)"}) as tell:
+        with progress_bars(quiet or json, {"verify": "Verifying (photos)", "look": "Comparing looks (photos)"}) as tell:
             found = group_photos(opened, GroupOptions(inliers=inliers), workers=workers or cores(), progress=tell)
         if out is not None:
             write_table(out, groups_table(opened, found.groups))

@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +12,19 @@ from typing import Any
 
 import cv2
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
 from retrieval.catalogue import ImageRow
+from retrieval.clustering import cluster
 from retrieval.collection import Collection
-from retrieval.linking import Link, Progress, components, link_photos
+from retrieval.linking import Link, Progress, link_photos
+from retrieval.looks import Copy, find_copies
 from retrieval.originals import original_first
+from retrieval.sightings import see_photos
+from retrieval.thumbnails import CACHE
 
 FILE = "groups.json"
 LOG = "links.jsonl"
@@ -50,7 +56,7 @@ class GroupOptions:
 
 @dataclass(frozen=True)
 class Group:
-    """Photos that are linked, some of them only through others."""
+    """Photos that show the same, as far as enough of them are linked with each other."""
 
     number: int  # from 1, the group of most photos first
     photos: tuple[int, ...]  # image numbers, ascending; at least two
@@ -98,7 +104,7 @@ def group_photos(
     Returns
     -------
     Groups
-        None at all where no photos are linked.
+        No group at all where no photos are linked.
 
     Raises
     ------
@@ -115,7 +121,8 @@ def group_photos(
         progress=progress,
     )
     strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
-    found = Groups(form_groups(rows, strong, options.duplicates), options.inliers, len(rows))
+    copies = find_copies(see_photos(rows.values(), collection.folder / CACHE, workers=workers, progress=progress))
+    found = Groups(form_groups(rows, strong, options.duplicates, copies), options.inliers, len(rows))
     kept = {
         "format": FORMAT,
         "state": _state(np.array(sorted(rows), np.int64)),
@@ -175,45 +182,62 @@ def groups_are_whole(path: Path) -> bool | None:
 
 
 def form_groups(
-    rows: Mapping[int, ImageRow], links: Mapping[tuple[int, int], Link], options: DuplicateOptions
+    rows: Mapping[int, ImageRow],
+    links: Mapping[tuple[int, int], Link],
+    options: DuplicateOptions,
+    copies: Iterable[Copy] = (),
 ) -> tuple[Group, ...]:
-    """Divide photos into groups: the connected components of their links.
+    """Divide photos into groups: clusters of their links that one wrong link does not join.
 
     Parameters
     ----------
     rows : mapping of int to ImageRow
-        The photos by their numbers. Those of one content are linked, whatever verification finds in them.
+        The photos by their numbers. Those of one content are in one group, whatever verification finds in them.
     links : mapping of (int, int) to Link
         By the two numbers, ascending.
     options : DuplicateOptions
         What counts as a near duplicate.
+    copies : iterable of Copy
+        Photos that are one picture, perhaps turned or mirrored: in one group, and near duplicates.
 
     Returns
     -------
     tuple of Group
         The group of most photos first, equal ones by their smallest number.
     """
-    first = _first_of_content(rows)
-    same = {(number, copy) for copy, number in first.items() if number != copy}
-    neighbours: defaultdict[int, set[int]] = defaultdict(set)
-    for one, other in {*links, *same}:
-        neighbours[one].add(other)
-        neighbours[other].add(one)
-    # What is like one photo is like all of the same content.
+    same = {(first, number) for number, first in _first_of_content(rows).items() if number != first}
+    same.update(copy.pair for copy in copies)
+    near = {
+        pair for pair, link in links.items() if is_near_duplicate(link, rows[link.asked], rows[link.found], options)
+    }
+    picture = _join(rows, same)
     alike: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in near:
+        alike[picture[one]].add(picture[other])
+        alike[picture[other]].add(picture[one])
+    # Photos of one picture, or nearly, see the same: they count once where links are compared.
+    node = _join(rows, {*same, *near})
+    strength: dict[tuple[int, int], float] = {}
     for (one, other), link in links.items():
-        if is_near_duplicate(link, rows[link.asked], rows[link.found], options):
-            alike[first[one]].add(first[other])
-            alike[first[other]].add(first[one])
-    members = sorted(components(neighbours), key=lambda component: (-len(component), min(component)))
+        ends = node[one], node[other]
+        if ends[0] != ends[1]:
+            pair = min(ends), max(ends)
+            strength[pair] = max(strength.get(pair, 0.0), float(link.inliers))
+    home = {one: min(members) for members in cluster(strength) for one in members}
+    group_of = {number: home.get(node[number], node[number]) for number in rows}
+    together: defaultdict[int, set[int]] = defaultdict(set)
+    for number, name in group_of.items():
+        together[name].add(number)
+    linked = Counter(group_of[one] for one, other in {*links, *same} if group_of[one] == group_of[other])
+    groups = sorted((one for one in together.values() if len(one) > 1), key=lambda one: (-len(one), min(one)))
     return tuple(
         Group(
             number,
-            tuple(sorted(component)),
-            sum(len(neighbours[photo]) for photo in component) // 2,
-            _duplicates(component, first, alike, rows),
+            tuple(sorted(members)),
+            linked[group_of[min(members)]],
+            _duplicates(members, picture, alike, rows),
         )
-        for number, component in enumerate(members, start=1)
+        for number, members in enumerate(groups, start=1)
     )
 
 
@@ -253,21 +277,36 @@ def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:
     return {number: first.setdefault(rows[number].sha256 or f"none {number}", number) for number in ordered}
 
 
+def _join(rows: Mapping[int, ImageRow], pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """For each photo the smallest number of those that pairs join it to, itself included."""
+    numbers = sorted(rows)
+    place = {number: index for index, number in enumerate(numbers)}
+    ends = np.array([(place[one], place[other]) for one, other in pairs], np.int64).reshape(-1, 2)
+    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (len(numbers), len(numbers)))
+    labels = connected_components(graph, directed=False)[1].tolist()
+    smallest: dict[int, int] = {}
+    return {number: smallest.setdefault(label, number) for number, label in zip(numbers, labels, strict=True)}
+
+
 def _duplicates(
-    component: set[int], first: Mapping[int, int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]
+    members: set[int], picture: Mapping[int, int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]
 ) -> dict[int, int]:
-    """For each near duplicate the photo it repeats: originals (see `originals`) stand for those that are like them.
+    """For each near duplicate of a group the photo it repeats: originals stand for those that are like them.
 
     A photo that is like a near duplicate, but not like what that repeats, is none itself: in a long row of photos, each
     like the one before, the last need have nothing in common with the first.
     """
-    repeats: dict[int, int] = {}
-    for photo in sorted({first[photo] for photo in component}, key=lambda photo: original_first(rows[photo])):
-        if photo not in repeats:
-            repeats[photo] = photo
-            for other in alike.get(photo, ()):
-                repeats.setdefault(other, photo)
-    return {photo: repeats[first[photo]] for photo in sorted(component) if repeats[first[photo]] != photo}
+    copies: defaultdict[int, list[int]] = defaultdict(list)
+    for photo in sorted(members, key=lambda number: original_first(rows[number])):
+        copies[picture[photo]].append(photo)
+    repeats: dict[int, int] = {}  # from a picture to the original that it repeats
+    for one, photos in copies.items():  # by their originals, the best first
+        if one not in repeats:
+            repeats[one] = photos[0]
+            for other in alike.get(one, ()):
+                if other in copies:
+                    repeats.setdefault(other, photos[0])
+    return {photo: repeats[picture[photo]] for photo in sorted(members) if repeats[picture[photo]] != photo}
 
 
 def _box(row: ImageRow) -> np.ndarray:

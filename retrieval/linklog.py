@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from index.errors import CairnError
 
-FORMAT = 1
+FORMAT = 2  # 1: links of an earlier verification, some of them wrong
 
 
 class Link(NamedTuple):

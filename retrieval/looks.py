@@ -1,16 +1,17 @@
 """The look of a photo: a small picture of it, by which copies are known that were turned, mirrored or converted.
 
 Features of a photo are described upright, so that a copy turned by 90 degrees shares no words with its original. As
-pictures of 64 by 64 pixels the two are the same but for a turn, and all eight turns and mirrors can be tried.
+pictures of 32 by 32 pixels the two are the same but for a turn, and all eight turns and mirrors can be tried.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 
-SIDE = 64
+SIDE = 32
 """Rows and columns of a look."""
 
 SYMMETRIES = tuple((turn, mirrored) for mirrored in (False, True) for turn in range(4))
@@ -28,7 +29,7 @@ class LookOptions:
     """When two photos are one picture by their looks."""
 
     coarse: float = 0.9  # least correlation of the coarse pictures: candidates
-    fine: float = 0.85  # least correlation of the fine ones
+    fine: float = 0.9  # least correlation of the fine ones
     aspect: float = 1.04  # largest ratio of the ratios of their sides
 
 
@@ -130,10 +131,11 @@ def _normalised(picture: np.ndarray) -> np.ndarray:
     return np.asarray(picture / max(float(np.linalg.norm(picture)), 1e-6), np.float32)
 
 
-def _nearest(rows: np.ndarray):  # type: ignore[no-untyped-def]
+def _nearest(rows: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """A search for the rows of largest inner product with each of some queries."""
     import faiss
 
+    index: Any
     dim = rows.shape[1]
     if len(rows) <= _EXACT:
         index = faiss.IndexFlatIP(dim)

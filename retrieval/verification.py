@@ -244,19 +244,33 @@ def verify(
     stretch = np.linalg.svd(best_map[:, :2], compute_uv=False)
     if stretch[0] > options.max_stretch * stretch[1]:
         return NOTHING
-    apart = min(count_places(points[:, best], options.threshold) for points in (source.T, target.T))
-    alarms = false_alarms(apart, features, expected)
-    if alarms > options.false_alarms or is_strip(source[best], target[best], options.evidence):
+    if is_strip(source[best], target[best], options.evidence):
+        return NOTHING
+    alarms = false_alarms(_seen(source[best], target[best], options), features, expected)
+    if alarms > options.false_alarms:
         return NOTHING
     log_odds = weigh(alarms, 1.0, rarity, options.evidence)
     if log_odds < options.evidence.sure + _BEYOND_DOUBT:
-        log_odds = weigh(alarms, _narrow_alarms(query, image, pairs, best, best_map, options), rarity, options.evidence)
+        narrow = narrow_alarms(query, image, pairs, best, best_map, options)
+        log_odds = weigh(alarms, narrow, rarity, options.evidence)
     if log_odds < options.evidence.sure:
         return NOTHING
     return Verification(pairs[best], best_map, probability(log_odds))
 
 
-def _narrow_alarms(
+def wide_alarms(
+    query: Frames, image: Frames, pairs: np.ndarray, chosen: np.ndarray, options: VerificationOptions
+) -> float:
+    """Expected number of maps by chance that as many matches agree with as those chosen, whose rows are given.
+
+    The other arguments are those of `verify`.
+    """
+    features = min(len(np.unique(pairs[:, side])) for side in (0, 1))
+    expected = len(pairs) * np.pi * options.threshold**2 / 2
+    return false_alarms(_seen(query.centres[chosen], image.centres[chosen], options), features, expected)
+
+
+def narrow_alarms(
     query: Frames,
     image: Frames,
     pairs: np.ndarray,
@@ -264,7 +278,17 @@ def _narrow_alarms(
     transform: np.ndarray,
     options: VerificationOptions,
 ) -> float:
-    """Expected number of maps by chance that as many matches agree with as closely as those chosen do."""
+    """Expected number of maps by chance that as many matches agree with as closely as those chosen do.
+
+    Parameters
+    ----------
+    query, image, pairs, options
+        See `verify`.
+    chosen : ndarray, shape (N,), int
+        Rows of the matches that agree with the map.
+    transform : ndarray, shape (2, 3)
+        The map.
+    """
     matched = Regions(query.centres[chosen], query.linear[chosen])
     found = Regions(image.centres[chosen], image.linear[chosen])
     seen = close_places(matched, found, transform, options.threshold, options.evidence)
@@ -275,6 +299,11 @@ def _narrow_alarms(
     rate = chance_rate(some, others, transform, options.threshold, options.evidence)
     least = np.pi * options.threshold**2 / 2 * options.evidence.by_chance
     return false_alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least))
+
+
+def _seen(source: np.ndarray, target: np.ndarray, options: VerificationOptions) -> int:
+    """Number of places (N, 2) that are apart from each other in both photos."""
+    return min(count_places(points.T, options.threshold) for points in (source, target))
 
 
 def recount(

@@ -1,0 +1,69 @@
+"""The looks of a collection's photos, taken from their thumbnails."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.looks import Look, look
+from retrieval.schema import ImageRow
+from retrieval.thumbnails import SIZES, thumbnail
+
+STEP = "look"
+"""What the progress of `see_photos` calls its one step."""
+
+_BATCH = 16  # photos a process takes at a time
+
+
+def see_photos(
+    rows: Iterable[ImageRow],
+    cache: Path,
+    *,
+    workers: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict[int, Look]:
+    """Take the looks of photos.
+
+    Parameters
+    ----------
+    rows : iterable of ImageRow
+        The photos. Of those of one content only the first is looked at.
+    cache : Path
+        Folder of the thumbnails that the looks are taken from, see `thumbnail`: they are made where they are missing.
+    workers : int
+        Processes.
+    progress : callable, optional
+        Told how many photos have been looked at.
+
+    Returns
+    -------
+    dict of int to Look
+        By the photos' numbers; without those that show next to nothing, or cannot be read now.
+    """
+    from joblib import Parallel, delayed
+
+    contents: dict[str, ImageRow] = {}
+    for row in rows:
+        contents.setdefault(row.sha256 or f"none {row.number}", row)
+    wanted = list(contents.values())
+    looks: dict[int, Look] = {}
+    jobs = (delayed(_see)(row.path, row.sha256, row.width, row.height, cache) for row in wanted)
+    found = Parallel(n_jobs=min(workers, max(len(wanted) // _BATCH, 1)), return_as="generator", batch_size=_BATCH)(jobs)
+    for done, (row, seen) in enumerate(zip(wanted, found, strict=True), start=1):
+        if seen is not None:
+            looks[row.number] = seen
+        if progress is not None:
+            progress(STEP, done, len(wanted))
+    return looks
+
+
+def _see(path: str, sha256: str | None, width: int | None, height: int | None, cache: Path) -> Look | None:
+    """The look of one photo; None where it shows next to nothing, or cannot be read."""
+    try:
+        jpeg = thumbnail(Path(path), sha256, SIZES[0], cache)
+    except CairnError:
+        return None
+    grey = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
+    return look(grey, width / height if width and height else None) if grey is not None else None
