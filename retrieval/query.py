@@ -13,7 +13,8 @@ from retrieval.collection import Collection
 from retrieval.encoding import frames_of
 from retrieval.features import Extractor
 from retrieval.image import ImageOptions, read_photo
-from retrieval.verification import Frames, QueryWords
+from retrieval.verification import Frames
+from retrieval.word_matches import QueryWords
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the upright original."""

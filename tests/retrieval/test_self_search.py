@@ -14,7 +14,8 @@ from index.segment import write_segment
 from retrieval.encoding import decode_geometry
 from retrieval.engine import Answer, Engine, SearchOptions
 from retrieval.query import Query, View
-from retrieval.verification import QueryWords, VerificationOptions
+from retrieval.verification import VerificationOptions
+from retrieval.word_matches import QueryWords
 
 LIMITS = VerificationOptions()
 WORDS = 200_000

@@ -12,12 +12,12 @@ from retrieval.features import rotations
 from retrieval.verification import (
     NOTHING,
     Frames,
-    QueryWords,
     VerificationOptions,
     _symmetric_error,
     fit_affine,
     verify,
 )
+from retrieval.word_matches import QueryWords
 
 OPTIONS = VerificationOptions()
 

@@ -1,0 +1,109 @@
+"""Tentative matches of two photos: their features that have the same word."""
+
+import numpy as np
+
+
+class QueryWords:
+    """The words of a query, ready to be looked up for one photo after another.
+
+    Parameters
+    ----------
+    words : ndarray, shape (N,), int
+        Words of the query's features, in any order.
+    """
+
+    def __init__(self, words: np.ndarray) -> None:
+        self._order = np.argsort(words, kind="stable").astype(np.int32)
+        self._distinct, self._first, self._count = np.unique(words[self._order], return_index=True, return_counts=True)
+        # From a word to its place among the distinct ones; -1: the query does not have it.
+        self._table = np.full(int(self._distinct[-1]) + 2 if len(words) else 1, -1, np.int32)
+        self._table[self._distinct] = np.arange(len(self._distinct), dtype=np.int32)
+
+    @property
+    def order(self) -> np.ndarray:
+        """Numbers (N,) int32 of the query's features, ordered by word; those of one word stay in their order."""
+        return self._order
+
+    def equal(self, image_words: np.ndarray) -> bool:
+        """Whether a photo, whose words are sorted, has the same words as often as the query."""
+        return len(image_words) == len(self._order) and np.array_equal(
+            np.repeat(self._distinct, self._count), image_words
+        )
+
+    def match(self, image_words: np.ndarray, most: int) -> np.ndarray:
+        """Pair the features of the query with those of a photo that have the same word.
+
+        Parameters
+        ----------
+        image_words : ndarray, shape (M,), int
+            Words of the photo's features, sorted.
+        most : int
+            Largest number of pairs. Where there are more, so many are given all the same: those of the words with the
+            fewest pairs, and of the last word that has room, those whose features have about the same rank in it.
+
+        Returns
+        -------
+        ndarray, shape (K, 2), int32
+            Feature of the query, feature of the photo.
+        """
+        # Words beyond the table share its last entry, which is always -1.
+        place = self._table[np.minimum(image_words, len(self._table) - 1)]
+        features = np.nonzero(place >= 0)[0]
+        place = place[features]
+        counts = self._count[place]
+        if counts.sum() > most:
+            return self._match_some(features, place, most)
+        return self._pairs(features, place, counts)
+
+    def _pairs(self, features: np.ndarray, place: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Pair features of a photo with all of the query that have the word at a place among the distinct ones."""
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        query = self._order[np.repeat(self._first[place], counts) + within]
+        return np.stack([query, np.repeat(features, counts)], axis=1).astype(np.int32)
+
+    def _match_some(self, features: np.ndarray, place: np.ndarray, most: int) -> np.ndarray:
+        """Pair the features of the least ambiguous words; the arguments are those that all pairs would be made of."""
+        repeats = np.bincount(place, minlength=len(self._distinct))
+        pairs = self._count * repeats
+        shared = np.flatnonzero(repeats)
+        # Words of equal ambiguity in a scattered order: neighbours in a vocabulary may look alike.
+        order = shared[np.lexsort((_scattered(self._distinct[shared]), pairs[shared]))]
+        total = np.cumsum(pairs[order])
+        whole = int(np.searchsorted(total, most, side="right"))
+        kept = np.zeros(len(self._distinct), bool)
+        kept[order[:whole]] = True
+        chosen = kept[place]
+        found = self._pairs(features[chosen], place[chosen], self._count[place[chosen]])
+        word = order[whole]
+        room = most - int(total[whole - 1] if whole else 0)
+        # Features come strongest first: the same one has about the same rank among those of its word in both photos.
+        one, other = _nearest_diagonal(int(self._count[word]), int(repeats[word]), room)
+        query = self._order[self._first[word] + one]
+        return np.concatenate([found, np.stack([query, features[place == word][other]], axis=1)]).astype(np.int32)
+
+
+def _scattered(words: np.ndarray) -> np.ndarray:
+    """Numbers in an order that has nothing to do with that of the words (Fibonacci hashing)."""
+    return words.astype(np.uint32) * np.uint32(2654435769)
+
+
+def _nearest_diagonal(rows: int, columns: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of `most` cells of a matrix, those nearest to its diagonal, evenly spread along it."""
+    wide = columns >= rows
+    short, long = (rows, columns) if wide else (columns, rows)
+    along = np.arange(long)
+    centre = along * short // long
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    room = most
+    for step in range(2 * short):
+        offset = (step + 1) // 2 * (-1 if step % 2 else 1)
+        inside = along[(centre + offset >= 0) & (centre + offset < short)]
+        if len(inside) > room:
+            inside = inside[np.arange(room) * len(inside) // room] if room else inside[:0]
+        found.append((centre[inside] + offset, inside))
+        room -= len(inside)
+        if not room:
+            break
+    one, other = (np.concatenate(side) for side in zip(*found, strict=True))
+    return (one, other) if wide else (other, one)
