@@ -228,8 +228,8 @@ def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int
     return sorted(best.values(), key=lambda one: (*(-value for value in _strength(one[1])), places[one[1].number]))
 
 
-def _strength(hit: Hit) -> tuple[int, float]:
-    return hit.verification.inliers, hit.score
+def _strength(hit: Hit) -> tuple[int, int, float]:
+    return *hit.verification.strength, hit.score
 
 
 def _rounded(box: Box | None) -> list[float] | None:
@@ -244,6 +244,7 @@ def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
         "path": result.row.path,
         "score": round(result.hit.score, 6),
         "inliers": result.hit.verification.inliers,
+        "probability": round(result.hit.verification.probability, 4) if result.hit.verification.inliers else None,
         "homography": result.homography.tolist() if result.homography is not None else None,
         "number": result.row.number,
         "width": result.row.width,

@@ -10,8 +10,8 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
 
     Two clusters become one where enough nodes of the smaller have an edge to the larger: a part of them, and two at
     least. So an edge between two albums that is there by mistake changes neither, while photos of one thing, which see
-    each other many times over, come together whatever the order in which they were taken. A single node joins by one
-    edge.
+    each other many times over, come together whatever the order in which they were taken. A single node joins a cluster
+    by edges to two of its nodes: a photo of two paintings, side by side, does not make one album of theirs.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
     agreement : float
         Least part of the nodes of the smaller cluster that have an edge to the larger.
     fewest : int
-        Fewest such nodes, and fewest nodes of the larger cluster at the other ends, where the smaller has so many.
+        Fewest such nodes, and fewest nodes of the larger cluster at the other ends, of a cluster that has so many.
 
     Returns
     -------
@@ -64,8 +64,6 @@ def _in_common(pair: Pair, neighbours: Mapping[int, set[int]]) -> float:
 
 def _agree(small: set[int], large: set[int], neighbours: Mapping[int, set[int]], agreement: float, fewest: int) -> bool:
     """Whether enough nodes of two clusters have edges to the other."""
-    if len(small) == 1:
-        return True
     ends = [neighbours[node] & large for node in small]
     linked = sum(map(bool, ends))
     return linked >= max(min(fewest, len(small)), agreement * len(small)) and len(set().union(*ends)) >= min(

@@ -183,7 +183,7 @@ class Engine:
         return Scores(ranked.image_numbers[:top], ranked.scores[:top])
 
     def _verify(self, query: Query, table: np.ndarray, numbers: np.ndarray, known: dict[int, Hit]) -> dict[int, Hit]:
-        """Verify the photos of the best scores; give those that pass, and those known to pass, by their numbers.
+        """Verify the photos of the best scores; give those that pass, or nearly, and those known to, by their numbers.
 
         Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good,
         and the view that one photo is found with beyond doubt is tried with all.
@@ -200,12 +200,13 @@ class Engine:
         def try_view(number: int, view: int) -> None:
             tried.setdefault(number, []).append(view)
             verification = self._verify_view(query.views[view], number)
-            if verification.inliers > (found[number].verification.inliers if number in found else 0):
+            known_strength = found[number].verification.strength if number in found else NOTHING.strength
+            if verification.strength > known_strength:
                 found[number] = Hit(number, 0.0, view, verification)
 
         for column in chosen.tolist():
             number = int(numbers[column])
-            if number in known:
+            if number in known and known[number].verification.inliers:
                 continue
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
             near = len(order) > 1 and second[column] >= self.options.second_view * best[column]
@@ -234,16 +235,15 @@ class Engine:
         pairs = view.lookup.match(image.words, options.max_matches)
         if len(pairs) < options.min_inliers:
             return NOTHING
-        rarity = min(self._rarity(view.words), self._rarity(image.words))
-        found = verify(*frames(pairs), pairs, options, rarity=rarity)
+        found = verify(*frames(pairs), pairs, options, rarity=self.rarity(view.words, image.words))
         if found.inliers and len(pairs) == options.max_matches:  # some were left out, then
             pairs = view.lookup.match(image.words, options.max_counted)
             found = recount(found, *frames(pairs), pairs, options)
         return found
 
-    def _rarity(self, words: np.ndarray) -> float:
-        """Mean idf of some words less that of the words of the collection's photos."""
-        return (float(self.index.idf[words].mean()) if len(words) else 0.0) - self._common
+    def rarity(self, *photos: np.ndarray) -> float:
+        """Rarity of that of some photos, given by their words, whose words are the commonest: see `weigh`."""
+        return min(float(self.index.idf[words].mean()) if len(words) else 0.0 for words in photos) - self._common
 
     @cached_property
     def _common(self) -> float:
@@ -289,15 +289,15 @@ def _weigh(table: np.ndarray, turned: float) -> np.ndarray:
 
 
 def _verified_first(hits: list[Hit], found: dict[int, Hit]) -> list[Hit]:
-    """Move verified hits to the front, by inliers; the others stay in their order, and none is dropped."""
+    """Move verified hits to the front, by inliers, and what may be right behind them; none is dropped."""
     merged = [
         replace(hit, view=found[hit.number].view, verification=found[hit.number].verification)
         if hit.number in found
         else hit
         for hit in hits
     ]
-    # Sorting is stable: equal inliers keep the order of the scores.
-    return sorted(merged, key=lambda hit: -hit.verification.inliers)
+    # Sorting is stable, reversed or not: equal ones keep the order of the scores.
+    return sorted(merged, key=lambda hit: hit.verification.strength, reverse=True)
 
 
 def _region(query: Query) -> np.ndarray:

@@ -66,8 +66,8 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
         Weights.
     """
     return float(
-        options.wide * _digits(false_alarms, options.most)
-        + options.narrow * _digits(narrow, options.most)
+        options.wide * digits(false_alarms, options.most)
+        + options.narrow * digits(narrow, options.most)
         + options.rarity * min(max(rarity, options.commonest), options.rarest)
         + options.constant
     )
@@ -193,7 +193,7 @@ def probability(log_odds: float) -> float:
     return float(1 / (1 + np.exp(-np.clip(log_odds, -700, 700))))
 
 
-def _digits(alarms: float, most: float) -> float:
+def digits(alarms: float, most: float) -> float:
     """Root of the number of digits by which an expected number of false alarms is below one."""
     return float(np.sqrt(min(max(-np.log10(max(alarms, _NEVER)), 0.0), most)))
 

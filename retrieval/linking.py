@@ -133,17 +133,21 @@ def _open_engine(folder: Path, catalogue: str, run: str) -> Engine:
         return Engine(collection, _OPTIONS)
 
 
-def _ask(engine: Engine, number: int) -> list[Link]:
-    """Ask with a photo's features as they are indexed."""
+def query_of(engine: Engine, number: int) -> Query:
+    """Ask with a photo of the collection by its features as they are indexed, upright: no file is read."""
     image = engine.index.features(number)
     frames = decode_geometry(image.columns, np.arange(len(image.words)))
     words = np.asarray(image.words).astype(np.int32)
     nothing = np.zeros((len(words), 0), np.float16)
     view = View(0.0, frames, nothing, words=words, terms=words, weights=None)
     # Neither the photo nor its size has a say in a search without expansion.
-    query = Query(Path(), 1, 1, None, np.zeros((len(words), 5), np.float32), [view])
+    return Query(Path(), 1, 1, None, np.zeros((len(words), 5), np.float32), [view])
+
+
+def _ask(engine: Engine, number: int) -> list[Link]:
+    """Ask with a photo's features as they are indexed."""
     return [
         Link(number, hit.number, hit.verification.inliers, tuple(hit.verification.transform.ravel().tolist()))
-        for hit in engine.search(query).hits
+        for hit in engine.search(query_of(engine, number)).hits
         if hit.verification.transform is not None and hit.number != number
     ]

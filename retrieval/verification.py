@@ -37,6 +37,7 @@ class VerificationOptions:
     max_stretch: float = 4.0  # largest ratio of a map's scales: a plane seen at 75 degrees
     min_inliers: int = 4  # fewest matches that verify
     false_alarms: float = 1e-3  # largest expected number of as good hypotheses among as many chance matches
+    unsure_alarms: float = 1e-6  # the same for what is not sure, and comes before what has only words in common
     evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
     refined: int = 2  # hypotheses that are refined
     rounds: int = 4  # refinement rounds
@@ -66,12 +67,18 @@ class Verification:
 
     matches: np.ndarray  # (K, 2) int32, inlier matches: feature of the query, feature of the photo
     transform: np.ndarray | None  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
-    probability: float = 0.0  # that the two show the same, as far as calibration goes; 0 where not verified
+    probability: float = 0.0  # that the two show the same, as far as calibration goes
+    unsure: int = 0  # matches that agree on a map, but not so that it could not be by chance; 0 where verified
 
     @property
     def inliers(self) -> int:
         """Number of inlier matches; 0 where the photo is not verified."""
         return len(self.matches)
+
+    @property
+    def strength(self) -> tuple[int, int]:
+        """What photos are ordered by: inlier matches, and where there are none, matches that may agree by chance."""
+        return self.inliers, self.unsure
 
 
 # What a segment keeps of geometry differs so much from what was measured, at most (see `encode_geometry`).
@@ -149,7 +156,8 @@ def verify(
         narrow = narrow_alarms(query, image, pairs, best, best_map, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
     if log_odds < options.evidence.sure:
-        return NOTHING
+        unsure = len(best) if alarms <= options.unsure_alarms else 0
+        return replace(NOTHING, probability=probability(log_odds), unsure=unsure)
     return Verification(pairs[best], best_map, probability(log_odds))
 
 

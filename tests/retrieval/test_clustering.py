@@ -40,9 +40,21 @@ def test_a_walk_around_a_building_is_one_album() -> None:
     assert cluster(links) == [set(range(40))]
 
 
-def test_a_photo_joins_by_one_edge_and_two_are_a_pair() -> None:
-    assert cluster({**clique(range(4)), (3, 9): 20.0, (20, 21): 25.0}) == [{0, 1, 2, 3, 9}, {20, 21}]
+def test_a_photo_joins_by_two_edges_and_two_photos_are_a_pair_by_one() -> None:
+    assert cluster({**clique(range(4)), (3, 9): 20.0, (20, 21): 25.0}) == [{0, 1, 2, 3}, {20, 21}]
+    assert cluster({**clique(range(4)), (2, 9): 20.0, (3, 9): 20.0}) == [{0, 1, 2, 3, 9}]
     assert cluster({}) == []
+
+
+def test_a_photo_of_two_paintings_does_not_make_one_album_of_theirs() -> None:
+    # 0 to 2 show one painting, 10 to 12 another, 5 both.
+    links = {**clique(range(3)), **clique(range(10, 13))}
+    links.update(((one, 5) if one < 5 else (5, one), 80.0) for one in (0, 1, 2, 10, 11, 12))
+    found = cluster(links)
+    assert len(found) == 2 and {frozenset(one - {5}) for one in found} == {
+        frozenset(range(3)),
+        frozenset(range(10, 13)),
+    }
 
 
 @settings(deadline=None)

@@ -99,7 +99,7 @@ def test_all_photos_are_ranked_once_the_verified_first(
         assert inliers == sorted(inliers, reverse=True)
         # Among equals, and so among all that are not verified, the score decides, and then the number.
         for one, other in itertools.pairwise(hits):
-            if one.verification.inliers == other.verification.inliers:
+            if one.verification.strength == other.verification.strength:
                 assert (-one.score, one.number) < (-other.score, other.number)
         for hit in hits:
             assert hit.verification.inliers == 0 or hit.verification.inliers >= options.verification.min_inliers

@@ -1,0 +1,115 @@
+"""What photos show, as far as their names and tables tell: for measuring whether "verified" is true."""
+
+import csv
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.errors import CairnError
+from learning.ground_truth import read_ground_truth
+
+# Sources of which the table of groups tells the source alone, not what a photo shows.
+_VAGUE = {"geocbir", "hanoihue", "spotlight", "gim", "bsds", "osie", "kodak", "imagenet"}
+# Scenes that the names part, and that show the same, as looking at the photos tells.
+_SAME = {
+    "fountain": "castle",
+    "oxford_hertford": "oxford_radcliffe_camera",
+    "p00005": "p00014",
+    "p00146": "p00028",
+    "loftr:piazza_san_marco": "san marco",
+    "dim:piazza_san_marco": "san marco",
+    "loftr:st_pauls_cathedral": "st paul's",
+    "dim:st_pauls_cathedral": "st paul's",
+    "densematch:images": "st paul's",
+    "gtpairs:Notre Dame": "notre dame",
+    "glandm:notre_dame": "notre dame",
+    "immpairs:false_positive": "notre dame",
+    "turtle:turtle": "statue",
+    "front:front": "statue",
+    "magsacf:Leuven1": "leuven",
+    "magsacf:Leuven2": "leuven",
+    "yhpano:GrandCanyon1": "grand canyon",
+    "yhpano:GrandCanyon2": "grand canyon",
+    "magsach:LePoint1": "le point",
+    "magsach:LePoint2": "le point",
+    "magsach:LePoint3": "le point",
+    "magsacf:shout": "lecture room",
+    "magsacf:wash": "lecture room",
+    "magsacf:elderhalla": "elder hall",
+    "magsacf:oldclassicswing": "elder hall",
+    "magsacf:booksh": "book shelf",
+    "magsacf:zoom": "book shelf",
+    "icepy4d:cam1": "glacier",
+    "icepy4d:cam2": "glacier",
+}
+# Query photos that show a painting their ground truth does not name.
+_ALSO = {"2019_qsd1_w4_00022": "p00075", "2019_qsd2_w1_00020": "p00116"}
+
+
+@dataclass(frozen=True)
+class PhotoSet:
+    """Photos of which it is known, for most pairs, whether they show the same."""
+
+    name: str
+    folders: tuple[Path, ...]
+    shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be too
+
+    def same(self, one: str, other: str) -> bool | None:
+        """Whether two photos, by their stems, show the same; None where nobody knows."""
+        (first, source, vague), (second, beside, unsure) = self.shown(one), self.shown(other)
+        if first & second:
+            return None if vague else True
+        return None if source == beside and (vague or unsure) else False
+
+
+def find_photo_sets(root: Path, names: Iterable[str]) -> list[PhotoSet]:
+    """Find the sets landmarks, paintings and unlabelled below a folder; CairnError where there is no such set."""
+    makers = {"landmarks": _landmarks, "paintings": _paintings, "unlabelled": _unlabelled}
+    sets = []
+    for name in names:
+        if name not in makers or not (root / name).is_dir():
+            raise CairnError(f"There is no set {name!r} in {root}; choose of {', '.join(makers)}.")
+        sets.append(makers[name](root / name))
+    return sets
+
+
+def _landmarks(folder: Path) -> PhotoSet:
+    """Names begin with the scene; distractors may be related to each other, and are to nothing else."""
+
+    def shown(stem: str) -> tuple[frozenset[str], str, bool]:
+        if stem.startswith("distractor"):
+            return frozenset([stem]), "distractor", True
+        scene = re.sub(r"_?\d*$", "", stem)
+        return frozenset([_SAME.get(scene, scene)]), "landmarks", False
+
+    return PhotoSet("landmarks", (folder / "images",), shown)
+
+
+def _paintings(folder: Path) -> PhotoSet:
+    """A painting is a scene; photos of them name theirs in the ground truth, or nothing is known of them."""
+    named = {
+        query.stem: frozenset(_SAME.get(one, one) for one in query.positives)
+        for query in read_ground_truth(folder / "gt")
+    }
+
+    def shown(stem: str) -> tuple[frozenset[str], str, bool]:
+        if re.fullmatch(r"p\d+", stem):
+            return frozenset([_SAME.get(stem, stem)]), "paintings", False
+        known = named.get(stem, frozenset()) | ({_ALSO[stem]} if stem in _ALSO else frozenset())
+        return (known, "queries", False) if known else (frozenset([stem]), "queries", True)
+
+    return PhotoSet("paintings", (folder / "images", folder / "queries"), shown)
+
+
+def _unlabelled(folder: Path) -> PhotoSet:
+    """The table groups.tsv names the capture of each photo, or its source alone."""
+    with (folder / "groups.tsv").open(newline="", encoding="utf-8") as file:
+        groups = {Path(row["file"]).stem: row["group"] for row in csv.DictReader(file, delimiter="\t")}
+
+    def shown(stem: str) -> tuple[frozenset[str], str, bool]:
+        group = groups.get(stem, stem)
+        source = group.split(":")[0]
+        return frozenset([_SAME.get(group, group)]), source, source in _VAGUE
+
+    return PhotoSet("unlabelled", (folder,), shown)

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Measure whether "verified" is true: over all pairs of photos of sets whose names tell what they show.
+
+Each photo is searched for in its set by the features that are indexed, upright, as cairn group does; a pair is verified
+where one of its photos finds the other. Prints precision and recall by the number of inliers, the purity and the
+completeness of groups, and how many photos find themselves first and verified. With --fit it prints the weights of the
+evidence that a logistic regression finds, and what they reach on scenes that were left out of it. What is in the work
+folder already is not done again.
+
+usage: PYTHONPATH=. scripts/verified.py [--set NAME]... [--work FOLDER] [--workers N] [--fit] [--json]
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from eval.scenes_shown import PhotoSet, find_photo_sets
+from eval.tables import markdown
+from index.errors import CairnError
+from index.inverted import rank
+from retrieval.collection import Collection
+from retrieval.commands import cores
+from retrieval.encoding import decode_geometry
+from retrieval.engine import Engine, SearchOptions
+from retrieval.evidence import EvidenceOptions
+from retrieval.grouping import LOG, group_photos
+from retrieval.indexing import index_photos
+from retrieval.linking import link_photos, query_of
+from retrieval.options import CollectionOptions
+from retrieval.verification import VerificationOptions, narrow_alarms, verify, wide_alarms
+
+BINS = (4, 7, 10, 15, 20, 30, 50, 100)
+FOLDS = 5
+RIDGE = 1e-5
+# Everything that agrees is let through, to be weighed.
+LENIENT = VerificationOptions(false_alarms=0.1, evidence=replace(EvidenceOptions(), sure=-np.inf))
+
+
+def tell(line: str) -> None:
+    """Print what is being done."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def make_collection(photos: PhotoSet, work: Path, workers: int) -> Path:
+    """Index a set, where that has not been done."""
+    folder = work / f"{photos.name}.cairn"
+    with Collection.create(folder, CollectionOptions()) as collection:
+        index_photos(collection, list(photos.folders), workers=workers)
+    return folder
+
+
+def stems_of(collection: Collection) -> dict[int, str]:
+    """Stems of the photos by their numbers."""
+    return {
+        row.number: Path(row.path).stem for row in collection.catalogue.images(collection.index.image_numbers.tolist())
+    }
+
+
+def measure(photos: PhotoSet, folder: Path, workers: int) -> dict[str, Any]:
+    """Measure one set."""
+    with Collection.open(folder) as collection:
+        stems = stems_of(collection)
+        links = link_photos(collection, kept=folder / LOG, workers=workers)  # which groups are made of, too
+        groups = group_photos(collection, workers=workers)
+        own = count_own(collection, workers)
+    found = [(link.inliers, photos.same(*(stems[number] for number in pair))) for pair, link in links.items()]
+    numbers = sorted(stems)
+    positives = sum(
+        photos.same(stems[one], stems[other]) is True
+        for place, one in enumerate(numbers)
+        for other in numbers[place + 1 :]
+    )
+    sizes = []
+    for least, beyond in zip(BINS, (*BINS[1:], None), strict=True):
+        within = [same for inliers, same in found if inliers >= least and (beyond is None or inliers < beyond)]
+        sizes.append({"inliers": least, "right": within.count(True), "wrong": within.count(False)})
+    right, wrong = sum(one["right"] for one in sizes), sum(one["wrong"] for one in sizes)
+    return {
+        "set": photos.name,
+        "photos": len(stems),
+        "pairs": positives,
+        "right": right,
+        "wrong": wrong,
+        "precision": right / max(right + wrong, 1),
+        "recall": right / max(positives, 1),
+        "by_inliers": sizes,
+        "groups": judge_groups(photos, stems, [group.photos for group in groups.groups]),
+        "own": own,
+    }
+
+
+def judge_groups(photos: PhotoSet, stems: dict[int, str], groups: list[tuple[int, ...]]) -> dict[str, Any]:
+    """Say how many groups hold photos of one scene alone, and which part of the pairs of a scene are in one group."""
+    pure = together = wrong = 0
+    for members in groups:
+        pairs = [photos.same(stems[a], stems[b]) for place, a in enumerate(members) for b in members[place + 1 :]]
+        pure += False not in pairs
+        together += pairs.count(True)
+        wrong += pairs.count(False)
+    numbers = sorted(stems)
+    positives = sum(
+        photos.same(stems[one], stems[other]) is True
+        for place, one in enumerate(numbers)
+        for other in numbers[place + 1 :]
+    )
+    return {
+        "groups": len(groups),
+        "pure": pure,
+        "purity": pure / max(len(groups), 1),
+        "pair_precision": together / max(together + wrong, 1),
+        "completeness": together / max(positives, 1),
+    }
+
+
+def count_own(collection: Collection, workers: int) -> dict[str, Any]:
+    """Count the photos with features that find themselves first, and verified, by all that is kept of them."""
+    engine = Engine(collection, SearchOptions(turns=1, verification=VerificationOptions(depth=3)))
+    found = asked = 0
+    failed = []
+    for number in collection.index.image_numbers.tolist():
+        query = query_of(engine, number)
+        if not len(query.views[0].words):
+            continue
+        asked += 1
+        hit = engine.search(query).hits[0]
+        if hit.number == number and hit.verification.inliers:
+            found += 1
+        else:
+            failed.append(number)
+    return {"asked": asked, "found": found, "failed": collection.catalogue.names(failed)}
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path) -> Engine:
+    with Collection.open(folder) as collection:
+        return Engine(collection, SearchOptions(turns=1))
+
+
+def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, bool, float, float, float]]:
+    """For a photo, the photos that a map is found to: both numbers, whether it passes today, what speaks for it."""
+    engine = _opened(folder)
+    index, options = engine.index, LENIENT
+    view = query_of(engine, number).views[0]
+    ranked = rank(index.score(view.terms, view.weights), options.depth)
+    for other, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True):
+        image = index.features(other)
+        if other == number or score <= 0:
+            continue
+        pairs = view.lookup.match(image.words, options.max_matches)
+        if len(pairs) < options.min_inliers:
+            continue
+        query, photo = view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
+        found = verify(query, photo, pairs, options)
+        if found.transform is None:
+            continue
+        row_of = {(one, two): row for row, (one, two) in enumerate(pairs.tolist())}
+        chosen = np.array([row_of[one, two] for one, two in found.matches.tolist()])
+        rarity = engine.rarity(view.words, image.words)
+        wide = wide_alarms(query, photo, pairs, chosen, options)
+        narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, options)
+        passes = verify(query, photo, pairs, engine.options.verification, rarity=rarity).inliers > 0
+        yield number, other, passes, wide, narrow, rarity
+
+
+def gather(folder: Path, number: int) -> list[tuple[int, int, bool, float, float, float]]:
+    """List what `weighed_pairs` gives."""
+    return list(weighed_pairs(folder, number))
+
+
+def fit(sets: list[PhotoSet], folders: list[Path], workers: int) -> dict[str, Any]:
+    """Fit the weights of the evidence, by logistic regression, and judge them on scenes left out."""
+    from joblib import Parallel, delayed
+    from scipy.optimize import minimize
+
+    rows, labels, folds = [], [], []
+    options = EvidenceOptions()
+    for photos, folder in zip(sets, folders, strict=True):
+        with Collection.open(folder) as collection:
+            stems = stems_of(collection)
+        tell(f"{photos.name}: weighing pairs")
+        jobs = (delayed(gather)(folder, number) for number in stems)
+        for found in Parallel(n_jobs=workers, return_as="generator", batch_size=4)(jobs):
+            for one, other, _, wide, narrow, rarity in found:
+                same = photos.same(stems[one], stems[other])
+                if same is not None:
+                    digits = [
+                        np.sqrt(np.clip(-np.log10(max(alarms, 1e-300)), 0, options.most)) for alarms in (wide, narrow)
+                    ]
+                    rows.append([*digits, np.clip(rarity, options.commonest, options.rarest), 1.0])
+                    labels.append(1.0 if same else -1.0)
+                    scene = min(photos.shown(stems[one])[0])
+                    folds.append(crc32(scene.encode()) % FOLDS)
+    table, signs, parts = np.array(rows), np.array(labels), np.array(folds)
+
+    def learn(chosen: np.ndarray) -> np.ndarray:
+        some, wanted = table[chosen], signs[chosen]
+
+        def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+            margin = wanted * (some @ weights)
+            pull = -wanted / (1 + np.exp(np.clip(margin, -500, 500)))
+            ridge = 1e-5 * weights[:-1]
+            return float(np.logaddexp(0, -margin).mean() + ridge @ weights[:-1]), some.T @ pull / len(some) + np.append(
+                2 * ridge, 0
+            )
+
+        return np.asarray(minimize(loss, np.zeros(table.shape[1]), jac=True).x)
+
+    left_out = np.zeros(len(table))
+    for fold in range(FOLDS):
+        left_out[parts == fold] = table[parts == fold] @ learn(parts != fold)
+    report = []
+    for sure in np.arange(0, 2.01, 0.25).tolist():
+        passed = left_out > sure
+        right, wrong = int((passed & (signs > 0)).sum()), int((passed & (signs < 0)).sum())
+        report.append({"sure": sure, "right": right, "wrong": wrong, "precision": right / max(right + wrong, 1)})
+    names = ("wide", "narrow", "rarity", "constant")
+    return {"weights": dict(zip(names, learn(np.ones(len(table), bool)).tolist(), strict=True)), "left_out": report}
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """Print the tables."""
+    beyond = [f" to {after - 1}" for after in BINS[1:]] + [" and more"]
+    head = ["right, wrong", *(f"{least}{end}" for least, end in zip(BINS, beyond, strict=True))]
+    rows = []
+    for one in results:
+        sizes = [f"{size['right']}, {size['wrong']}" for size in one["by_inliers"]]
+        rows.append(
+            [one["set"], *sizes, f"{one['right']}, {one['wrong']}", percent(one["precision"]), percent(one["recall"])]
+        )
+    print(markdown([*head, "all", "precision, %", "recall, %"], rows))
+    rows = []
+    for one in results:
+        groups, own = one["groups"], one["own"]
+        shares = [percent(groups[name]) for name in ("purity", "completeness")]
+        rows.append(
+            [one["set"], str(groups["groups"]), str(groups["pure"]), *shares, f"{own['found']} of {own['asked']}"]
+        )
+    print(
+        "\n"
+        + markdown(["groups of", "groups", "of one scene", "purity, %", "completeness, %", "find themselves"], rows)
+    )
+
+
+def percent(part: float) -> str:
+    """Write a part as a percentage."""
+    return f"{100 * part:.1f}"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--set", action="append", help="landmarks, paintings or unlabelled; may be repeated [all]")
+    parser.add_argument("--work", type=Path, default=Path("cairn-verified"), help="folder of all that is kept")
+    parser.add_argument("--workers", type=int, default=0, help="processes; 0: one a core")
+    parser.add_argument("--fit", action="store_true", help="fit the weights of the evidence")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+    root = os.environ.get("CAIRN_DATASETS")
+    if not root:
+        raise CairnError("Set CAIRN_DATASETS to the folder of photos.")
+    workers = arguments.workers or cores()
+    sets = find_photo_sets(Path(root), arguments.set or ["landmarks", "paintings", "unlabelled"])
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    folders = []
+    for photos in sets:
+        tell(f"{photos.name}: indexing what is not indexed yet")
+        folders.append(make_collection(photos, arguments.work, workers))
+    if arguments.fit:
+        print(json.dumps(fit(sets, folders, workers), indent=2))
+        return
+    results = []
+    for photos, folder in zip(sets, folders, strict=True):
+        tell(f"{photos.name}: measuring")
+        results.append(measure(photos, folder, workers))
+    print(json.dumps(results, indent=2)) if arguments.json else show(results)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except CairnError as error:
+        sys.exit(f"verified.py: {error}")
