@@ -1,0 +1,183 @@
+"""What speaks for a match is weighed: text and texture do not verify, and what is measured is measured right."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retrieval.evidence import (
+    EvidenceOptions,
+    Regions,
+    chance_rate,
+    close_places,
+    count_places,
+    false_alarms,
+    is_strip,
+    probability,
+    weigh,
+)
+from retrieval.verification import Frames, VerificationOptions, narrow_alarms, verify, wide_alarms
+
+OPTIONS = EvidenceOptions()
+VERIFY = VerificationOptions()
+SHIFT = np.array([0.05, 0.3])
+
+
+def frames(generator: np.random.Generator, centres: np.ndarray) -> Frames:
+    """Upright frames at some places, radii from 0.5% to 3% of the longer side."""
+    linear = np.zeros((len(centres), 2, 2))
+    linear[:, 0, 0] = linear[:, 1, 1] = np.exp(generator.uniform(np.log(0.005), np.log(0.03), len(centres)))
+    linear[:, 1, 0] = generator.uniform(-0.3, 0.3, len(centres)) * linear[:, 0, 0]
+    return Frames(np.asarray(centres, np.float32), linear.astype(np.float32))
+
+
+def matched(
+    generator: np.random.Generator, source: np.ndarray, target: np.ndarray, chance: int, noise: float = 0.001
+) -> tuple[Frames, Frames, np.ndarray]:
+    """One-to-one matches of features at given places, which look alike, and `chance` others anywhere."""
+    number = len(source)
+    query = frames(generator, np.concatenate([source, generator.uniform(0, 1, (chance, 2))]))
+    image = frames(generator, np.concatenate([target, generator.uniform(0, 1, (chance, 2))]))
+    image.linear[:number] = query.linear[:number]
+    image.centres[:number] += generator.normal(0, noise, (number, 2)).astype(np.float32)
+    pairs = np.stack([np.arange(number + chance)] * 2, axis=1).astype(np.int32)
+    return query, image, pairs
+
+
+def places(generator: np.random.Generator, number: int, width: float, height: float) -> np.ndarray:
+    return np.array([0.2, 0.4]) + generator.uniform(0, 1, (number, 2)) * [width, height]
+
+
+@pytest.mark.parametrize("letters", [15, 40, 120])
+@pytest.mark.parametrize("height", [0.02, 0.05])
+def test_a_caption_that_two_photos_have_in_common_verifies_nothing(letters: int, height: float) -> None:
+    generator = np.random.default_rng(letters)
+    caption = places(generator, letters, 0.5, height)
+    query, image, pairs = matched(generator, caption, caption + SHIFT, 200)
+    assert verify(query, image, pairs, VERIFY).inliers == 0
+    # The same number of matches of something that is as high as it is wide does.
+    thing = places(generator, letters, 0.25, 0.25)
+    query, image, pairs = matched(generator, thing, thing + SHIFT, 200)
+    assert verify(query, image, pairs, VERIFY).inliers >= 0.9 * letters
+
+
+def test_a_caption_on_two_photos_of_the_same_thing_hides_nothing() -> None:
+    generator = np.random.default_rng(0)
+    both = np.concatenate([places(generator, 40, 0.5, 0.04), places(generator, 60, 0.5, 0.5)])
+    query, image, pairs = matched(generator, both, both + SHIFT / 5, 200)
+    assert verify(query, image, pairs, VERIFY).inliers >= 90
+
+
+@pytest.mark.parametrize(("spread", "number"), [(0.05, 200), (0.05, 300), (0.05, 600), (0.03, 200)])
+def test_a_patch_of_texture_is_no_landmark(spread: float, number: int) -> None:
+    # Foliage in one spot of both photos: whatever is matched with whatever, many matches agree with some map.
+    accepted = 0
+    for seed in range(30):
+        generator = np.random.default_rng(seed)
+        spots = generator.uniform(0.2, 0.8, (2, 1, 2)) + generator.normal(0, spread, (2, 300, 2))
+        query, image = (frames(generator, np.clip(spot, 0, 1)) for spot in spots)
+        pairs = np.unique(generator.integers(0, 300, (number, 2)), axis=0).astype(np.int32)
+        accepted += verify(query.at(pairs[:, 0]), image.at(pairs[:, 1]), pairs, VERIFY).inliers > 0
+    assert accepted <= 3
+
+
+def test_common_words_ask_for_more_than_rare_ones() -> None:
+    generator = np.random.default_rng(3)
+    thing = places(generator, 12, 0.3, 0.3)
+    query, image, pairs = matched(generator, thing, thing, 1200, noise=0.008)
+    rare, common = (verify(query, image, pairs, VERIFY, rarity=rarity) for rarity in (0.7, -1.4))
+    assert rare.inliers >= 7 and rare.probability > 0.7
+    assert common.inliers == 0 and common.unsure == rare.inliers and common.strength < (1, 0)
+    assert common.probability < 0.5 < rare.probability
+
+
+@settings(deadline=None)
+@given(
+    st.floats(1e-300, 1e3),
+    st.floats(1e-300, 1e3),
+    st.floats(-3, 3),
+    st.floats(0.1, 1),
+    st.floats(0.1, 1),
+    st.floats(0, 1),
+)
+def test_more_evidence_never_weighs_less(
+    wide: float, narrow: float, rarity: float, less: float, closer: float, rarer: float
+) -> None:
+    base = weigh(wide, narrow, rarity, OPTIONS)
+    assert weigh(wide * less, narrow, rarity, OPTIONS) >= base
+    assert weigh(wide, narrow * closer, rarity, OPTIONS) >= base
+    assert weigh(wide, narrow, rarity + rarer, OPTIONS) >= base
+    assert 0 <= probability(base) <= 1
+
+
+def test_odds_are_probabilities() -> None:
+    np.testing.assert_allclose([probability(value) for value in (0.0, np.log(3), -np.log(3))], [0.5, 0.75, 0.25])
+    assert probability(1e6) == 1 and probability(-1e6) < 1e-300
+
+
+def test_false_alarms_are_a_poisson_tail() -> None:
+    # Golden: 50 maps; at least 4 matches beyond the map's own where 0.8 are expected (a Poisson table: 0.0090798).
+    assert false_alarms(5, 50, 0.8) == pytest.approx(50 * 0.0090798, rel=1e-4)
+
+
+def test_places_that_lie_on_each_other_count_once() -> None:
+    points = np.array([[0.5001, 0.5001], [0.5002, 0.5003], [0.7, 0.2], [0.7, 0.7]])
+    assert count_places(points.T, 0.025) == 3
+
+
+def test_the_rate_of_chance_is_that_of_all_pairs_counted() -> None:
+    generator = np.random.default_rng(1)
+    query, image = (frames(generator, generator.uniform(0.4, 0.6, (80, 2))) for _ in range(2))
+    transform = np.array([[1.1, 0.1, -0.1], [-0.05, 0.9, 0.06]])
+    linear = transform[:, :2]
+    counted = 0
+    for q, frame in zip(query.centres.astype(float), query.linear.astype(float), strict=True):
+        for d, other in zip(image.centres.astype(float), image.linear.astype(float), strict=True):
+            forth = linear @ q + transform[:, 2] - d
+            back = np.linalg.inv(linear) @ forth
+            scale = 0.5 * np.log(abs(np.linalg.det(other)) / abs(np.linalg.det(linear @ frame)))
+            shape = np.linalg.inv(other) @ linear @ frame
+            shape /= np.sqrt(abs(np.linalg.det(shape)))
+            near = forth @ forth + back @ back < (OPTIONS.error * 0.025) ** 2
+            counted += near and abs(scale) < OPTIONS.log_scale and np.linalg.norm(shape - np.eye(2)) < OPTIONS.shape
+    regions = Regions(query.centres, query.linear), Regions(image.centres, image.linear)
+    assert counted > 5
+    assert chance_rate(*regions, transform, 0.025, OPTIONS) == pytest.approx(counted / 6400)
+
+
+def test_matches_that_are_near_but_of_another_scale_or_shape_are_not_close() -> None:
+    generator = np.random.default_rng(0)
+    query = frames(generator, generator.uniform(0, 1, (60, 2)))
+    image = Frames(query.centres.copy(), query.linear.copy())
+    image.linear[:20] *= 2
+    image.linear[20:30] = image.linear[20:30] @ np.diag([3.0, 1 / 3.0]).astype(np.float32)
+    image.centres[30:40] += 0.02
+    identity = np.eye(2, 3)
+    found = close_places(
+        Regions(query.centres, query.linear), Regions(image.centres, image.linear), identity, 0.025, OPTIONS
+    )
+    assert found == count_places(query.centres[40:].T, 0.025)
+
+
+def test_the_evidence_of_a_match_grows_with_its_accuracy() -> None:
+    generator = np.random.default_rng(5)
+    thing = places(generator, 25, 0.4, 0.4)
+    alarms = []
+    for noise in (0.0005, 0.006):
+        query, image, pairs = matched(np.random.default_rng(5), thing, thing, 300, noise)
+        chosen = np.arange(25)
+        alarms.append(narrow_alarms(query, image, pairs, chosen, np.eye(2, 3), VERIFY))
+        assert wide_alarms(query, image, pairs, chosen, VERIFY) < 1e-10
+    assert alarms[0] < 1e-5 * alarms[1]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
+def test_strips_are_told_whatever_the_order_of_the_matches(seed: int, number: int) -> None:
+    generator = np.random.default_rng(seed)
+    strip = generator.uniform(0, 1, (number, 2)) * [0.6, 0.02]
+    order = generator.permutation(number)
+    found = is_strip(strip, strip + 0.1, OPTIONS)
+    assert found is is_strip(strip[order], strip[order] + 0.1, OPTIONS)
+    assert found  # all within one low strip
+    assert not is_strip(strip[:, ::-1] * [1, 1.0], strip[:, ::-1], OPTIONS) or np.ptp(strip[:, 0]) <= 0.1
