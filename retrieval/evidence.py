@@ -40,6 +40,7 @@ class EvidenceOptions:
     # Height of a strip, the least part of the inliers that lie in it in both photos, and how many times as wide as
     # high they are at least: what lies so is text, or an edge.
     strips: tuple[tuple[float, float, float], ...] = ((0.06, 0.8, 3.0), (0.06, 0.9, 0.0), (0.1, 0.95, 3.0))
+    beside: int = 8  # inliers outside a strip that make it a part of something larger
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ def is_strip(source: np.ndarray, target: np.ndarray, options: EvidenceOptions) -
     for height, part, aspect in options.strips:
         inside = _strip(source, height)
         inside[inside] = _strip(target[inside], height)
-        if np.count_nonzero(inside) < part * len(source):
+        seen = np.count_nonzero(inside)
+        if seen < part * len(source) or len(source) - seen >= options.beside:
             continue
         spread = [np.ptp(points[inside], axis=0) for points in (source, target)]
         if all(wide >= aspect * high for wide, high in spread):

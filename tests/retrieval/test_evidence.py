@@ -61,11 +61,12 @@ def test_a_caption_that_two_photos_have_in_common_verifies_nothing(letters: int,
     assert verify(query, image, pairs, VERIFY).inliers >= 0.9 * letters
 
 
-def test_a_caption_on_two_photos_of_the_same_thing_hides_nothing() -> None:
+@pytest.mark.parametrize(("letters", "others"), [(40, 60), (60, 12)])
+def test_a_caption_on_two_photos_of_the_same_thing_hides_nothing(letters: int, others: int) -> None:
     generator = np.random.default_rng(0)
-    both = np.concatenate([places(generator, 40, 0.5, 0.04), places(generator, 60, 0.5, 0.5)])
+    both = np.concatenate([places(generator, letters, 0.5, 0.04), places(generator, others, 0.5, 0.5)])
     query, image, pairs = matched(generator, both, both + SHIFT / 5, 200)
-    assert verify(query, image, pairs, VERIFY).inliers >= 90
+    assert verify(query, image, pairs, VERIFY).inliers >= 0.9 * len(both)
 
 
 @pytest.mark.parametrize(("spread", "number"), [(0.05, 200), (0.05, 300), (0.05, 600), (0.03, 200)])
@@ -77,8 +78,9 @@ def test_a_patch_of_texture_is_no_landmark(spread: float, number: int) -> None:
         spots = generator.uniform(0.2, 0.8, (2, 1, 2)) + generator.normal(0, spread, (2, 300, 2))
         query, image = (frames(generator, np.clip(spot, 0, 1)) for spot in spots)
         pairs = np.unique(generator.integers(0, 300, (number, 2)), axis=0).astype(np.int32)
-        accepted += verify(query.at(pairs[:, 0]), image.at(pairs[:, 1]), pairs, VERIFY).inliers > 0
-    assert accepted <= 3
+        found = verify(query.at(pairs[:, 0]), image.at(pairs[:, 1]), pairs, VERIFY, rarity=-0.3)  # texture is common
+        accepted += found.inliers > 0
+    assert accepted <= 2
 
 
 def test_common_words_ask_for_more_than_rare_ones() -> None:
