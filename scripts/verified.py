@@ -7,7 +7,7 @@ completeness of groups, and how many photos find themselves first and verified. 
 evidence that a logistic regression finds, and what they reach on scenes that were left out of it. What is in the work
 folder already is not done again.
 
-usage: PYTHONPATH=. scripts/verified.py [--set NAME]... [--work FOLDER] [--workers N] [--fit] [--json]
+usage: PYTHONPATH=. scripts/verified.py [--set NAME]... [--work FOLDER] [--workers N] [--fit [--every N]] [--json]
 """
 
 import argparse
@@ -176,8 +176,11 @@ def gather(folder: Path, number: int) -> list[tuple[int, int, bool, float, float
     return list(weighed_pairs(folder, number))
 
 
-def fit(sets: list[PhotoSet], folders: list[Path], workers: int) -> dict[str, Any]:
-    """Fit the weights of the evidence, by logistic regression, and judge them on scenes left out."""
+def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> dict[str, Any]:
+    """Fit the weights of the evidence, by logistic regression, and judge them on scenes left out.
+
+    Only every so many photos are asked with.
+    """
     from joblib import Parallel, delayed
     from scipy.optimize import minimize
 
@@ -187,7 +190,7 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int) -> dict[str, An
         with Collection.open(folder) as collection:
             stems = stems_of(collection)
         tell(f"{photos.name}: weighing pairs")
-        jobs = (delayed(gather)(folder, number) for number in stems)
+        jobs = (delayed(gather)(folder, number) for number in sorted(stems)[::every])
         for found in Parallel(n_jobs=workers, return_as="generator", batch_size=4)(jobs):
             for one, other, _, wide, narrow, rarity in found:
                 same = photos.same(stems[one], stems[other])
@@ -262,6 +265,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("cairn-verified"), help="folder of all that is kept")
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: one a core")
     parser.add_argument("--fit", action="store_true", help="fit the weights of the evidence")
+    parser.add_argument("--every", type=int, default=1, help="with --fit, ask with every so many photos alone [1]")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     root = os.environ.get("CAIRN_DATASETS")
@@ -275,7 +279,7 @@ def main() -> None:
         tell(f"{photos.name}: indexing what is not indexed yet")
         folders.append(make_collection(photos, arguments.work, workers))
     if arguments.fit:
-        print(json.dumps(fit(sets, folders, workers), indent=2))
+        print(json.dumps(fit(sets, folders, workers, arguments.every), indent=2))
         return
     results = []
     for photos, folder in zip(sets, folders, strict=True):

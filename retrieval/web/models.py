@@ -203,6 +203,9 @@ class Result(BaseModel):
     title: str | None
     score: float
     inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
+    probability: float | None = Field(
+        description="That the photos show the same, as far as verified ones are calibrated."
+    )
     homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")
     number: int
     width: int | None

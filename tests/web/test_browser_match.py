@@ -150,7 +150,7 @@ def test_downloads(visit: Visit, address: str) -> None:  # noqa: F811
 
 
 def test_photos_that_do_not_match_are_said_to(visit: Visit) -> None:  # noqa: F811
-    numbers = [visit.number(name) for name in ("cat_001.jpg", "distractor_001.jpg")]
+    numbers = [visit.number(name) for name in ("cat_001.jpg", "page_001.jpg")]
     page = visit.open(f"/match?q={numbers[0]}&photo={numbers[1]}")
     page.get_by_text("Geometry does not confirm").wait_for()
     assert page.locator("#overlay").is_hidden() and page.locator("#pair-tools").is_hidden()
