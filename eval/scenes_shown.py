@@ -40,6 +40,10 @@ _SAME = {
     "magsacf:oldclassicswing": "elder hall",
     "magsacf:booksh": "book shelf",
     "magsacf:zoom": "book shelf",
+    "magsacf:glasscasea": "book shelf",
+    "magsacf:boxesandbooks": "book shelf",
+    "magsacf:temple1": "temple",
+    "magsacf:temple2": "temple",
     "icepy4d:cam1": "glacier",
     "icepy4d:cam2": "glacier",
 }

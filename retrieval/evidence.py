@@ -29,7 +29,7 @@ class EvidenceOptions:
     narrow: float = 0.776  # the same for the narrow tolerances below
     rarity: float = 3.709  # weight of the rarity of the photos' words
     constant: float = -4.489
-    sure: float = 0.9  # smallest sum, the logarithm of the odds, that verifies
+    sure: float = 1.0  # smallest sum, the logarithm of the odds, that verifies
     most: float = 60.0  # digits that count, at most
     commonest: float = -1.5  # bounds of the rarity that counts
     rarest: float = 0.75
