@@ -28,7 +28,9 @@ _LOOKED_AT = 1000  # cells of a column
 _MOST = 0.8  # share of its cells that look like something where a column does
 _YEAR = re.compile(r"(1[89]|20)\d\d")
 _DIGITS = re.compile(r"\d{1,7}|\d{9,}")  # a date without marks has eight
-_DEGREES = re.compile(r"([+-]?\d+(?:[.,]\d+)?)\s*°?\s*([NSEW]?)", re.IGNORECASE)
+# Only what is sure: a sign or a letter, not both. Python writes small numbers as 1e-05.
+_DEGREES = re.compile(r"([+-]?)(\d{1,3}(?:[.,]\d*)?(?:e-\d\d)?|[.,]\d+)\s*°?\s*([NSEW]?)", re.ASCII | re.IGNORECASE)
+_LETTERS = {"latitude": "NS", "longitude": "EW", None: "NSEW"}
 _FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
 _PAIR = re.compile(r"\(?\s*[+-]?\d{1,3}\.\d{3,}\s*[,;\s]\s*[+-]?\d{1,3}\.\d{3,}\s*\)?")
 _LISTED = 300  # characters of a list of columns in a sentence
@@ -64,7 +66,7 @@ class Survey:
         number = read_degrees(cell)
         if number is not None:
             self.degrees += abs(number) <= 180
-            self.latitudes += abs(number) <= 90
+            self.latitudes += abs(number) <= 90 and read_degrees(cell, "latitude") is not None
             self.fine += _FINE.match(cell) is not None
         self.pairs += _PAIR.fullmatch(cell) is not None
 
@@ -89,18 +91,29 @@ class Columns:
     report: dict[str, Any]  # photo, understood, kept and warnings: see `csv_import.ImportReport`
 
 
-def read_degrees(text: str) -> float | None:
+def read_degrees(text: str, key: str | None = None) -> float | None:
     """Read degrees north or east, with a point or a comma; None where it is something else.
 
-    >>> read_degrees("52,5163"), read_degrees("13.4° W"), read_degrees("Berlin")
-    (52.5163, -13.4, None)
+    A letter says north, south, east or west in place of a sign; both together are not clear. O is not read: it is east
+    in German, and west in French.
+
+    Parameters
+    ----------
+    text : str
+        As it was written.
+    key : str, optional
+        latitude, where only N and S are understood, or longitude, where only E and W are; None: it may be either.
+
+    >>> read_degrees("52,5163"), read_degrees("13.4° W"), read_degrees("Berlin"), read_degrees("13.4 W", "latitude")
+    (52.5163, -13.4, None, None)
     """
     match = _DEGREES.fullmatch(text.strip())
-    number, direction = (match[1], match[2].upper()) if match is not None else (text, "")
-    try:
-        return float(number.strip().replace(",", ".")) * (-1 if direction in ("S", "W") else 1)
-    except ValueError:
+    if match is None:
         return None
+    sign, number, letter = match[1], match[2], match[3].upper()
+    if letter and (sign or letter not in _LETTERS[key]):
+        return None
+    return float(number.replace(",", ".")) * (-1 if sign == "-" or letter in ("S", "W") else 1)
 
 
 def parse_mapping(text: str) -> tuple[str, str]:

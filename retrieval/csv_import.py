@@ -268,11 +268,11 @@ def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[st
             values[key] = tuple(clean(cell, longest) for cell in cells)
             if any(len(cell) > longest for cell in cells):
                 warn(key, f"the value is cut off after {longest} characters")
-    given = [next(iter(texts.get(key, ())), "") for key in ("latitude", "longitude")]
-    if any(given):
-        latitude, longitude = clean_position(*map(read_degrees, given))
+    given = {key: next(iter(texts.get(key, ())), "") for key in ("latitude", "longitude")}
+    if any(given.values()):
+        latitude, longitude = clean_position(*(read_degrees(cell, key) for key, cell in given.items()))
         if latitude is None:
-            warn("latitude", f"{_shown(', '.join(given))!r} is no place in degrees north and east")
+            warn("latitude", f"{_shown(', '.join(given.values()))!r} is no place in degrees north and east")
         else:
             values["latitude"], values["longitude"] = (str(latitude),), (str(longitude),)
     return {key: kept for key, several in values.items() if (kept := tuple(one for one in several if one))}

@@ -280,6 +280,35 @@ def test_places_are_read_with_decimal_commas(table: Any, latitude: str, longitud
 
 
 @pytest.mark.parametrize(
+    ("latitude", "longitude", "place"),
+    [
+        ("52.5 N", "13.4 W", ("52.5", "-13.4")),
+        ("33,9° s", "18.4°E", ("-33.9", "18.4")),
+        ("+52.5", "-.5", ("52.5", "-0.5")),
+        ("1e-05", "13.", ("1e-05", "13.0")),  # small numbers as an export writes them
+        ("-13.4 W", "52.5", None),
+        ("-33.9 S", "18.4", None),
+        ("+52.5 N", "13.4", None),
+        ("52.5 E", "13.4", None),
+        ("52.5", "13.4 N", None),
+        ("52.5", "-13.4 W", None),
+        ("52.5", "13.4 O", None),  # east in German, west in French
+        ("1_0", "13.4", None),
+        ("٥٢", "13.4", None),
+        ("1e1", "13.4", None),
+        ("nan", "13.4", None),
+    ],
+)
+def test_only_places_that_are_clear_are_read(
+    table: Any, latitude: str, longitude: str, place: tuple[str, str] | None
+) -> None:
+    read = read_table(table(f"file;lat;lon\na;{latitude};{longitude}\n"))
+    values = read.rows[0].values
+    assert (values.get("latitude"), values.get("longitude")) == (((place[0],), (place[1],)) if place else (None, None))
+    assert ("is no place in degrees north and east" in str(read.warnings)) == (place is None)
+
+
+@pytest.mark.parametrize(
     ("content", "kept", "warned"),
     [
         ("file;Breite;L\u00e4nge\na;24;18\nb;30,5;24,5\n", ["Breite", "L\u00e4nge"], "do not look like places"),
