@@ -1,7 +1,7 @@
 """Columns of a table of metadata: what each one is for, told by its header and, where that misleads, its cells."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from index.errors import CairnError
 from retrieval.dates import date_orders, read_date
 from retrieval.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
+from retrieval.image import PHOTO_SUFFIXES
 from retrieval.metadata import clean
 from retrieval.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
 from retrieval.names import printable
@@ -33,6 +34,7 @@ _DEGREES = re.compile(r"([+-]?)(\d{1,3}(?:[.,]\d*)?(?:e-\d\d)?|[.,]\d+)\s*°?\s*
 _LETTERS = {"latitude": "NS", "longitude": "EW", None: "NSEW"}
 _FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
 _PAIR = re.compile(r"\(?\s*[+-]?\d{1,3}\.\d{3,}\s*[,;\s]\s*[+-]?\d{1,3}\.\d{3,}\s*\)?")
+_SUFFIXES = tuple(PHOTO_SUFFIXES)
 _LISTED = 300  # characters of a list of columns in a sentence
 
 
@@ -49,6 +51,9 @@ class Survey:
     pairs: int = 0  # two such numbers in one cell
     days_first: int = 0  # dates such as 31/12/1923, whose first number must be the day; of all cells
     months_first: int = 0  # dates such as 12/31/1923; of all cells
+    files: int = 0  # names that end as those of photos' files do
+    photos: int = 0  # photos of the collection, where these are known
+    is_photo: Callable[[str], bool] | None = None  # whether a name is that of a photo of the collection
 
     def add(self, cell: str) -> None:
         """Look at one more cell."""
@@ -60,6 +65,8 @@ class Survey:
         if not cell or self.filled == _LOOKED_AT:
             return
         self.filled += 1
+        self.files += cell.casefold().endswith(_SUFFIXES)
+        self.photos += self.is_photo is not None and self.is_photo(cell)
         self.years += _YEAR.fullmatch(cell) is not None
         is_date = read_date(cell) is not None or (orders is not None and orders != (None, None))
         self.dates += is_date and _DIGITS.fullmatch(cell) is None
@@ -144,7 +151,8 @@ def understand_columns(
     """Decide what the columns of a table are for.
 
     A header that is mapped counts before all others; then one that names a field better than others do. Headers that
-    mean something else as often count where the cells bear it out.
+    mean something else as often count where the cells bear it out. Of several columns that may say which photo a row
+    is about, the one counts whose cells most often are names of photos, or else look like names of files.
 
     Parameters
     ----------
@@ -165,9 +173,9 @@ def understand_columns(
         No column says which photos the rows are about, a header is not in the table, or two columns are for one field.
     """
     chosen = _mapped(path, names, mapping)
-    photo = _photo_column(path, names, name_column, chosen)
-    fields: dict[int, str] = {place: key for key, places in chosen.items() for place in places}
     warnings: list[str] = []
+    photo = _photo_column(path, names, surveys, name_column, chosen, warnings)
+    fields: dict[int, str] = {place: key for key, places in chosen.items() for place in places}
     open_places = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
     candidates = {key: _candidates(names, open_places, key) for key in (*SINGLE, TAG)}
     candidates["taken"] = [
@@ -252,8 +260,15 @@ def _mapped(path: Path, names: Sequence[str], mapping: Sequence[tuple[str, str]]
     return chosen
 
 
-def _photo_column(path: Path, names: Sequence[str], wanted: str | None, mapped: Mapping[str, Sequence[int]]) -> int:
-    """Place of the column that says which photo a row is about."""
+def _photo_column(
+    path: Path,
+    names: Sequence[str],
+    surveys: Sequence[Survey],
+    wanted: str | None,
+    mapped: Mapping[str, Sequence[int]],
+    warnings: list[str],
+) -> int:
+    """Place of the column that says which photo a row is about; a warning where others may say so as well."""
     taken = {place for places in mapped.values() for place in places}
     if wanted is not None:
         place = _find(names, wanted)
@@ -268,7 +283,19 @@ def _photo_column(path: Path, names: Sequence[str], wanted: str | None, mapped: 
             f"No column of {path} says which photo a row is about; its columns are {_listed(names)}: call one name, "
             "path or file, or give --name-column."
         )
-    return candidates[0]
+    best = max(candidates, key=lambda place: (surveys[place].photos, surveys[place].files))  # the first of equals
+    if len(candidates) > 1:
+        others = [names[place] for place in candidates if place != best]
+        warnings.append(
+            f"Columns {_listed([names[best], *others])} may all say which photo a row is about: {_shown(names[best])} "
+            f"is read; --name-column would choose another, such as {_shown(others[0])}."
+        )
+    return best
+
+
+def may_say_photo(header: str) -> bool:
+    """Whether a column of this header may say which photo a row is about."""
+    return rank_of(header, PHOTO) is not None
 
 
 def _candidates(names: Sequence[str], places: Sequence[int], field: str) -> list[int]:

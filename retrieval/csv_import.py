@@ -11,7 +11,7 @@ from typing import Any
 
 from index.errors import CairnError
 from retrieval.catalogue import Catalogue
-from retrieval.csv_columns import Columns, Survey, read_degrees, understand_columns
+from retrieval.csv_columns import Columns, Survey, may_say_photo, read_degrees, understand_columns
 from retrieval.dates import date_orders, read_date
 from retrieval.metadata import (
     LONGEST_CAMERA,
@@ -105,8 +105,8 @@ def import_table(
     CairnError
         The table cannot be read, or names no photos; with `replace`, none of them is in the collection.
     """
-    table = read_table(path, options)
     photos = PhotoLookup(catalogue.places())
+    table = read_table(path, options, photos)
     values: dict[int, dict[str, tuple[str, ...]]] = {}
     lines: dict[int, int] = {}
     unmatched, warnings = list(table.unmatched), list(table.warnings)
@@ -130,6 +130,11 @@ def import_table(
             f"No row of {path} is about a photo of the collection{reason}: nothing was imported, and "
             "nothing forgotten; check its names, or give --name-column."
         )
+    if unmatched and not matched:
+        table.notes.append(
+            f"No row of {path} is about a photo of the collection: check the names in its column "
+            f"{table.columns.report['photo']!r}, or choose another column with --name-column."
+        )
     kept = {number: one for number, one in values.items() if one}
     catalogue.import_values(kept, replace=replace, labels=table.columns.labels)
     unmatched.sort(key=lambda one: one["line"])
@@ -138,11 +143,12 @@ def import_table(
     return ImportReport(rows, matched, len(values), unmatched, warnings, table.notes, table.columns.report)
 
 
-def read_table(path: Path, options: TableOptions | None = None) -> Table:
+def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLookup | None = None) -> Table:
     """Read a table whose first line names its columns.
 
     What columns are for is decided by `csv_columns.understand_columns`; those that are not understood are kept under
-    their own names. An empty cell says nothing.
+    their own names. An empty cell says nothing. The photos of the collection, where given, help to find the column that
+    names them.
 
     Raises
     ------
@@ -157,7 +163,7 @@ def read_table(path: Path, options: TableOptions | None = None) -> Table:
         delimiter = DELIMITERS.get(options.delimiter) or _sniff(sample)
         text.seek(0)
         # Twice: what a column is for may depend on all that is in it.
-        table = Table(_columns(path, _records(path, text, delimiter), options))
+        table = Table(_columns(path, _records(path, text, delimiter), options, photos))
         text.seek(0)
         _read_rows(_records(path, text, delimiter), table)
     if encoding == "cp1252":
@@ -165,10 +171,13 @@ def read_table(path: Path, options: TableOptions | None = None) -> Table:
     return table
 
 
-def _columns(path: Path, records: Iterator[tuple[int, list[str]]], options: TableOptions) -> Columns:
+def _columns(
+    path: Path, records: Iterator[tuple[int, list[str]]], options: TableOptions, photos: PhotoLookup | None
+) -> Columns:
     """Decide what the columns are for."""
     names = [clean(name, LONGEST_KEY) for name in next(records, (1, []))[1][:_MOST_COLUMNS]]
-    surveys = [Survey() for _ in names]
+    is_photo = None if photos is None else lambda name: not isinstance(photos.find(name), str)
+    surveys = [Survey(is_photo=is_photo if may_say_photo(name) else None) for name in names]
     for _, cells in records:
         for survey, cell in zip(surveys, cells, strict=False):
             if cell:

@@ -221,6 +221,33 @@ def test_the_name_column_and_the_delimiter_may_be_told(table: Any, tmp_path: Pat
             read_table(wrong)
 
 
+@pytest.mark.parametrize(
+    ("content", "photo", "matched"),
+    [
+        ("Datei;Name;Titel\na.jpg;Ann Meier;Tor\n2.JPG;Bo Li;Dom\n", "Datei", 2),
+        ("Datei;Name\na;Ann Meier\nrome/2;Bo Li\n", "Datei", 2),  # without endings, as the photos are known
+        ("Name;Datei\na;D:/old/7.jpg\nrome/2;D:/old/8.jpg\n", "Name", 2),
+        ("name,path\na.jpg,/scans/a.jpg\n", "name", 1),  # both do: the better header
+        ("name,file\nAnn Meier,new.jpg\n", "file", 0),
+    ],
+)
+def test_the_column_that_names_photos_is_told_by_its_cells(
+    catalogue: Catalogue, table: Any, content: str, photo: str, matched: int
+) -> None:
+    report = import_table(catalogue, table(content))
+    assert (report.columns["photo"], report.matched) == (photo, matched)
+    warning = " ".join(report.columns["warnings"])
+    assert f"{photo!r} is read" in warning and "--name-column" in warning
+    assert any("--name-column" in note for note in report.notes) == (not matched)
+
+
+def test_cells_tell_the_column_of_files_where_no_collection_is_known(table: Any) -> None:
+    read = read_table(table("Datei;Name\na.JPG;Ann Meier\n"))
+    assert read.rows[0].values == {"name": ("Ann Meier",)}
+    told = read_table(table("Datei;Name\na.JPG;Ann Meier\n"), TableOptions(name_column="Name"))
+    assert told.columns.report["photo"] == "Name" and not told.columns.report["warnings"]
+
+
 HEADERS = {
     "Datum": "taken",
     "DATE": "taken",
