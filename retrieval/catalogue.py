@@ -176,7 +176,11 @@ class Catalogue:
             return _reserve(session, count)
 
     def commit_segment(
-        self, segment: SegmentRow, images: Sequence[ImageRow], metadata: Sequence[Metadata] = ()
+        self,
+        segment: SegmentRow,
+        images: Sequence[ImageRow],
+        metadata: Sequence[Metadata] = (),
+        included: Sequence[int] = (),
     ) -> list[str]:
         """Make a published segment and its images part of the collection: all of it or nothing.
 
@@ -191,6 +195,8 @@ class Catalogue:
             With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is a wish.
         metadata : sequence of Metadata
             What the images' files say of them; may be left out.
+        included : sequence of int
+            Photos that leave the list of those that were removed for good, by the numbers that they had.
 
         Returns
         -------
@@ -232,6 +238,7 @@ class Catalogue:
             earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
             for number, tombstone in earlier.items():
                 copy_imported(session, tombstone, number)
+            include(session, included)
         return names
 
     def record_failures(self, failures: Sequence[Failure]) -> None:

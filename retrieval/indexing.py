@@ -72,6 +72,7 @@ class _File:
     size: int
     mtime_ns: int
     key: str  # SHA-256 of its content
+    taken_again: tuple[int, ...] = ()  # photos that leave the list of those removed for good once this one is done
 
     def failure(self, reason: str) -> Failure:
         return Failure(str(self.path), reason, self.size, self.mtime_ns, self.key)
@@ -100,7 +101,7 @@ def index_photos(
     vocabulary : Path, optional
         A collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
     again : bool
-        Take in photos that were removed for good, too: those that are found leave the list of these.
+        Take in photos that were removed for good, too: each leaves the list of these when it is in, or has failed.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -139,6 +140,7 @@ def index_photos(
         if files and not collection.has_vocabulary:
             with report.timed("vocabulary"):
                 if not _make_vocabulary(collection, staging, files, report, workers, extracted, tell):
+                    collection.catalogue.include(_taken_again(files))
                     files = []
         batch = collection.options.batch
         for start in range(0, len(files), batch):
@@ -209,7 +211,8 @@ def _find_new(
         files.append(_File(path, name, status.st_size, status.st_mtime_ns, key))
     files, moved = _recognise(known, files, {str(path) for path in seen})
     if again:
-        files = _take_again(collection.catalogue, exclusions, files)
+        held = [(path, before.sha256) for path in sound if (before := known.get(path)) and before.sha256]
+        files = _take_again(collection.catalogue, exclusions, files, held)
     else:
         files = _leave_out(collection.catalogue, exclusions, files, known, report)
     report.moved += collection.catalogue.move([*moves, *moved])
@@ -276,16 +279,35 @@ def _leave_out(
     return kept
 
 
-def _take_again(catalogue: Catalogue, exclusions: Exclusions, files: list[_File]) -> list[_File]:
-    """Take files off the list of what was removed for good; one that is where it was wishes for the name it had."""
-    numbers: list[int] = []
+def _take_again(
+    catalogue: Catalogue, exclusions: Exclusions, files: list[_File], held: list[tuple[str, str]]
+) -> list[_File]:
+    """Note which photos each file takes off the list of what was removed for good, as soon as it is done.
+
+    Where several files match a photo, the last of them takes it off, so that an interrupted run can be finished. A file
+    that is where it was wishes for the name that it had. What an interrupted run took in is among the paths and
+    contents that are held: it goes off the list at once if no file matches it.
+    """
+    done_with: dict[int, int] = {}  # by number: the place of the last file that matches
     for place, file in enumerate(files):
         matching = exclusions.matching(str(file.path), file.key)
-        numbers += [one.number for one in matching]
+        done_with.update((one.number, place) for one in matching)
         if file.name == file.path.name and str(file.path) in {one.path for one in matching}:
             files[place] = replace(file, name=matching[0].name)
-    catalogue.include(list(dict.fromkeys(numbers)))
+    for number, place in done_with.items():
+        files[place] = replace(files[place], taken_again=(*files[place].taken_again, number))
+    there = {
+        one.number
+        for path, key in held
+        for one in exclusions.matching(path, key)
+        if (one.path, one.sha256) == (path, key)
+    }
+    catalogue.include(sorted(there - done_with.keys()))
     return files
+
+
+def _taken_again(files: Sequence[_File]) -> list[int]:
+    return [number for file in files for number in file.taken_again]
 
 
 def _mark_vanished(
@@ -427,6 +449,7 @@ def _add_segment(
     tell(len(failures))
     _record(collection, failures, report)
     if not good:
+        collection.catalogue.include(_taken_again(files))
         return
     words, columns, errors = [], [], []
     with report.timed("assign"):
@@ -468,6 +491,6 @@ def _add_segment(
             descriptor_fingerprint=collection.extractor.fingerprint,
             notes=write_notes(rows),
         )
-        collection.catalogue.commit_segment(segment_row(segment), rows, metadata)
+        collection.catalogue.commit_segment(segment_row(segment), rows, metadata, _taken_again(files))
         staging.discard(file.key for file, _ in good)
         report.added += len(good)

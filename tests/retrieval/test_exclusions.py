@@ -2,17 +2,21 @@
 
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from index.errors import CairnError
+from retrieval import indexing
 from retrieval.compaction import compact
 from retrieval.indexing import IndexReport, index_photos
 from retrieval.integrity import check_collection
 from retrieval.removal import remove_photos
 from retrieval.repair import repair_collection
 from retrieval.retraining import RetrainOptions, retrain
+from retrieval.staging import Staged, Staging
 from tests.conftest import Ran
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.written_photos import Album, album  # noqa: F401
@@ -98,6 +102,69 @@ def test_those_that_are_asked_for_come_back(filled: Album) -> None:
     (photos / "top.jpg").rename(photos / "a/moved.jpg")
     assert again(filled, photos).added == 1
     assert listed(filled) == {} and "a/moved.jpg" in filled.held()
+
+
+@pytest.mark.parametrize("left", [0, 1, 3, 4])
+def test_an_interrupted_run_that_takes_them_in_is_finished_by_the_same_command(
+    filled: Album, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    filled.put(c=14, d=15, e=16, f=14)  # one twice
+    filled.index()
+    names = ["a/one.jpg", "c.jpg", "d.jpg", "e.jpg", "f.jpg", "top.jpg"]
+    remove(filled, *names[1:-1])
+    paths = [filled.photos / name for name in names]
+    real, done = Staging.stage, count()
+
+    def interrupted(self: Staging, path: Path, key: str) -> Staged:
+        if next(done) == left:
+            raise KeyboardInterrupt
+        return real(self, path, key)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Staging, "stage", interrupted)
+        again(filled, *paths)
+    assert filled.held().keys() | listed(filled).keys() == {*names, "a/two.jpg", "b.jpg"}
+    # The same command, which looks for what is on the list.
+    assert again(filled, *(Path(path) for path in listed(filled).values())).failed == []
+    assert (filled.held().keys(), listed(filled)) == ({*names, "a/two.jpg", "b.jpg"}, {})
+
+
+def test_one_that_fails_when_it_is_asked_for_leaves_the_list_with_its_failure(filled: Album) -> None:
+    (filled.photos / "top.jpg").write_bytes(b"damaged")
+    report = again(filled, filled.photos / "top.jpg")
+    assert ([entry["path"] for entry in report.failed], listed(filled).keys()) == (
+        [str(filled.photos / "top.jpg")],
+        {"a/one.jpg"},
+    )
+    assert filled.index().kept_out == [str(filled.photos / "a/one.jpg")]
+
+
+def test_what_an_interrupted_run_took_in_leaves_the_list_though_a_copy_of_it_has_gone(
+    filled: Album, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.put(c=14, d=15, e=16, f=14)
+    filled.index()
+    remove(filled, "c.jpg", "d.jpg", "e.jpg", "f.jpg")
+    paths = [filled.photos / name for name in ("c.jpg", "d.jpg", "e.jpg", "f.jpg")]
+    with monkeypatch.context() as patch:
+        patch.setattr(indexing, "_add_segment", interrupted_at_second(indexing._add_segment))
+        with pytest.raises(KeyboardInterrupt):
+            again(filled, *paths)
+    assert "c.jpg" in filled.held() and {"c.jpg", "f.jpg"} <= listed(filled).keys()
+    (filled.photos / "f.jpg").unlink()
+    assert again(filled, *paths[:3]).unchanged == 3
+    assert listed(filled).keys() == {"a/one.jpg", "top.jpg", "f.jpg"}
+
+
+def interrupted_at_second(real: Callable[..., None]) -> Callable[..., None]:
+    calls = count()
+
+    def call(*given: Any) -> None:
+        if next(calls):
+            raise KeyboardInterrupt
+        real(*given)
+
+    return call
 
 
 def test_a_copy_that_stays_is_not_mistaken_for_one_that_was_removed(filled: Album) -> None:
