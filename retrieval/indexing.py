@@ -178,6 +178,7 @@ def _find_new(
             continue
         seen.add(path)
         before = known.get(str(path))
+        indexed = before is not None and before.state == INDEXED
         try:
             check_storable(str(path))
             status = path.stat()
@@ -188,14 +189,13 @@ def _find_new(
                 report.unchanged += 1
                 sound.add(str(path))
                 continue
-            indexed = before is not None and before.state == INDEXED
             if not again and not indexed and exclusions.at(str(path), status.st_size, status.st_mtime_ns):
                 report.kept_out.append(str(path))
                 continue
             with path.open("rb") as stream:
                 key = hashlib.file_digest(stream, "sha256").hexdigest()
         except (CairnError, OSError) as error:
-            if not again and exclusions.matching(str(path), ""):
+            if not again and not indexed and exclusions.matching(str(path), ""):
                 report.kept_out.append(str(path))
                 continue
             reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"

@@ -1,5 +1,7 @@
 """Photos that were removed for good: they stay out, whatever becomes of their files, until they are asked for again."""
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -178,6 +180,31 @@ def test_a_copy_that_stays_is_not_mistaken_for_one_that_was_removed(filled: Albu
     assert filled.index().moved == ["c.jpg"]
     filled.put(c=15)
     assert (filled.index().added, filled.held().keys()) == (1, {"a/two.jpg", "b.jpg", "c.jpg"})
+
+
+def test_a_photo_that_came_to_the_path_of_a_removed_one_is_told_when_it_cannot_be_read(
+    local: Album, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved, place = local.photos / "b.jpg", local.photos / "top.jpg"
+    moved.rename(place)
+    assert local.index().moved == ["top.jpg"]
+    os.utime(place, ns=(1, 1))  # so that it is read
+    real = Path.open
+
+    def broken(path: Path, *rest: Any, **how: Any) -> Any:
+        if path == place:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *rest, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", broken)
+        for _ in range(2):
+            report = local.index()
+            assert report.kept_out == [str(local.photos / "a/one.jpg")]
+            assert [entry["path"] for entry in report.failed] == [str(place)]
+            with local.open() as collection:
+                assert [failure.path for failure in collection.catalogue.failures()] == [str(place)]
+    assert local.index().failed == [] and "top.jpg" in local.held()
 
 
 def test_a_dry_run_lists_nothing_and_plain_removal_does_not_last(local: Album) -> None:
