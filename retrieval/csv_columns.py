@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ _LETTERS = {"latitude": "NS", "longitude": "EW", None: "NSEW"}
 _FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
 _PAIR = re.compile(r"\(?\s*[+-]?\d{1,3}\.\d{3,}\s*[,;\s]\s*[+-]?\d{1,3}\.\d{3,}\s*\)?")
 _SUFFIXES = tuple(PHOTO_SUFFIXES)
+_REFUSABLE = ("taken", "latitude", "longitude")  # fields that not every text is a value of
 _LISTED = 300  # characters of a list of columns in a sentence
 
 
@@ -96,6 +97,9 @@ class Columns:
     labels: dict[str, str]  # names of the columns that are kept as they are, by their keys
     day_first: bool | None  # the order of dates such as 03/04/1923
     report: dict[str, Any]  # photo, understood, kept and warnings: see `csv_import.ImportReport`
+    refused: dict[str, str] = field(
+        default_factory=dict
+    )  # under which name a cell of a field is kept that makes no sense
 
 
 def read_degrees(text: str, key: str | None = None) -> float | None:
@@ -198,7 +202,7 @@ def understand_columns(
         if place in fields or place == photo or not name:
             keys.append(fields.get(place, ""))
             continue
-        label = f"{name[: LONGEST_KEY - 9]} (column)" if folded_key(name) in (*SINGLE, TAG) else name
+        label = _column_label(name) if folded_key(name) in (*SINGLE, TAG) else name
         keys.append(folded_key(label))
         labels.setdefault(keys[-1], label)
         kept.append(label)
@@ -210,7 +214,8 @@ def understand_columns(
         "warnings": warnings,
     }
     day_first = next((surveys[place].day_first for place, key in fields.items() if key == "taken"), None)
-    return Columns(photo, keys, labels, day_first, report)
+    refused = {key: _column_label(names[place]) for place, key in fields.items() if key in _REFUSABLE}
+    return Columns(photo, keys, labels, day_first, report, refused)
 
 
 def column_sentences(report: Mapping[str, Any]) -> list[str]:
@@ -221,6 +226,11 @@ def column_sentences(report: Mapping[str, Any]) -> list[str]:
     if kept:
         lines.append(f"Kept as they are: {_short(kept)}.")
     return lines + list(report["warnings"])
+
+
+def _column_label(name: str) -> str:
+    """The name under which cells are kept as text whose column's own name is that of a field."""
+    return f"{name[: LONGEST_KEY - 9]} (column)"
 
 
 def _short(text: str) -> str:

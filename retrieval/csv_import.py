@@ -20,7 +20,7 @@ from retrieval.metadata import (
     clean_position,
     clean_tags,
 )
-from retrieval.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG
+from retrieval.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
 from retrieval.photo_lookup import PhotoLookup
 
 LARGEST = 512 << 20
@@ -124,6 +124,10 @@ def import_table(
         lines[found] = row.line
         tags = clean_tags((*known.get(TAG, ()), *row.values.get(TAG, ())))
         known.update(row.values | ({TAG: tags} if tags else {}))
+        # What an earlier row or table said in vain is forgotten where this row says it well.
+        for key, label in table.columns.refused.items():
+            if key in row.values and folded_key(label) not in table.columns.keys:
+                known[folded_key(label)] = ()
     if replace and not matched:
         reason = f" (line {unmatched[0]['line']}: {unmatched[0]['reason']})" if unmatched else ""
         raise CairnError(
@@ -257,11 +261,18 @@ def _records(path: Path, text: io.TextIOWrapper, delimiter: str) -> Iterator[tup
 
 
 def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[str, tuple[str, ...]]:
-    """Values as they are kept; a warning for each that makes no sense."""
+    """Values as they are kept; a warning for each that makes no sense, which is kept as text."""
 
     def warn(key: str, reason: str) -> None:
         table.warnings.append({"line": line, "column": table.columns.labels.get(key, key), "reason": reason})
 
+    def refuse(reason: str, *keys: str) -> None:
+        shown = ", ".join(cell for key in keys for cell in texts.get(key, [""]))
+        labels = " and ".join(repr(table.columns.refused[key]) for key in keys if key in texts)
+        warn(keys[0], f"{_shown(shown)!r} is {reason}; kept as text under {labels}")
+        refused.extend((key, texts[key][0]) for key in keys if key in texts)
+
+    refused: list[tuple[str, str]] = []
     values: dict[str, tuple[str, ...]] = {}
     for key, cells in texts.items():
         if key == TAG:
@@ -269,7 +280,7 @@ def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[st
         elif key == "taken":
             date = read_date(cells[0], table.columns.day_first)
             if date is None:
-                warn(key, f"{_shown(cells[0])!r} is {_no_date(cells[0])}")
+                refuse(_no_date(cells[0]), key)
             else:
                 values[key] = (date,)
         elif key not in ("latitude", "longitude"):
@@ -281,9 +292,13 @@ def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[st
     if any(given.values()):
         latitude, longitude = clean_position(*(read_degrees(cell, key) for key, cell in given.items()))
         if latitude is None:
-            warn("latitude", f"{_shown(', '.join(given.values()))!r} is no place in degrees north and east")
+            refuse("no place in degrees north and east", *given)
         else:
             values["latitude"], values["longitude"] = (str(latitude),), (str(longitude),)
+    for key, cell in refused:
+        kept_as = folded_key(table.columns.refused[key])
+        values[kept_as] = (*values.get(kept_as, ()), clean(cell, LONGEST_VALUE))
+        table.columns.labels.setdefault(kept_as, table.columns.refused[key])
     return {key: kept for key, several in values.items() if (kept := tuple(one for one in several if one))}
 
 

@@ -144,7 +144,8 @@ def test_an_import_tells_what_it_could_not_use(catalogue: Catalogue, table: Any)
     assert (known[0].taken, known[0].title) == ("2015", "scan")  # empty cells leave what is there
     assert (known[2].title, known[2].tags) == ("Fountain", ("one", "two", "three"))
     assert (known[2].latitude, known[2].longitude) == (41.9, 12.5)
-    assert known[2].others == {"box": ("y" * LONGEST_VALUE,)}
+    assert known[0].others == {"date (column)": ("circa 1923",), "lat (column)": ("91",), "lon (column)": ("10",)}
+    assert known[2].others == {"box": ("y" * LONGEST_VALUE,)}  # line 9 says the place that line 8 says half
 
 
 def test_what_is_exported_is_imported_again(catalogue: Catalogue, table: Any, tmp_path: Path) -> None:
@@ -387,6 +388,31 @@ def test_dates_with_slashes_are_read_where_their_order_is_known(
     assert len(read.warnings) == warnings
     if dates == ["03/04/1923"]:
         assert "write 1923-04-03 if the day is first, 1923-03-04" in str(read.warnings)
+
+
+@pytest.mark.parametrize("cell", ["um 1923", "ca. 1923", "1923?", "31.12.23", "03/04/1923"])
+def test_dates_that_are_not_understood_are_kept_as_text(
+    catalogue: Catalogue, table: Any, tmp_path: Path, cell: str
+) -> None:
+    report = import_table(catalogue, table(f"Datei;Datum\na;{cell}\nrome/1;1923\n"))
+    assert [one["line"] for one in report.warnings] == [2]
+    assert report.warnings[0]["reason"].endswith("kept as text under 'Datum (column)'")
+    known = catalogue.metadata([0, 1])
+    assert (known[0].taken, known[0].others) == ("2015", {"Datum (column)": (cell,)})
+    assert (known[1].taken, known[1].others) == ("1923", {})
+    assert catalogue.numbers(wanted=PhotoFilter(where=(("datum (column)", cell),))).tolist() == [0]
+    before = catalogue.imported()
+    export_table(catalogue, tmp_path / "out.csv")
+    assert import_table(catalogue, tmp_path / "out.csv", replace=True).warnings == []
+    assert catalogue.imported() == before
+    # A table that says it better takes its place.
+    import_table(catalogue, table("Datei;Datum\na;1924\n"))
+    assert catalogue.metadata([0])[0].others == {} and catalogue.metadata([0])[0].taken == "1924"
+
+
+def test_a_refused_date_stands_beside_a_column_of_that_name(catalogue: Catalogue, table: Any) -> None:
+    import_table(catalogue, table("file,Date,Date (column)\na,um 1923,x\na,1923,\n"))
+    assert catalogue.metadata([0])[0].others == {"Date (column)": ("x", "um 1923")}  # an empty cell says nothing
 
 
 def test_columns_are_mapped_to_fields(table: Any) -> None:
