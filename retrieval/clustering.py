@@ -36,13 +36,18 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
     members = {node: {node} for node in neighbours}
     home = {node: node for node in neighbours}  # the cluster that a node is in
     waiting = sorted(links, key=lambda pair: (-_in_common(pair, neighbours), -links[pair], pair))
+    refused: dict[Pair, Pair] = {}  # clusters that did not agree, and how many nodes they had then: they only grow
     while True:
         left = []
         for one, other in waiting:
             small, large = sorted((home[one], home[other]), key=lambda name: (len(members[name]), name))
             if small == large:
                 continue
-            if not _agree(members[small], members[large], neighbours, agreement, fewest):
+            sizes = len(members[small]), len(members[large])
+            if refused.get((small, large)) == sizes or not _agree(
+                members[small], members[large], neighbours, agreement, fewest
+            ):
+                refused[small, large] = sizes
                 left.append((one, other))
                 continue
             for node in members[small]:

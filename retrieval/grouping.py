@@ -29,6 +29,7 @@ from retrieval.thumbnails import CACHE
 FILE = "groups.json"
 LOG = "links.jsonl"
 FORMAT = 1
+_RULES = 2  # how groups are made: those of other rules are out of date
 # Links of so many inliers are kept whatever is asked for, so that fewer can be asked for later.
 KEPT_INLIERS = 10
 
@@ -336,8 +337,8 @@ def _count(value: object) -> int:
 
 
 def _state(numbers: np.ndarray) -> str:
-    """What a collection's photos are known by: numbers are never used again."""
-    return fingerprint({"numbers": numbers}, {})
+    """What a collection's photos are known by, numbers that are never used again, and the rules groups are made by."""
+    return fingerprint({"numbers": numbers}, {"rules": _RULES})
 
 
 def check_table(path: Path) -> None:

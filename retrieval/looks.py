@@ -19,6 +19,10 @@ SYMMETRIES = tuple((turn, mirrored) for mirrored in (False, True) for turn in ra
 
 _COARSE = 8  # rows and columns of what candidates are found by
 _BLUR = 0.05  # of a look's side: what is coarser than this is left out, as photos of one kind have it in common
+_TILES = 4  # rows and columns of tiles of a fine look
+_EMPTY = 0.05  # norm of a tile that shows next to nothing, of a look of norm 1
+_FEWEST_TILES = 4  # that show something
+_STRAY_TILES = 1  # that may differ: compression takes most of what a tile of sky shows
 _FLAT = 2.0  # grey levels: standard deviation below which a picture shows nothing
 _CANDIDATES = 32  # most alike photos, for each turn, that are compared in detail
 _EXACT = 20_000  # photos; beyond, candidates are found by an inverted file
@@ -30,6 +34,7 @@ class LookOptions:
 
     coarse: float = 0.9  # least correlation of the coarse pictures: candidates
     fine: float = 0.9  # least correlation of the fine ones
+    tile: float = 0.93  # least correlation of each tile of the fine ones that shows something: rims and rules are alike
     aspect: float = 1.04  # largest ratio of the ratios of their sides
 
 
@@ -110,8 +115,11 @@ def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -
             one, other = numbers[place], numbers[row]
             if one >= other or not _same_shape(looks[one], looks[other], turn, options.aspect):
                 continue
-            alike = float((looks[one].fine * _turned(looks[other].fine, turn, mirrored)).sum())
-            if alike >= options.fine and alike > best.get((one, other), (0.0, None))[0]:
+            turned_fine = _turned(looks[other].fine, turn, mirrored)
+            alike = float((looks[one].fine * turned_fine).sum())
+            if alike < max(options.fine, best.get((one, other), (0.0, None))[0]):
+                continue
+            if _alike_everywhere(looks[one].fine, turned_fine, options.tile):
                 best[one, other] = alike, Copy(one, other, turn, mirrored)
     return [copy for _, (_, copy) in sorted(best.items())]
 
@@ -119,6 +127,26 @@ def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -
 def _same_shape(one: Look, other: Look, turn: int, most: float) -> bool:
     aspect = 1 / other.aspect if turn % 2 else other.aspect
     return max(one.aspect / aspect, aspect / one.aspect) <= most
+
+
+def _alike_everywhere(one: np.ndarray, other: np.ndarray, least: float) -> bool:
+    """Whether two fine looks agree in every tile that shows something, but for one.
+
+    Scans of different photos on one kind of mount, or different pages of one form, agree by their rims and rules, which
+    are most of what a small picture shows; only copies agree within.
+    """
+    side = SIDE // _TILES
+    tiles = [
+        look.reshape(_TILES, side, _TILES, side).swapaxes(1, 2).reshape(_TILES * _TILES, side * side)
+        for look in (one, other)
+    ]
+    first, second = (tile - tile.mean(axis=1, keepdims=True) for tile in tiles)
+    norms = [np.linalg.norm(tile, axis=1) for tile in (first, second)]
+    seen = np.maximum(*norms) > _EMPTY
+    if np.count_nonzero(seen) < _FEWEST_TILES:
+        return False
+    agreement = (first * second).sum(axis=1)[seen] / np.maximum(norms[0] * norms[1], _EMPTY**2)[seen]
+    return bool(np.sort(agreement)[_STRAY_TILES] >= least)
 
 
 def _turned(picture: np.ndarray, turn: int, mirrored: bool) -> np.ndarray:

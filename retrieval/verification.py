@@ -143,8 +143,7 @@ def verify(
             best, best_map, best_error = chosen, transform, error
     if best_map is None or len(best) < options.min_inliers:
         return NOTHING
-    stretch = np.linalg.svd(best_map[:, :2], compute_uv=False)
-    if stretch[0] > options.max_stretch * stretch[1]:
+    if _is_stretched(best_map, options):
         return NOTHING
     if is_strip(source[best], target[best], options.evidence):
         return NOTHING
@@ -232,7 +231,17 @@ def recount(
     points = np.concatenate([query.centres.T, np.ones((1, len(pairs)), np.float32), image.centres.T])
     limits = (options.threshold**2, np.log(options.scale_ratio))
     chosen, transform, _ = _refine(found.transform, points, pairs, log_scale, limits, options.rounds)
-    return replace(found, matches=pairs[chosen], transform=transform) if len(chosen) > found.inliers else found
+    if len(chosen) <= found.inliers or _is_stretched(transform, options):
+        return found
+    if is_strip(query.centres[chosen], image.centres[chosen], options.evidence):
+        return found
+    return replace(found, matches=pairs[chosen], transform=transform)
+
+
+def _is_stretched(transform: np.ndarray, options: VerificationOptions) -> bool:
+    """Whether a map (2, 3) shows a plane at a slant that hardly a feature survives."""
+    scales = np.linalg.svd(transform[:, :2], compute_uv=False)
+    return bool(scales[0] > options.max_stretch * scales[1])
 
 
 def identify(words: QueryWords, query: Frames, image_words: np.ndarray, image: Frames) -> Verification:

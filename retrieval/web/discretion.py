@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-_PATH = re.compile(r"(?<![\w.:/\\<])(?:/|[A-Za-z]:[/\\])(?:[^\s/\\'\"]+[/\\])+(?P<last>[^\s/\\'\"]*)")
+_ADDRESS = re.compile(r"\b(?:sqlite|postgres|mysql|mariadb|oracle|mssql)[\w+.-]*://[^\s'\"]+")
+"""An address of a database."""
+_PATH = re.compile(r"(?<![\w./\\])(?:/|\\\\|[A-Za-z]:[/\\])(?:[^\s/\\'\"<>]+[/\\])+(?P<last>[^\s/\\'\"<>]*)")
 """A path from a root on, with a folder in it; up to the first space."""
 
 
@@ -30,6 +32,7 @@ def without_paths(text: str, known: Iterable[tuple[str, str]] = ()) -> str:
     for path, name in sorted(known, key=lambda one: len(one[0]), reverse=True):
         if len(path) > 1:  # the root itself is in every path
             text = text.replace(path, name)
+    text = _ADDRESS.sub("its address", text)
     return _PATH.sub(lambda found: found["last"] or "a folder", text)
 
 
@@ -64,5 +67,6 @@ def failures_by_name(failed: Sequence[dict[str, str]], photos: Iterable[tuple[st
 
 
 def discreet_facts(facts: dict[str, Any], photos: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """What `cairn info` reports of a collection, without paths."""
-    return {**facts, "failed": failures_by_name(facts["failed"], photos) if facts["failed"] else []}
+    """What `cairn info` reports of a collection, without paths: of photos removed for good, only how many there are."""
+    failed = failures_by_name(facts["failed"], photos) if facts["failed"] else []
+    return {**facts, "failed": failed, "removed_for_good": len(facts["removed_for_good"])}

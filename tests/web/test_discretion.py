@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from retrieval.collection import Collection
-from retrieval.web.discretion import failures_by_name, names_of_places, without_paths
+from retrieval.web.discretion import discreet_facts, failures_by_name, names_of_places, without_paths
 from retrieval.web.workers import PoolOptions
 from tests.conftest import Indexed
 from tests.web.conftest import serving
@@ -189,3 +189,23 @@ def test_failed_photos_are_named_below_what_was_indexed() -> None:
         {"name": "4.jpg", "reason": "it is cut short"},
         {"name": "5.jpg", "reason": "it is cut short"},
     ]
+
+
+def test_addresses_of_databases_and_odd_paths_are_not_told() -> None:
+    told = {
+        "The database postgresql+psycopg://ann:secret@db.example:5432/photos cannot be reached.": (
+            "The database its address cannot be reached."
+        ),
+        "sqlite:////srv/secret/c.sqlite is locked": "its address is locked",
+        "error:/home/ann/x/y.jpg": "error:y.jpg",
+        r"\\server\share\a.jpg is missing": "a.jpg is missing",
+        "See https://example.org/a/b for more.": "See https://example.org/a/b for more.",
+    }
+    for sentence, discreet in told.items():
+        assert without_paths(sentence) == discreet
+
+
+def test_photos_removed_for_good_are_counted_and_not_named() -> None:
+    secret = {"name": "a.jpg", "path": "/srv/secret/a.jpg", "sha256": "0" * 64, "removed": "2026-01-01"}
+    facts = discreet_facts({"images": 3, "failed": [], "removed_for_good": [secret]}, [])
+    assert facts == {"images": 3, "failed": [], "removed_for_good": 1}
