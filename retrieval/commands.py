@@ -107,6 +107,7 @@ Similarity = Annotated[
 ]
 
 _LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
+_SHOWN = 5  # files that are printed of those that were left out
 
 
 def index(
@@ -309,6 +310,7 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
                 "failed_before": len(report.failed_before),
                 "passed_over": dict(report.passed_over.most_common()),
                 "kept_out": report.kept_out,
+                "kept_out_reasons": report.kept_out_reasons,
                 "images": facts["images"],
                 "features": facts["features"],
                 "words": facts["words"],
@@ -330,8 +332,11 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
     print_failures([entry for entry in report.failed if entry["path"] not in before])
     if before:
         say(f"Of the failed, {len(before)} failed before and are unchanged: cairn info lists them.")
+    for entry in report.kept_out_reasons[:_SHOWN]:
+        say(f"left out: {printable_name(entry['path'])}: {printable_name(entry['reason'])}")
     if report.kept_out:
-        say(f"Left out as removed for good: {len(report.kept_out)}; cairn info lists them.")
+        listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
+        say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
     if report.passed_over:
         say(f"Passed over: {_endings(report.passed_over.most_common())} (no photos that Cairn reads).")
 

@@ -28,6 +28,14 @@ class Exclusion(NamedTuple):
     mtime_ns: int | None = None
     removed: str = ""  # when: ISO 8601, UTC
 
+    def reason(self, path: str, sha256: str | None) -> str:
+        """Why this keeps out a file at a path; its content is None where it could not be read."""
+        if sha256 is None or sha256 != self.sha256:
+            return f"at the path of {self.name}, which was removed for good"
+        if path == self.path:
+            return f"removed for good as {self.name}"
+        return f"the same content as {self.name}, which was removed for good"
+
 
 class Exclusions:
     """Looks up files among the photos that were removed for good.

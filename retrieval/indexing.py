@@ -49,9 +49,15 @@ class IndexReport:
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
     passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
+    kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
     )
+
+    def keep_out(self, path: str, reason: str) -> None:
+        """Note a file that is left out."""
+        self.kept_out.append(path)
+        self.kept_out_reasons.append({"path": printable(path), "reason": reason})
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -189,14 +195,15 @@ def _find_new(
                 report.unchanged += 1
                 sound.add(str(path))
                 continue
-            if not again and not indexed and exclusions.at(str(path), status.st_size, status.st_mtime_ns):
-                report.kept_out.append(str(path))
+            there = exclusions.at(str(path), status.st_size, status.st_mtime_ns)
+            if there is not None and not again and not indexed:
+                report.keep_out(str(path), there.reason(str(path), there.sha256))
                 continue
             with path.open("rb") as stream:
                 key = hashlib.file_digest(stream, "sha256").hexdigest()
         except (CairnError, OSError) as error:
-            if not again and not indexed and exclusions.matching(str(path), ""):
-                report.kept_out.append(str(path))
+            if not again and not indexed and (matching := exclusions.matching(str(path), "")):
+                report.keep_out(str(path), matching[0].reason(str(path), None))
                 continue
             reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
             failures.append(Failure(str(path), reason))
@@ -266,7 +273,9 @@ def _leave_out(
         if not matching:
             kept.append(file)
             continue
-        report.kept_out.append(str(file.path))
+        # First of all the photo that was at this path itself, if it is among those of its content.
+        same = next((one for one in matching if (one.path, one.sha256) == (str(file.path), file.key)), matching[0])
+        report.keep_out(str(file.path), same.reason(str(file.path), file.key))
         for one in matching:
             if (
                 one.sha256 == file.key

@@ -231,6 +231,30 @@ def test_they_stay_out_of_a_catalogue_that_is_made_anew(local: Album, tombstones
     assert (local.index().added, local.held().keys()) == (0, {"a/two.jpg", "b.jpg"})
 
 
+def test_what_is_left_out_is_told_with_the_reason(local: Album, cairn: Callable[..., Ran]) -> None:
+    photos, place = local.photos, local.place
+    shutil.copy(photos / "top.jpg", photos / "copy.jpg")
+    local.put(a__one=12)  # another content at the path
+    told = {
+        "a/one.jpg": "at the path of a/one.jpg, which was removed for good",
+        "copy.jpg": "the same content as top.jpg, which was removed for good",
+        "top.jpg": "removed for good as top.jpg",
+    }
+    run = cairn("index", place, photos, "--json").json
+    assert {entry["path"]: entry["reason"] for entry in run["kept_out_reasons"]} == {
+        str(photos / name): reason for name, reason in told.items()
+    }
+    assert [entry["path"] for entry in run["kept_out_reasons"]] == run["kept_out"]
+    said = cairn("index", place, photos).out
+    assert all(f"left out: {photos / name}: {reason}\n" in said for name, reason in told.items())
+    assert "Left out as removed for good: 3; cairn index --again takes them in." in said
+    for number in range(9):
+        shutil.copy(photos / "top.jpg", photos / f"copy-{number}.jpg")
+    said = cairn("index", place, photos).out
+    assert said.count("left out: ") == 5
+    assert "Left out as removed for good: 12; --json lists all" in said
+
+
 def test_the_commands_tell_of_them(local: Album, cairn: Callable[..., Ran]) -> None:
     photos, place = local.photos, local.place
     assert cairn("remove", place, "b.jpg", "--for-good").out.endswith(": 1 removed for good, 1 photos left.\n")
