@@ -42,7 +42,7 @@ class LookOptions:
 class Look:
     """A photo's look."""
 
-    fine: np.ndarray  # (SIDE, SIDE) float32, its finer details, mean 0, norm 1
+    fine: np.ndarray  # (SIDE, SIDE) float16, its finer details, mean 0, norm 1
     coarse: np.ndarray  # (8, 8) float32, all of it, mean 0, norm 1
     aspect: float  # width over height
 
@@ -83,7 +83,9 @@ def look(picture: np.ndarray, aspect: float | None = None) -> Look | None:
     coarse = cv2.resize(small, (_COARSE, _COARSE), interpolation=cv2.INTER_AREA)
     if min(float(detail.std()), float(coarse.std())) < _FLAT:
         return None
-    return Look(_normalised(detail), _normalised(coarse), aspect or picture.shape[1] / picture.shape[0])
+    return Look(
+        _normalised(detail).astype(np.float16), _normalised(coarse), aspect or picture.shape[1] / picture.shape[0]
+    )
 
 
 def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -> list[Copy]:
@@ -115,11 +117,12 @@ def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -
             one, other = numbers[place], numbers[row]
             if one >= other or not _same_shape(looks[one], looks[other], turn, options.aspect):
                 continue
-            turned_fine = _turned(looks[other].fine, turn, mirrored)
-            alike = float((looks[one].fine * turned_fine).sum())
+            first = looks[one].fine.astype(np.float32)
+            second = _turned(looks[other].fine, turn, mirrored).astype(np.float32)
+            alike = float((first * second).sum())
             if alike < max(options.fine, best.get((one, other), (0.0, None))[0]):
                 continue
-            if _alike_everywhere(looks[one].fine, turned_fine, options.tile):
+            if _alike_everywhere(first, second, options.tile):
                 best[one, other] = alike, Copy(one, other, turn, mirrored)
     return [copy for _, (_, copy) in sorted(best.items())]
 
