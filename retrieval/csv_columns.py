@@ -246,9 +246,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _find(names: Sequence[str], header: str) -> int | None:
-    """The column of a header, exactly but for case, else however it is written."""
+    """The column of a header: exactly, else but for case, else however it is written."""
     wanted = clean(header, LONGEST_KEY)
-    for normal in (str.casefold, normal_header):
+    for normal in (str, str.casefold, normal_header):
         there = [normal(name) for name in names]
         if normal(wanted) and normal(wanted) in there:
             return there.index(normal(wanted))
@@ -315,9 +315,12 @@ def _candidates(names: Sequence[str], places: Sequence[int], field: str) -> list
 
 
 def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Sequence[int], key: str) -> None:
-    count = sum(normal_header(names[place]) == normal_header(names[winner]) for place in candidates)
-    if count > 1:
-        raise CairnError(f"{path} has {count} columns for {key}: leave one.")
+    equals = [names[place] for place in candidates if normal_header(names[place]) == normal_header(names[winner])]
+    if len(equals) > 1:
+        raise CairnError(
+            f"{path} has {len(equals)} columns for the {_WORDS[key]}, {_listed(equals)}: leave one, or choose one with "
+            f"--map {_WORDS[key].upper()}={printable(equals[0])}."
+        )
 
 
 def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str]:

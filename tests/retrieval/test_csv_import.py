@@ -187,7 +187,8 @@ def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
         ("", {}, "says which photo"),
         ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*--name-column"),
         ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
-        ("name,date,Date\n", {}, "2 columns for taken"),
+        ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': leave one, .*--map DATE=date"),
+        ("name,lat,LAT,lon\n", {}, "2 columns for the latitude.*--map LATITUDE=lat"),
         ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on.*nothing was imported"),
         ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
         ("name,title\na.jpg," + "x" * 200_000, {}, "from line 2 on"),
@@ -434,6 +435,12 @@ def test_columns_are_mapped_to_fields(table: Any) -> None:
     ):
         with pytest.raises(CairnError, match=sentence):
             read_table(path, TableOptions(mapping=wrong))
+
+
+@pytest.mark.parametrize(("header", "taken"), [("date", "1923"), ("Date", "1924"), ("DATE", "1923")])
+def test_one_of_several_equal_columns_is_chosen_by_mapping(table: Any, header: str, taken: str) -> None:
+    read = read_table(table("file,date,Date\na,1923,1924\n"), TableOptions(mapping=(("taken", header),)))
+    assert read.rows[0].values["taken"] == (taken,)
 
 
 def test_names_of_columns_keep_their_case(catalogue: Catalogue, table: Any, tmp_path: Path) -> None:
