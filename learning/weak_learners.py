@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +26,10 @@ USUAL_CANDIDATES = 8_192
 _PAIRS = 512  # whose patches are read at a time
 _PATCHES = 32  # whose integral images are made at a time
 _SAMPLE = 2_048  # patches that say how far responses range
+_CGROUP_LIMITS = (  # where a container's limit on memory is: of cgroup version 2, and of version 1
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 _TAILS = 0.005  # share of them at either end that gets no levels of its own
 
 Progress = Callable[[int, int], None]
@@ -143,11 +148,31 @@ def most_candidates(pairs: int) -> int:
 
 
 def _memory() -> int:
-    """Give the bytes of memory that the machine has."""
+    """Give the bytes of memory that this process may take: those of the machine, or fewer where a limit is set."""
+    found = [_address_space(), *(_number_in(file) for file in _CGROUP_LIMITS)]
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # a system that does not tell
-        return 2 * MOST_BYTES
+        found.append(2 * MOST_BYTES)
+    return min(size for size in found if size is not None)
+
+
+def _number_in(file: Path) -> int | None:
+    """Give the number in a file; None where there is no such file, or no number in it."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _address_space() -> int | None:
+    """Give the bytes of addresses that this process may have; None where that is not limited."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def pair_levels(

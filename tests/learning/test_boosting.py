@@ -1,5 +1,6 @@
 """Learning boosted descriptors: every kind, again to the last bit, on from what was found, and through the command."""
 
+import resource
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -213,3 +214,23 @@ def test_views_are_told_apart(folder: Path) -> None:
     (source,) = open_sources([folder])
     assert len(source.patches) == POINTS * VIEWS
     assert not np.intersect1d(source.train.first, source.validation.first).size
+
+
+@pytest.mark.parametrize("content, told", [("8000000\n", True), ("max\n", False), ("9223372036854771712\n", False)])
+def test_memory_is_what_the_limit_of_a_container_leaves(
+    content: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = 64 << 30
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 1 << 12, "SC_PHYS_PAGES": machine >> 12}.__getitem__)
+    monkeypatch.setattr("resource.getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(weak_learners, "_CGROUP_LIMITS", (tmp_path / "none", limit))
+    limit.write_text(content)
+    assert weak_learners._memory() == (8_000_000 if told else machine)
+    assert weak_learners.most_candidates(1000) == (4_000_000 if told else weak_learners.MOST_BYTES) // 2000
+
+
+def test_memory_is_what_the_limit_of_the_process_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weak_learners, "_CGROUP_LIMITS", (tmp_path / "none",))
+    monkeypatch.setattr("resource.getrlimit", lambda which: (6_000_000, resource.RLIM_INFINITY))
+    assert weak_learners._memory() == 6_000_000
