@@ -22,12 +22,12 @@ def group(
 ) -> None:
     """Find groups of photos that show the same object or landmark, and near duplicates among them.
 
-    Each photo is searched for in the collection, and photos that geometry verifies are linked. Photos that are linked
-    with enough of each other are a group: one wrong link joins none. Copies are known by their looks too, when they
-    were turned by 90, 180 or 270 degrees, mirrored or converted: for that, a small picture of each photo is made once
-    and kept, as cairn serve does; photos whose files cannot be read at that time are compared by their features alone. The groups are kept in the collection, for cairn serve
-    to show. An interrupted run is picked up by running the same command again; only
-    photos that were added since the last run are searched for.
+    Each photo is searched for in the collection, and photos that geometry verifies are linked. Photos that are
+    linked with enough of each other are a group: one wrong link joins none. Copies are known by their looks too,
+    when they were turned by 90, 180 or 270 degrees, mirrored or converted: for that, a small picture of each photo
+    is made once and kept, as cairn serve does; photos whose files cannot be read at that time are compared by their
+    features alone. The groups are kept in the collection, for cairn serve to show. An interrupted run is picked up
+    by running the same command again; only photos that were added since the last run are searched for.
     """
     from time import perf_counter
 
