@@ -139,14 +139,16 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
 
 def _report_import(summary: dict[str, Any]) -> list[str]:
-    from retrieval.csv_columns import column_sentences
+    from retrieval.csv_columns import FIELDS, column_sentences
 
+    words = {key: word for word, key in FIELDS.items()}
     lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
-    for name, told in (("unmatched", "not imported"), ("warnings", "left out")):
+    for name, told in (("unmatched", "not imported"), ("warnings", "note")):
         entries = summary[name]
         for entry in entries[:_LISTED]:
-            what = entry.get("name") or entry.get("column") or ""
+            column = entry.get("column") or ""
+            what = entry.get("name") or words.get(column, column)
             lines.append(f"line {entry['line']}, {told}: {f'{what}: ' if what else ''}{entry['reason']}")
         if len(entries) > _LISTED:
             lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")

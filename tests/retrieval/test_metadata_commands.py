@@ -124,6 +124,14 @@ def test_a_german_table_is_understood_and_reported(cairn: Cairn, collection: Pat
     assert (shown["taken"], shown["title"]) == ("1924-01-01", "B 17")
 
 
+def test_a_date_that_is_not_understood_is_told_and_kept(cairn: Cairn, collection: Path, tmp_path: Path) -> None:
+    table = tmp_path / "vague.csv"
+    table.write_text("Datei;Datum\ncoffee_001.jpg;um 1923\n")
+    said = cairn("metadata", collection, table).out
+    assert "line 2, note: date: 'um 1923' is no date; kept as text under 'Datum (column)'" in said
+    assert "um 1923" in cairn("metadata", collection, "--photo", "coffee_001.jpg").out
+
+
 def test_a_bare_name_finds_the_one_photo_that_it_fits(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
     photos, collection = tmp_path / "photos", tmp_path / "c.cairn"
     for folder, stems in (("rome", ("coffee_001", "coffee_002")), ("paris", ("coffee_002",))):
