@@ -15,16 +15,17 @@ _COPY = re.compile(
 _NUMBERED = re.compile(r"\(\d{1,3}\)$|~\d*$")
 
 
-def original_first(row: ImageRow) -> tuple[bool, int, str, bool, int]:
+def original_first(row: ImageRow) -> tuple[bool, int, str, bool, int, int]:
     """Key by which photos of one picture sort so that the original comes first.
 
     A photo whose name says that it is a copy comes after all whose names do not. Among the others the one of most
     pixels comes first, then the one that was taken earliest (a date that is not known is last), then one whose name
-    does not end in (1) or ~, then the one that was added first.
+    does not end in (1) or ~, then the shortest name, as what is made of a photo is often called by more, then the one
+    that was added first.
     """
     name = _stem(row.name or row.path)
     pixels = (row.width or 0) * (row.height or 0)
-    return says_copy(name), -pixels, row.taken or "~", _NUMBERED.search(name) is not None, row.number
+    return says_copy(name), -pixels, row.taken or "~", _NUMBERED.search(name) is not None, len(name), row.number
 
 
 def says_copy(name: str) -> bool:

@@ -44,8 +44,9 @@ def test_the_original_is_told_by_pixels_then_date_then_name_then_number() -> Non
         photo(7, "dated.jpg", taken="1924"),
         photo(5, "undated.jpg"),
         photo(6, "undated.png"),
-        photo(3, "undated (1).jpg"),
+        photo(1, "undated_caption.jpg"),
         photo(4, "undated~2.jpg"),
+        photo(3, "undated (1).jpg"),
         photo(2, "small.jpg", 40, 30, "1900"),
         photo(1, "Copies of copies/a copy.jpg", 4000, 3000, "1800"),  # never wins
         photo(0, "Kopie.jpg"),
