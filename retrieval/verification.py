@@ -67,8 +67,8 @@ class Verification:
 
     matches: np.ndarray  # (K, 2) int32, inlier matches: feature of the query, feature of the photo
     transform: np.ndarray | None  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
-    probability: float = 0.0  # that the two show the same, as far as calibration goes
-    unsure: int = 0  # matches that agree on a map, but not so that it could not be by chance; 0 where verified
+    probability: float = 0.0  # that the two show the same, as far as calibration goes; 0 where not verified
+    unsure: int = 0  # matches that agree on a map, but may do so by chance, or as a line of text; 0 where verified
 
     @property
     def inliers(self) -> int:
@@ -145,8 +145,6 @@ def verify(
         return NOTHING
     if _is_stretched(best_map, options):
         return NOTHING
-    if is_strip(source[best], target[best], options.evidence):
-        return NOTHING
     alarms = false_alarms(_seen(source[best], target[best], options), features, expected)
     if alarms > options.false_alarms:
         return NOTHING
@@ -154,9 +152,8 @@ def verify(
     if log_odds < options.evidence.sure + _BEYOND_DOUBT:
         narrow = narrow_alarms(query, image, pairs, best, best_map, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
-    if log_odds < options.evidence.sure:
-        unsure = len(best) if alarms <= options.unsure_alarms else 0
-        return replace(NOTHING, probability=probability(log_odds), unsure=unsure)
+    if log_odds < options.evidence.sure or is_strip(source[best], target[best], options.evidence):
+        return replace(NOTHING, unsure=len(best) if alarms <= options.unsure_alarms else 0)
     return Verification(pairs[best], best_map, probability(log_odds))
 
 

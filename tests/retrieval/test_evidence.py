@@ -54,7 +54,8 @@ def test_a_caption_that_two_photos_have_in_common_verifies_nothing(letters: int,
     generator = np.random.default_rng(letters)
     caption = places(generator, letters, 0.5, height)
     query, image, pairs = matched(generator, caption, caption + SHIFT, 200)
-    assert verify(query, image, pairs, VERIFY).inliers == 0
+    found = verify(query, image, pairs, VERIFY)
+    assert found.inliers == 0 and found.unsure >= 0.9 * letters  # it comes before what has only words in common
     # The same number of matches of something that is as high as it is wide does.
     thing = places(generator, letters, 0.25, 0.25)
     query, image, pairs = matched(generator, thing, thing + SHIFT, 200)
@@ -90,7 +91,7 @@ def test_common_words_ask_for_more_than_rare_ones() -> None:
     rare, common = (verify(query, image, pairs, VERIFY, rarity=rarity) for rarity in (0.7, -1.4))
     assert rare.inliers >= 7 and rare.probability > 0.7
     assert common.inliers == 0 and common.unsure == rare.inliers and common.strength < (1, 0)
-    assert common.probability < 0.5 < rare.probability
+    assert common.probability == 0 < 0.5 < rare.probability
 
 
 @settings(deadline=None)
