@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -71,14 +72,9 @@ def measure(photos: PhotoSet, folder: Path, workers: int) -> dict[str, Any]:
         stems = stems_of(collection)
         links = link_photos(collection, kept=folder / LOG, workers=workers)  # which groups are made of, too
         groups = group_photos(collection, workers=workers)
-        own = count_own(collection, workers)
+        own = count_own(collection)
     found = [(link.inliers, photos.same(*(stems[number] for number in pair))) for pair, link in links.items()]
-    numbers = sorted(stems)
-    positives = sum(
-        photos.same(stems[one], stems[other]) is True
-        for place, one in enumerate(numbers)
-        for other in numbers[place + 1 :]
-    )
+    positives = count_same(photos, stems)
     sizes = []
     for least, beyond in zip(BINS, (*BINS[1:], None), strict=True):
         within = [same for inliers, same in found if inliers >= least and (beyond is None or inliers < beyond)]
@@ -98,6 +94,11 @@ def measure(photos: PhotoSet, folder: Path, workers: int) -> dict[str, Any]:
     }
 
 
+def count_same(photos: PhotoSet, stems: dict[int, str]) -> int:
+    """Count the pairs of photos that show the same."""
+    return sum(photos.same(one, other) is True for one, other in combinations(stems.values(), 2))
+
+
 def judge_groups(photos: PhotoSet, stems: dict[int, str], groups: list[tuple[int, ...]]) -> dict[str, Any]:
     """Say how many groups hold photos of one scene alone, and which part of the pairs of a scene are in one group."""
     pure = together = wrong = 0
@@ -106,12 +107,7 @@ def judge_groups(photos: PhotoSet, stems: dict[int, str], groups: list[tuple[int
         pure += False not in pairs
         together += pairs.count(True)
         wrong += pairs.count(False)
-    numbers = sorted(stems)
-    positives = sum(
-        photos.same(stems[one], stems[other]) is True
-        for place, one in enumerate(numbers)
-        for other in numbers[place + 1 :]
-    )
+    positives = count_same(photos, stems)
     return {
         "groups": len(groups),
         "pure": pure,
@@ -121,7 +117,7 @@ def judge_groups(photos: PhotoSet, stems: dict[int, str], groups: list[tuple[int
     }
 
 
-def count_own(collection: Collection, workers: int) -> dict[str, Any]:
+def count_own(collection: Collection) -> dict[str, Any]:
     """Count the photos with features that find themselves first, and verified, by all that is kept of them."""
     engine = Engine(collection, SearchOptions(turns=1, verification=VerificationOptions(depth=3)))
     found = asked = 0
@@ -145,8 +141,8 @@ def _opened(folder: Path) -> Engine:
         return Engine(collection, SearchOptions(turns=1))
 
 
-def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, bool, float, float, float]]:
-    """For a photo, the photos that a map is found to: both numbers, whether it passes today, what speaks for it."""
+def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, float, float]]:
+    """For a photo, the photos that a map is found to: both numbers, and what speaks for it."""
     engine = _opened(folder)
     index, options = engine.index, LENIENT
     view = query_of(engine, number).views[0]
@@ -167,11 +163,10 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, bool, f
         rarity = engine.rarity(view.words, image.words)
         wide = wide_alarms(query, photo, pairs, chosen, options)
         narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, options)
-        passes = verify(query, photo, pairs, engine.options.verification, rarity=rarity).inliers > 0
-        yield number, other, passes, wide, narrow, rarity
+        yield number, other, wide, narrow, rarity
 
 
-def gather(folder: Path, number: int) -> list[tuple[int, int, bool, float, float, float]]:
+def gather(folder: Path, number: int) -> list[tuple[int, int, float, float, float]]:
     """List what `weighed_pairs` gives."""
     return list(weighed_pairs(folder, number))
 
@@ -192,7 +187,7 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
         tell(f"{photos.name}: weighing pairs")
         jobs = (delayed(gather)(folder, number) for number in sorted(stems)[::every])
         for found in Parallel(n_jobs=workers, return_as="generator", batch_size=4)(jobs):
-            for one, other, _, wide, narrow, rarity in found:
+            for one, other, wide, narrow, rarity in found:
                 same = photos.same(stems[one], stems[other])
                 if same is not None:
                     digits = [
