@@ -19,8 +19,8 @@ from retrieval.collection import Collection
 from tests.conftest import Indexed, Ran
 from tests.hostile import UNREADABLE, photo, write_hostile_folder
 from tests.postgresql import postgresql  # noqa: F401
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 Cairn = Callable[..., Ran]
 
 QUERY = "coffee_001.jpg"

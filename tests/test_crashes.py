@@ -16,8 +16,7 @@ import pytest
 from index.arrays import save_array
 from index.forest import INDEX_FILE, FaissOptions, FaissSearch
 from tests.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="victims are forked")
 

@@ -38,6 +38,7 @@ from retrieval.options import read_options
 from tests.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
 from tests.fuzzing import bomb, write_zip
 from tests.hostile import encode, photo
+from tests.support.paths import ROOT
 
 # Files of the catalogue are read by SQLite and judged there.
 LIGHT = sorted(set(TARGETS) - {"catalogue"})
@@ -54,7 +55,7 @@ def samples_of(target: str) -> list[Sample]:
 @pytest.fixture(scope="module")
 def fuzz() -> ModuleType:
     """The script, as a module."""
-    path = Path(__file__).parent.parent / "scripts" / "fuzz.py"
+    path = ROOT / "scripts" / "fuzz.py"
     spec = importlib.util.spec_from_file_location("fuzz_script", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

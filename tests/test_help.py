@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ import typer
 from cairn import make_app
 from retrieval.panels import EVERYDAY, HEALTH, LEARN, MEASURE
 from tests.conftest import Ran
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 APP = typer.main.get_command(make_app())
 Cairn = Callable[..., Ran]
 

@@ -16,8 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from index.extras import EXTRAS, install_command
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("index", "retrieval", "learning", "eval")  # each may import those before it
 PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")), ROOT / "cairn.py"]
 REQUIREMENTS = ("requirements.txt", "requirements-test.txt")

@@ -30,6 +30,7 @@ import numpy as np
 from index.segment import write_segment
 from retrieval.catalogue import ImageRow, SegmentRow
 from retrieval.collection import SEGMENTS, Collection
+from tests.support.paths import ROOT
 
 BAR_MS = 200.0
 PAGE = 60  # thumbnails on a page
@@ -147,7 +148,7 @@ def serving(folder: Path, cache: Path, workers: int) -> Iterator[str]:
             *(sys.executable, "-m", "cairn", "serve", str(folder)),
             *("--port", "0", "--cache", str(cache), "--workers", str(workers)),
         ],
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,

@@ -21,6 +21,7 @@ from eval.plots import (
     plot_roc,
 )
 from index.errors import CairnError
+from tests.support.paths import ROOT
 
 pytest.importorskip("matplotlib")
 
@@ -161,6 +162,6 @@ def test_no_plot_loads_what_opens_windows(tmp_path: Path) -> None:
         "assert 'matplotlib' not in sys.modules;"
         f"plot_metric(np.eye(4), Path({str(tmp_path / 'plot.png')!r})); assert 'matplotlib.pyplot' not in sys.modules"
     )
-    root = Path(__file__).resolve().parents[2]
+    root = ROOT
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

@@ -25,8 +25,8 @@ from retrieval.options import CollectionOptions
 from retrieval.query import describe_query, quantise_query, read_query
 from retrieval.staging import Staging
 from tests.conftest import Indexed
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=240), seed=1)
 TURNS = 3
 

@@ -32,8 +32,8 @@ from retrieval.features import Extractor, FeatureOptions
 from retrieval.image import read_photo
 from retrieval.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 OPTIONS = MiningOptions(propose="random")
 SCALE = 12.5
 

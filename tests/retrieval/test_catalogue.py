@@ -25,8 +25,7 @@ from retrieval.catalogue import (
 )
 from retrieval.schema import FORMAT
 from tests.postgresql import postgresql  # noqa: F401
-
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -17,6 +17,7 @@ from index.errors import CairnError
 from retrieval import image as image_module
 from retrieval.image import ImageOptions, Photo, list_photos, read_colour, read_photo
 from tests.hostile import UNREADABLE, encode, photo, png, write_hostile_folder
+from tests.support.paths import ROOT
 
 WHOLE = ImageOptions(max_side=0)
 REC_601 = np.array([0.299, 0.587, 0.114])
@@ -321,7 +322,7 @@ def test_claimed_sizes_cost_no_memory(tmp_path: Path) -> None:
                 pass
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     """
-    root = Path(__file__).parents[2]
+    root = ROOT
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], cwd=root, capture_output=True, text=True
     )

@@ -24,8 +24,8 @@ from retrieval.options import CollectionOptions
 from retrieval.query import read_query
 from tests.conftest import Indexed
 from tests.hostile import photo
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Several batches, so that a run can be stopped between them.
 SMALL = CollectionOptions(words=150, iterations=4, batch=4, image=ImageOptions(max_side=240))
 

@@ -8,7 +8,6 @@ import sys
 import time
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -31,8 +30,8 @@ from retrieval.pooling import normalised_channels, pool, region_kernels
 from scripts.peers import Peer
 from tests.retrieval import learnt_models
 from tests.retrieval.learnt_models import cases, textures
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
 every_model = pytest.mark.parametrize("model", [case.model for case in CASES.values()], ids=CASES)
 

@@ -19,8 +19,8 @@ from retrieval.migrations import upgrade
 from retrieval.schema import FORMAT, Base, MetadataRow
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 ROWS = rows_of_format_1()
 FEW_ROWS = rows_of_format_1(40)
 

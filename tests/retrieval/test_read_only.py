@@ -14,8 +14,8 @@ import pytest
 from index.errors import Unreadable
 from index.segment import verify_segment
 from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 NOBODY = 65534
 # First as who may write, so that all is imported before the rights are gone.
 SCRIPT = """

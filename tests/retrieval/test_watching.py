@@ -13,8 +13,7 @@ import pytest
 from retrieval.image import list_photos
 from retrieval.watching import WatchOptions, changes
 from tests.hostile import photo
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def test_it_yields_at_once_after_a_change_and_when_time_is_up(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from retrieval.web.problems import ProblemError
 from retrieval.web.uploads import Receiver, UploadOptions
 from tests.conftest import Indexed
 from tests.hostile import UNREADABLE, hostile_files, png
+from tests.support.paths import ROOT
 from tests.web.conftest import serving
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
@@ -30,7 +31,7 @@ def _tree(folder: Path) -> set[str]:
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_written(indexed: Indexed, served: str, cache: Path) -> Iterator[None]:
     """After all these tests there is nothing new but thumbnails."""
-    folders = (indexed.folder, indexed.photos, Path(__file__).parents[2] / "retrieval" / "web" / "static")
+    folders = (indexed.folder, indexed.photos, ROOT / "retrieval" / "web" / "static")
     before = [_tree(folder) for folder in folders]
     yield
     assert [_tree(folder) for folder in folders] == before

@@ -18,8 +18,8 @@ import pytest
 from retrieval.web.guard import Guard, host_name, log_trace
 from retrieval.web.serve_commands import is_loopback
 from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 Cairn = Callable[..., Ran]
 
 

@@ -1,0 +1,5 @@
+"""Where the project lies, for tests that start its programs."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
