@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import one_thread
 from learning.sequences import read_sequences
 from retrieval.descriptors import Descriptor
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.image import ImageOptions, read_photo
 from retrieval.indexing import Progress
 from retrieval.overlap import OverlapSets, overlap_sets
-from retrieval.threads import one_thread
 
 _BLOCK = 4_000_000  # distances held at a time: 32 MB
 

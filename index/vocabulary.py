@@ -12,8 +12,8 @@ import numpy as np
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
-from index.forest import NearestNeighbours, SearchOptions, recall_at_1, search_backend
 from index.kmeans import DescriptorSource, KMeansOptions, Progress, approximate_kmeans, sample_descriptors
+from index.neighbours import NearestNeighbours, SearchOptions, recall_at_1, search_backend
 
 FORMAT = 1
 CENTRES_FILE = "centres.npy"

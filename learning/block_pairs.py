@@ -8,13 +8,13 @@ from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.parallel import one_thread
 from learning.phototour import Pairs
 from learning.roc import auc, fpr95
 from learning.rows import squared_distances
 from learning.sources import Source
 from retrieval.blocks import Blocks
 from retrieval.patches import resample_patches
-from retrieval.threads import one_thread
 
 _READ = 2_048  # patches read at a time
 _TASK = 512  # patches described by one task

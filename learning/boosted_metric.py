@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
+from index.parallel import one_thread
 from learning.roc import fpr95
 from learning.rows import squared_distances
-from retrieval.threads import one_thread
 
 _PAIRS = 8_192  # measured at a time
 _LARGEST = 700.0  # exponent that double precision holds

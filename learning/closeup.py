@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
+from index.text import printable
 from learning.imagepairs import Overlaps, measurement_regions
 from learning.mined import MinedMatches
 from retrieval.geometry import upright_frames
 from retrieval.image import ImageOptions, Photo, read_colour, read_photo
-from retrieval.names import printable
 from retrieval.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 
 KINDS = ("positive", "ambiguous", "negative")

@@ -8,8 +8,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from index.arrays import load_array
+from index.parallel import one_thread
 from learning.mined import MinedMatches
-from retrieval.threads import one_thread
 
 _BATCH = 8_192  # patches described at a time
 

@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.parallel import one_thread
 from learning.augmentation import AugmentationOptions, augment
 from learning.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.pooling import RankedPairs, Selection, SelectionOptions, dim_of, learn_weights, pooling_of, refine
@@ -24,7 +25,6 @@ from learning.stages import Progress, check_pooling, check_stages, with_moments
 from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
-from retrieval.threads import one_thread
 
 RING_DISTANCES = "ring-distances"
 """Folder, within that of a run, of what takes most space and time there."""

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import eigh
 
-from retrieval.threads import one_thread
+from index.parallel import one_thread
 
 
 class Rows(Protocol):

@@ -8,8 +8,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from index.errors import CairnError
+from index.parallel import one_thread
 from retrieval.blocks import EMBEDDINGS
-from retrieval.threads import one_thread
 
 _ROWS = 2_048  # at a time
 _SMALL = 200  # dimensions up to which an eigenproblem is solved as a whole

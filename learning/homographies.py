@@ -6,10 +6,10 @@ import cv2
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import one_thread
 from retrieval.encoding import frames_of
 from retrieval.features import Features
 from retrieval.matching import match_descriptors
-from retrieval.threads import one_thread
 from retrieval.verification import VerificationOptions, fit_affine, verify
 
 MODELS = ("projective", "affine")

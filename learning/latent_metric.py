@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.parallel import one_thread
 from learning.anchors import Anchors
 from learning.described import Described
 from learning.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
 from learning.latent import Rows, nearest_batch
 from learning.projection import MetricUnits
 from learning.rows import squared_distances
-from retrieval.threads import one_thread
 
 _SAMPLE = 20_000  # candidates of either kind that units are measured on
 

@@ -7,6 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
+from index.parallel import one_thread
 from learning.anchors import Anchors, find_nearest
 from learning.candidates import CandidatePool
 from learning.described import Described, describe_mined
@@ -22,7 +23,6 @@ from learning.records import LatentRecord
 from learning.rows import BlockRows
 from retrieval.learnt import LearntDescriptor, LearntModel
 from retrieval.pooling import ChannelOptions
-from retrieval.threads import one_thread
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.text import printable
 from learning.assembly import Assembly
 from learning.homographies import MapOptions
 from learning.imagepairs import Chunk, MinedPhoto, Overlaps
@@ -20,7 +21,6 @@ from retrieval.descriptors import find_descriptor
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.image import ImageOptions
 from retrieval.indexing import Progress
-from retrieval.names import printable
 from retrieval.staging import Staging, stage_all
 
 _CHUNK = 16  # image pairs whose results are kept in one file

@@ -11,6 +11,7 @@ import numpy as np
 
 from index.arrays import publish_folder, save_json
 from index.errors import CairnError
+from index.parallel import one_thread
 from learning.correspondence import Detections, MatchRule
 from learning.detections import POINTS, SIFT_SIDE, DetectionOptions
 from learning.jitter import JitterOptions
@@ -21,7 +22,6 @@ from learning.planar import label_sequences
 from learning.pointfile import label_points, read_points
 from learning.sequences import read_sequences
 from learning.splits import draw_matches, draw_non_matches, split_points
-from retrieval.threads import one_thread
 
 
 @dataclass(frozen=True)

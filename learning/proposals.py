@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from index.inverted import Scores, rank
+from index.parallel import one_thread
 from retrieval.collection import Collection
-from retrieval.threads import one_thread
 
 _DEEPEST = 50  # photos that a photo proposes, at most
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from index.arrays import save_bytes
 from index.errors import CairnError
+from index.text import printable
 from learning.closeup import KINDS, Closeup
 from learning.closeup_drawing import closeup_figure
 from learning.drawings import image_bytes, pooling_figure, require_matplotlib
 from learning.history import LogEntry
 from learning.history_drawing import history_figure
 from retrieval.learnt import LearntModel
-from retrieval.names import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,6 +8,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
+from index.parallel import one_thread
 from index.similarity import SimilarityMatrix
 from learning.labels import Relevance, hold_out
 from learning.pair_gradients import WordPairs
@@ -15,7 +16,6 @@ from learning.precision import average_precision
 from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
 from learning.triplets import TripletOptions, collect_triplets, places
 from learning.vectors import unit_vectors
-from retrieval.threads import one_thread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import one_thread
 from learning.phototour import Pairs, PatchSet
 from retrieval.patches import resample_patches
-from retrieval.threads import one_thread
 
 _BATCH = 2_048  # patches described at a time
 

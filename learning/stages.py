@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import one_thread
 from retrieval.learnt import BASES, LearntModel, Pooling
-from retrieval.threads import one_thread
 
 STAGES = ("pooling", "projection", "both")
 Progress = Callable[[str, int, int], None]

@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.parallel import one_thread
 from learning.anchors import Anchors, candidates_of, draw_features, find_nearest
 from learning.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.described import Described, describe_mined
@@ -27,7 +28,6 @@ from retrieval.descriptors import Descriptor, Sift
 from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.pooling import VERSION as channels_version
 from retrieval.pooling import ChannelOptions
-from retrieval.threads import one_thread
 
 # μ* and γ to try, in the units of either norm (see `projection.MetricUnits`).
 _MUS = {"nuclear": (0.03, 0.01), "frobenius": (1.0, 0.1, 0.01)}

@@ -10,10 +10,10 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from index.text import printable
 from retrieval.dates import after, beginnings
 from retrieval.filters import PhotoFilter
 from retrieval.metadata_store import TAG, column_key, has_value
-from retrieval.names import printable
 from retrieval.places import EARTH_RADIUS, Near
 from retrieval.schema import ImageRow
 

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from index.text import check_storable, printable, unique_name
 from retrieval.browsing import folders_of, numbers_of, page_of
 from retrieval.changes import (
     Move,
@@ -45,7 +46,6 @@ from retrieval.metadata_store import (
     tag_counts,
 )
 from retrieval.migrations import prepare
-from retrieval.names import check_storable, printable, unique_name
 from retrieval.naming import free_names
 from retrieval.schema import (
     COUNT_WRITING,

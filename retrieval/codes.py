@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.threads import one_thread
+from index.parallel import one_thread
 
 WORDS = 256
 """Codewords of a sub-quantiser: its part of a code is one byte."""

@@ -6,13 +6,13 @@ import numpy as np
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.parallel import one_thread
 from retrieval.descriptors import Descriptor
 from retrieval.geometry import upright_frames
 from retrieval.gradients import dominant_orientation
 from retrieval.image import Photo
 from retrieval.patches import extract_patches
 from retrieval.regions import RegionOptions, Regions, detect_regions, find_detector
-from retrieval.threads import one_thread
 
 
 @dataclass(frozen=True)

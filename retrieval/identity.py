@@ -12,9 +12,9 @@ from pathlib import Path
 from index.arrays import hash_file, load_array, save_bytes
 from index.errors import CairnError
 from index.segment import META, TEMPORARY_SUFFIX
+from index.text import SEAL, SEGMENTS
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.database import printable_address
-from retrieval.names import SEAL, SEGMENTS
 from retrieval.schema import NEXT_NUMBER_KEY, SegmentRow
 
 IDENTITY = "collection.id"

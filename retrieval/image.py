@@ -19,7 +19,7 @@ from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
 from index.extras import install_command
-from retrieval.names import COLLECTION_FILE
+from index.text import COLLECTION_FILE
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
 Image.MAX_IMAGE_PIXELS = None

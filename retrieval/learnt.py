@@ -13,11 +13,11 @@ import numpy as np
 from index.archive import open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
+from index.parallel import one_thread
 from retrieval.bases import LOADERS, BaseModel
 from retrieval.codes import Code, load_code
 from retrieval.descriptors import Sift, check_patches
 from retrieval.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
-from retrieval.threads import one_thread
 
 FORMAT = 1
 """Version of the file."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Unreadable
+from index.text import printable
 from retrieval.exif import Exif
 from retrieval.iptc import Iptc, read_iptc
 from retrieval.metadata_blocks import find_blocks
-from retrieval.names import printable
 from retrieval.xmp import Xmp, read_xmp
 
 LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200

@@ -7,8 +7,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from index.text import unique_name
 from retrieval.database import chunks
-from retrieval.names import unique_name
 from retrieval.schema import ImageRow
 
 LONGEST_NAME = 1000

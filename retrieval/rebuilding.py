@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
+from index.text import unique_name
 from index.vocabulary import META_FILE
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
@@ -21,7 +22,6 @@ from retrieval.database import Database, chunks
 from retrieval.exclusions import Exclusion, write_exclusions
 from retrieval.metadata import Metadata, read_metadata
 from retrieval.metadata_store import SINGLE, TAG
-from retrieval.names import unique_name
 from retrieval.notes import read_notes
 from retrieval.rewriting import segment_row
 from retrieval.salvage import Salvaged, salvage

@@ -14,12 +14,12 @@ from index.arrays import load_array, load_json, publish_folder, save_array, save
 from index.errors import CairnError
 from index.kmeans import FileSource
 from index.segment import Segment, write_segment
+from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
 from retrieval.encoding import encode_geometry
 from retrieval.leftovers import remove_leftovers
-from retrieval.names import printable
 from retrieval.notes import write_notes
 from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrieval.names import printable
+from index.text import printable
 from retrieval.schema import (
     FAILED,
     FORMAT_KEY,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from index.arrays import save_array
-from index.forest import INDEX_FILE, FaissOptions, FaissSearch
+from index.neighbours import INDEX_FILE, FaissOptions, FaissSearch
 from tests.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
 from tests.support.paths import ROOT
 

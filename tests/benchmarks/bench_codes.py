@@ -18,9 +18,9 @@ import cv2
 import faiss
 import numpy as np
 
+from index.parallel import one_thread
 from index.signatures import hamming, pack
 from learning.product import ProductOptions, learn_product
-from retrieval.threads import one_thread
 
 BAR = 1.3
 DIM, RUNS = 64, 7

@@ -9,7 +9,7 @@ import pytest
 import scipy.spatial.distance
 
 from index.errors import CairnError
-from index.forest import (
+from index.neighbours import (
     BACKENDS,
     FaissOptions,
     FaissSearch,

@@ -18,7 +18,7 @@ import numpy as np
 from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
 from index.extras import install_command
-from index.layout import check_listed, check_scanned
+from index.faiss_file import check_listed, check_scanned
 
 DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.index"
