@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.text import printable
-from retrieval.dates import after, beginnings
 from retrieval.filters import PhotoFilter
+from retrieval.metadata.dates import after, beginnings
+from retrieval.metadata.places import EARTH_RADIUS, Near
 from retrieval.metadata_store import TAG, column_key, has_value
-from retrieval.places import EARTH_RADIUS, Near
 from retrieval.schema import ImageRow
 
 LONGEST_FILTER = 1024

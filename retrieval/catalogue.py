@@ -33,7 +33,7 @@ from retrieval.changes import (
 from retrieval.database import Database, chunks
 from retrieval.exclusions import Exclusion, exclude, exclusions_in, follow, include
 from retrieval.filters import PhotoFilter
-from retrieval.metadata import Metadata
+from retrieval.metadata.photo import Metadata
 from retrieval.metadata_store import (
     PhotoMetadata,
     copy_imported,

@@ -473,7 +473,7 @@ def query(
     from retrieval.answers import answer_query
     from retrieval.engine import SearchOptions
     from retrieval.filters import PhotoFilter, parse_condition
-    from retrieval.places import Near
+    from retrieval.metadata.places import Near
 
     wanted = PhotoFilter(
         name=name,

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.extras import install_command
-from retrieval.places import great_circle_km
+from retrieval.metadata.places import great_circle_km
 
 # How long SQLite waits for another process that is writing, in milliseconds.
 BUSY_TIMEOUT_MS = 60_000

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.dates import read_date
-from retrieval.metadata import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
+from retrieval.metadata.dates import read_date
+from retrieval.metadata.photo import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
+from retrieval.metadata.places import Near
 from retrieval.metadata_store import LONGEST_VALUE, column_key, folded_key
-from retrieval.places import Near
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class PhotoFilter:
 
     name: str = ""  # part of the name
     folder: str = ""  # folder of the name, or one above it
-    taken_from: str = ""  # see `retrieval.dates`
+    taken_from: str = ""  # see `retrieval.metadata.dates`
     taken_to: str = ""
     camera: str = ""  # part of make and model
     title: str = ""  # part of the title

@@ -23,7 +23,7 @@ from retrieval.encoding import encode_geometry
 from retrieval.exclusions import Exclusions
 from retrieval.image import list_photos, read_photo
 from retrieval.leftovers import remove_leftovers
-from retrieval.metadata import Metadata, read_metadata
+from retrieval.metadata.photo import Metadata, read_metadata
 from retrieval.notes import write_notes
 from retrieval.rewriting import segment_row
 from retrieval.schema import INDEXED

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from index.errors import Unreadable
 from retrieval.catalogue import Catalogue
-from retrieval.metadata import Metadata, read_metadata
+from retrieval.metadata.photo import Metadata, read_metadata
 
 _AT_ONCE = 500  # photos that are written together
 

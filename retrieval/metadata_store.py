@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from retrieval.database import chunks
 from retrieval.headers import field_of
-from retrieval.metadata import Metadata, clean
+from retrieval.metadata.photo import Metadata, clean
 from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, REMOVED, ImageRow, MetadataRow, Setting, value_hash_of
 
 LONGEST_KEY, LONGEST_VALUE = 64, 10_000

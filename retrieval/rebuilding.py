@@ -20,7 +20,7 @@ from retrieval.catalogue import FILE, Catalogue
 from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
 from retrieval.database import Database, chunks
 from retrieval.exclusions import Exclusion, write_exclusions
-from retrieval.metadata import Metadata, read_metadata
+from retrieval.metadata.photo import Metadata, read_metadata
 from retrieval.metadata_store import SINGLE, TAG
 from retrieval.notes import read_notes
 from retrieval.rewriting import segment_row

@@ -43,7 +43,7 @@ from retrieval.grouping import read_groups
 from retrieval.image import ImageOptions, read_colour, read_photo
 from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.linklog import Link, open_log
-from retrieval.metadata import MOST_TAGS, read_metadata
+from retrieval.metadata.photo import MOST_TAGS, read_metadata
 from retrieval.options import CollectionOptions, read_options, write_options
 from tests.fuzzing import Rng, mutate, pick
 from tests.hostile import encode, photo

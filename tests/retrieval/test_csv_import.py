@@ -15,7 +15,7 @@ from retrieval.catalogue import Catalogue, ImageRow
 from retrieval.csv_export import export_table
 from retrieval.csv_import import TableOptions, import_table, read_table
 from retrieval.filters import PhotoFilter
-from retrieval.metadata import Metadata, clean
+from retrieval.metadata.photo import Metadata, clean
 from retrieval.metadata_store import LABELS_KEY, LONGEST_VALUE
 from retrieval.photo_lookup import PhotoLookup
 from tests.retrieval.test_catalogue import segment_row

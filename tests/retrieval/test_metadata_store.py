@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from index.errors import CairnError
 from retrieval.catalogue import Catalogue, ImageRow
 from retrieval.filters import PhotoFilter, parse_condition
-from retrieval.metadata import Metadata
+from retrieval.metadata.photo import Metadata
+from retrieval.metadata.places import Near, great_circle_km
 from retrieval.metadata_store import PhotoMetadata, column_key, copy_imported
-from retrieval.places import Near, great_circle_km
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.test_catalogue import add, segment_row
 

@@ -19,7 +19,7 @@ from retrieval.catalogue import Move, Rewritten
 from retrieval.collection import SEAL, SEGMENTS, Collection
 from retrieval.integrity import check_collection
 from retrieval.linking import ask_photos
-from retrieval.metadata import Metadata
+from retrieval.metadata.photo import Metadata
 from retrieval.notes import write_notes
 from retrieval.repair import repair_collection
 from retrieval.rewriting import segment_row

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retrieval.dates import read_date, write_time
+from retrieval.metadata.dates import read_date, write_time
 
 _RESOURCE = 0x0404  # of Photoshop's image resources: the IPTC-NAA record
 _UTF8_MARKER = b"\x1b%G"  # 1:90, ISO 2022: what follows is UTF-8
@@ -17,7 +17,7 @@ class Iptc:
     title: str = ""  # 2:05, object name
     caption: str = ""  # 2:120
     keywords: tuple[str, ...] = ()  # 2:25
-    taken: str | None = None  # 2:55 and 2:60, as `retrieval.dates` writes dates
+    taken: str | None = None  # 2:55 and 2:60, as `retrieval.metadata.dates` writes dates
 
 
 def read_iptc(data: bytes) -> Iptc:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.places import EARTH_RADIUS, Near, great_circle_km
+from retrieval.metadata.places import EARTH_RADIUS, Near, great_circle_km
 
 LATITUDES, LONGITUDES = st.floats(-90, 90), st.floats(-180, 180)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from index.errors import Unreadable
 from index.text import printable
-from retrieval.exif import Exif
-from retrieval.iptc import Iptc, read_iptc
-from retrieval.metadata_blocks import find_blocks
-from retrieval.xmp import Xmp, read_xmp
+from retrieval.metadata.containers import find_blocks
+from retrieval.metadata.exif import Exif
+from retrieval.metadata.iptc import Iptc, read_iptc
+from retrieval.metadata.xmp import Xmp, read_xmp
 
 LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200
 # Controls, and what turns the direction of the text that follows: nothing that belongs on a page of others' texts.
@@ -26,7 +26,7 @@ _JOINERS = "\u200c\u200d"
 class Metadata:
     """What is known of a photo; every text is clean (see `clean`)."""
 
-    taken: str | None = None  # local time of the camera, as `retrieval.dates` writes dates
+    taken: str | None = None  # local time of the camera, as `retrieval.metadata.dates` writes dates
     camera: str | None = None  # make and model
     latitude: float | None = None  # degrees north, WGS 84; both or none
     longitude: float | None = None  # degrees east

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from retrieval.dates import read_date
+from retrieval.metadata.dates import read_date
 
 _MAKE, _MODEL, _DESCRIPTION, _DATE_TIME = 0x010F, 0x0110, 0x010E, 0x0132
 XMP_TAG, IPTC_TAG, RESOURCES_TAG = 700, 33723, 34377
@@ -40,7 +40,7 @@ _FILLERS = frozenset(  # what cameras write as the description of every photo
 class Exif:
     """What is used of EXIF; empty where it is not there."""
 
-    original: str | None = None  # DateTimeOriginal; dates are as `retrieval.dates` writes them
+    original: str | None = None  # DateTimeOriginal; dates are as `retrieval.metadata.dates` writes them
     digitised: str | None = None  # DateTimeDigitized
     changed: str | None = None  # DateTime
     make: str = ""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from retrieval.exif import IPTC_TAG, RESOURCES_TAG, XMP_TAG, Exif, blocks_of_tiff, read_exif
-from retrieval.iptc import iptc_of_resources
+from retrieval.metadata.exif import IPTC_TAG, RESOURCES_TAG, XMP_TAG, Exif, blocks_of_tiff, read_exif
+from retrieval.metadata.iptc import iptc_of_resources
 
 LARGEST_BLOCK = 4 << 20
 """Bytes."""

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.dates import after, beginnings, read_date
-from retrieval.iptc import read_iptc
-from retrieval.metadata import Metadata, clean, clean_position, clean_tags, read_metadata
-from retrieval.xmp import Xmp, read_xmp
+from retrieval.metadata.dates import after, beginnings, read_date
+from retrieval.metadata.iptc import read_iptc
+from retrieval.metadata.photo import Metadata, clean, clean_position, clean_tags, read_metadata
+from retrieval.metadata.xmp import Xmp, read_xmp
 from tests.hostile import hostile_files
 from tests.retrieval.metadata_files import (
     DATE_TIME,

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from retrieval.dates import read_date
+from retrieval.metadata.dates import read_date
 
 LARGEST = 4 << 20
 """Bytes; a larger packet is not read."""
@@ -39,7 +39,7 @@ class Xmp:
     title: str = ""  # dc:title, in its default language
     caption: str = ""  # dc:description, the same
     subjects: tuple[str, ...] = ()  # dc:subject
-    original: str | None = None  # exif:DateTimeOriginal; dates are as `retrieval.dates` writes them
+    original: str | None = None  # exif:DateTimeOriginal; dates are as `retrieval.metadata.dates` writes them
     created: str | None = None  # photoshop:DateCreated
     digitised: str | None = None  # exif:DateTimeDigitized, else xmp:CreateDate
     make: str = ""  # tiff:Make
