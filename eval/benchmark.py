@@ -17,9 +17,9 @@ from retrieval.answers import search_photo
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection, check_similarity, find_vocabulary
 from retrieval.engine import Engine, SearchOptions
-from retrieval.image import list_photos
 from retrieval.indexing import Progress, index_photos
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import list_photos
 
 
 @dataclass(frozen=True)

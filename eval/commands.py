@@ -74,8 +74,8 @@ def retrieval(
     from eval.benchmark import run_benchmark
     from retrieval.engine import SearchOptions
     from retrieval.features import FeatureOptions
-    from retrieval.image import ImageOptions
     from retrieval.options import CollectionOptions
+    from retrieval.photos.decoding import ImageOptions
     from retrieval.regions import RegionOptions
 
     options = CollectionOptions(
@@ -143,7 +143,7 @@ def matching(
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
     from retrieval.descriptors import find_descriptor
     from retrieval.features import FeatureOptions
-    from retrieval.image import ImageOptions
+    from retrieval.photos.decoding import ImageOptions
     from retrieval.regions import RegionOptions
 
     options = MatchingOptions(*overlap, ratio=ratio)

@@ -17,9 +17,9 @@ from index.parallel import one_thread
 from learning.sequences import read_sequences
 from retrieval.descriptors import Descriptor
 from retrieval.features import Extractor, FeatureOptions
-from retrieval.image import ImageOptions, read_photo
 from retrieval.indexing import Progress
 from retrieval.overlap import OverlapSets, overlap_sets
+from retrieval.photos.decoding import ImageOptions, read_photo
 
 _BLOCK = 4_000_000  # distances held at a time: 32 MB
 

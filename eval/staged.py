@@ -20,7 +20,7 @@ from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
 from retrieval.collection import STAGING, Collection
 from retrieval.features import Extractor
-from retrieval.image import ImageOptions, Photo, list_photos
+from retrieval.photos.decoding import ImageOptions, Photo, list_photos
 from retrieval.query import DescribedQuery, DescribedView, describe_query
 from retrieval.regions import RegionOptions, Regions
 from retrieval.staging import Staging

@@ -12,8 +12,8 @@ from index.errors import CairnError
 from learning.imagepairs import Chunk, MinedPair, MinedPhoto
 from learning.mined import PATCH, Entry, write_mined
 from retrieval.features import Extractor, FeatureOptions
-from retrieval.image import ImageOptions, read_photo
 from retrieval.indexing import Progress
+from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.staging import Staging
 
 _BYTES = PATCH * PATCH

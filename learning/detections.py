@@ -13,8 +13,8 @@ from learning.phototour import PATCH
 from retrieval.features import rotations
 from retrieval.geometry import upright_frames
 from retrieval.gradients import dominant_orientation
-from retrieval.image import ImageOptions, Photo, read_photo
 from retrieval.patches import extract_patches
+from retrieval.photos.decoding import ImageOptions, Photo, read_photo
 from retrieval.regions import DETECTORS, RegionOptions, detect_regions, find_detector
 from retrieval.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
 

@@ -102,7 +102,7 @@ def mine(
     from learning.mining import MiningOptions, mine_matches
     from learning.photosource import PhotoSource
     from retrieval.features import FeatureOptions
-    from retrieval.image import ImageOptions
+    from retrieval.photos.decoding import ImageOptions
     from retrieval.regions import RegionOptions
 
     started = perf_counter()

@@ -19,8 +19,8 @@ from learning.imagepairs import Chunk, MinedPhoto, Overlaps
 from learning.photosource import PhotoSource
 from retrieval.descriptors import find_descriptor
 from retrieval.features import Extractor, FeatureOptions
-from retrieval.image import ImageOptions
 from retrieval.indexing import Progress
+from retrieval.photos.decoding import ImageOptions
 from retrieval.staging import Staging, stage_all
 
 _CHUNK = 16  # image pairs whose results are kept in one file

@@ -8,7 +8,7 @@ import numpy as np
 from index.errors import CairnError
 from learning.proposals import random_pairs, ranked_pairs
 from retrieval.collection import OPTIONS, Collection
-from retrieval.image import list_photos
+from retrieval.photos.decoding import list_photos
 
 PROPOSALS = ("random", "ranking")
 PAIRS = {"random": 10_000, "ranking": 2_000}

@@ -12,7 +12,7 @@ from index.errors import CairnError
 from learning.correspondence import Detections, MatchRule, near_pairs
 from learning.detections import cut, keypoint_frames, keypoint_space, read_full
 from learning.labelled import Labelled, Progress
-from retrieval.image import PHOTO_SUFFIXES
+from retrieval.photos.decoding import PHOTO_SUFFIXES
 
 _LARGEST_FILE = 1 << 31  # bytes, of the file and of what is packed in it
 

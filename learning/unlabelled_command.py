@@ -20,8 +20,8 @@ from retrieval.collection import OPTIONS
 from retrieval.commands import print_failures
 from retrieval.console import print_json, progress_bars, say
 from retrieval.descriptors import Sift
-from retrieval.image import ImageOptions, list_photos
 from retrieval.learnt import LearntDescriptor, Pooling, save_model
+from retrieval.photos.decoding import ImageOptions, list_photos
 
 MINED = "mined"
 """Folder, within that of a run, of the matches that are mined from a collection."""

@@ -6,8 +6,8 @@ from retrieval.findings import Findings, files_below
 from retrieval.grouping import FILE as GROUPS
 from retrieval.grouping import LOG, groups_are_whole
 from retrieval.linklog import check_log
-from retrieval.thumbnails import CACHE, is_whole, is_without_checksum
-from retrieval.thumbnails import FOLDER as THUMBNAILS
+from retrieval.photos.thumbnails import CACHE, is_whole, is_without_checksum
+from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
 
 CACHES = (GROUPS, LOG)
 

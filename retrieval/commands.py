@@ -171,9 +171,9 @@ def index(
     """
     from retrieval.collection import Collection
     from retrieval.features import FeatureOptions
-    from retrieval.image import ImageOptions, list_photos
     from retrieval.indexing import index_photos
     from retrieval.options import CollectionOptions
+    from retrieval.photos.decoding import ImageOptions, list_photos
     from retrieval.regions import RegionOptions
 
     if again and watch:
@@ -263,7 +263,7 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
 
 def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], every: float, json: bool) -> None:
     """Index whenever photos have changed, until Ctrl-C; what goes wrong is said, and tried again."""
-    from retrieval.watching import WatchOptions, changes
+    from retrieval.photos.watching import WatchOptions, changes
 
     if not json:
         say(f"{collection.folder}: watching; Ctrl-C ends it.")

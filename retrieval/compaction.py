@@ -12,9 +12,9 @@ from retrieval.catalogue import Rewritten, SegmentRow
 from retrieval.collection import SEGMENTS, Collection
 from retrieval.leftovers import remove_leftovers, remove_unfinished_work
 from retrieval.notes import write_notes
+from retrieval.photos.thumbnails import forget_thumbnails
 from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal
-from retrieval.thumbnails import forget_thumbnails
 
 STEP = "compact"
 

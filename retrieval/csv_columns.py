@@ -9,10 +9,10 @@ from typing import Any
 from index.errors import CairnError
 from index.text import printable
 from retrieval.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
-from retrieval.image import PHOTO_SUFFIXES
 from retrieval.metadata.dates import date_orders, read_date
 from retrieval.metadata.photo import clean
 from retrieval.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
+from retrieval.photos.decoding import PHOTO_SUFFIXES
 
 FIELDS = {
     "date": "taken",

@@ -10,8 +10,8 @@ from index.parallel import one_thread
 from retrieval.descriptors import Descriptor
 from retrieval.geometry import upright_frames
 from retrieval.gradients import dominant_orientation
-from retrieval.image import Photo
 from retrieval.patches import extract_patches
+from retrieval.photos.decoding import Photo
 from retrieval.regions import RegionOptions, Regions, detect_regions, find_detector
 
 

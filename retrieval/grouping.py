@@ -23,8 +23,8 @@ from retrieval.collection import Collection
 from retrieval.linking import Link, Progress, link_photos
 from retrieval.looks import Copy, find_copies
 from retrieval.originals import original_first
+from retrieval.photos.thumbnails import CACHE
 from retrieval.sightings import see_photos
-from retrieval.thumbnails import CACHE
 
 FILE = "groups.json"
 LOG = "links.jsonl"

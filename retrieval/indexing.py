@@ -21,10 +21,10 @@ from retrieval.catalogue import Catalogue, Failure, ImageRow, Known, Move, check
 from retrieval.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
 from retrieval.encoding import encode_geometry
 from retrieval.exclusions import Exclusions
-from retrieval.image import list_photos, read_photo
 from retrieval.leftovers import remove_leftovers
 from retrieval.metadata.photo import Metadata, read_metadata
 from retrieval.notes import write_notes
+from retrieval.photos.decoding import list_photos, read_photo
 from retrieval.rewriting import segment_row
 from retrieval.schema import INDEXED
 from retrieval.seals import seal

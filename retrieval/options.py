@@ -13,7 +13,7 @@ import tomli_w
 from index.arrays import check_format, save_bytes
 from index.errors import CairnError, refuse_unreadable
 from retrieval.features import FeatureOptions
-from retrieval.image import ImageOptions
+from retrieval.photos.decoding import ImageOptions
 
 FORMAT = 1
 """Version of the collection's format on disk."""

@@ -14,8 +14,8 @@ from retrieval.encoding import decode_geometry
 from retrieval.engine import Hit
 from retrieval.geometry import ellipses_of_shapes
 from retrieval.homography import homography
-from retrieval.image import ImageOptions, read_colour
 from retrieval.outlines import found_region
+from retrieval.photos.decoding import ImageOptions, read_colour
 from retrieval.query import Query
 
 

@@ -12,7 +12,7 @@ from index.vocabulary import Vocabulary
 from retrieval.collection import Collection
 from retrieval.encoding import frames_of
 from retrieval.features import Extractor
-from retrieval.image import ImageOptions, read_photo
+from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.verification import Frames
 from retrieval.word_matches import QueryWords
 

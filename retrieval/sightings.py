@@ -8,8 +8,8 @@ import numpy as np
 
 from index.errors import CairnError
 from retrieval.looks import Look, look
+from retrieval.photos.thumbnails import SIZES, thumbnail
 from retrieval.schema import ImageRow
-from retrieval.thumbnails import SIZES, thumbnail
 
 STEP = "look"
 """What the progress of `see_photos` calls its one step."""

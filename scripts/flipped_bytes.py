@@ -33,8 +33,8 @@ def make_collection(work: Path) -> Path:
     from retrieval.grouping import group_photos
     from retrieval.indexing import index_photos
     from retrieval.options import CollectionOptions
+    from retrieval.photos.thumbnails import thumbnail
     from retrieval.seals import seal
-    from retrieval.thumbnails import thumbnail
 
     demo = build_demo_collection(work / "photos", views=3, distractors=0)
     folder = work / "flipped.cairn"

@@ -24,7 +24,7 @@ from eval.matching import MatchingOptions, MatchingReport, evaluate_matching, fi
 from index.errors import CairnError
 from retrieval.descriptors import Descriptor, find_descriptor
 from retrieval.features import FeatureOptions
-from retrieval.image import ImageOptions
+from retrieval.photos.decoding import ImageOptions
 from retrieval.regions import RegionOptions
 
 

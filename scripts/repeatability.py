@@ -21,7 +21,7 @@ from rich.table import Table
 
 from eval.repeatability import Repeatability, repeatability
 from index.errors import CairnError
-from retrieval.image import ImageOptions, read_photo
+from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions import DETECTORS, RegionOptions, detect_regions
 
 SEQUENCES = ("graf", "boat", "wall", "bikes", "ubc")

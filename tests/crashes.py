@@ -29,13 +29,13 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from retrieval.collection import Collection
 from retrieval.engine import Engine, SearchOptions
-from retrieval.image import ImageOptions
 from retrieval.indexing import index_photos
 from retrieval.integrity import check_collection
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.thumbnails import thumbnail
 from retrieval.query import DescribedQuery, describe_query, quantise_query
 from retrieval.removal import remove_photos
-from retrieval.thumbnails import thumbnail
 
 OPERATIONS = ("create", "index", "remove", "compact", "retrain")
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"

@@ -31,10 +31,10 @@ from learning.phototour import PatchSet
 from learning.pointfile import read_points
 from learning.records import Record, Records
 from retrieval.codes import ProductCode
-from retrieval.image import read_photo
 from retrieval.learnt import load_model
 from retrieval.linklog import open_log
 from retrieval.options import read_options
+from retrieval.photos.decoding import read_photo
 from tests.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
 from tests.fuzzing import bomb, write_zip
 from tests.hostile import encode, photo

@@ -14,9 +14,9 @@ from eval.repeatability import repeatability
 from retrieval.collection import Collection
 from retrieval.commands import cores
 from retrieval.engine import SearchOptions
-from retrieval.image import read_photo
 from retrieval.indexing import index_photos
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import read_photo
 from retrieval.regions import DETECTORS, RegionOptions, detect_regions
 
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.thumbnails import SIZES, kept_thumbnail
+from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of

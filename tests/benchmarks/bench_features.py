@@ -63,7 +63,7 @@ def run(side: str, arguments: argparse.Namespace) -> dict:
 
 def measure(side: str, folder: Path, number: int, max_side: int) -> dict:
     """CPU seconds of this process, and regions, over a folder's first photos."""
-    from retrieval.image import list_photos
+    from retrieval.photos.decoding import list_photos
 
     paths = [path for _, path in list_photos([folder])][:number]
     extract = {"cairn": cairn, "pycolmap": pycolmap}[side](max_side)
@@ -84,7 +84,7 @@ def cairn(max_side: int) -> Callable[[Path], int]:
 
     from retrieval.descriptors import find_descriptor
     from retrieval.features import Extractor, FeatureOptions
-    from retrieval.image import ImageOptions, read_photo
+    from retrieval.photos.decoding import ImageOptions, read_photo
 
     cv2.setNumThreads(1)
     extractor = Extractor(find_descriptor("rootsift"), FeatureOptions())
@@ -99,7 +99,7 @@ def pycolmap(max_side: int) -> Callable[[Path], int]:
     """
     import pycolmap
 
-    from retrieval.image import ImageOptions, read_photo
+    from retrieval.photos.decoding import ImageOptions, read_photo
 
     options = pycolmap.FeatureExtractionOptions()
     options.use_gpu = False

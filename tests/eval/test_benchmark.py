@@ -16,8 +16,8 @@ from index.errors import CairnError
 from retrieval.answers import search_photo
 from retrieval.collection import Collection
 from retrieval.engine import Engine, SearchOptions
-from retrieval.image import ImageOptions
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import ImageOptions
 from tests.conftest import Indexed, Ran
 
 UPRIGHT = SearchOptions(turns=1)

@@ -20,8 +20,8 @@ from retrieval.collection import Collection
 from retrieval.descriptors import find_descriptor
 from retrieval.engine import SearchOptions
 from retrieval.features import Extractor, FeatureOptions
-from retrieval.image import ImageOptions, read_photo
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.query import describe_query, quantise_query, read_query
 from retrieval.staging import Staging
 from tests.conftest import Indexed

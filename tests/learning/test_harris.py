@@ -7,7 +7,7 @@ from scipy import ndimage
 
 from learning.detections import SIFT_SIDE, DetectionOptions, detect
 from learning.harris import HarrisOptions, cornerness, harris_corners
-from retrieval.image import Photo
+from retrieval.photos.decoding import Photo
 from tests.retrieval.learnt_models import textures
 
 

@@ -14,8 +14,8 @@ from retrieval.compaction import CompactOptions, compact
 from retrieval.engine import SearchOptions
 from retrieval.indexing import index_photos
 from retrieval.notes import read_notes, write_notes
+from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.removal import remove_photos
-from retrieval.thumbnails import thumbnail_file
 from tests.conftest import Ran
 from tests.retrieval.written_photos import Album, album, rankings  # noqa: F401
 

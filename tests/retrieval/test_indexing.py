@@ -18,9 +18,9 @@ from index.errors import CairnError
 from retrieval.catalogue import Catalogue
 from retrieval.collection import Collection
 from retrieval.engine import Engine, SearchOptions
-from retrieval.image import ImageOptions, read_photo
 from retrieval.indexing import IndexReport, index_photos
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.query import read_query
 from tests.conftest import Indexed
 from tests.hostile import photo

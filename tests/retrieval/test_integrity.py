@@ -21,8 +21,8 @@ from retrieval.compaction import compact
 from retrieval.integrity import CheckReport, check_collection
 from retrieval.journal import is_damaged
 from retrieval.linklog import Link, open_log
+from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from retrieval.seals import read_seal, seal
-from retrieval.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
 from tests.postgresql import postgresql  # noqa: F401
 

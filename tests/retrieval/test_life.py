@@ -20,9 +20,9 @@ from retrieval.collection import Collection, CollectionChanged
 from retrieval.compaction import CompactOptions, compact
 from retrieval.engine import Engine, SearchOptions
 from retrieval.expansion import ExpansionOptions
-from retrieval.image import ImageOptions
 from retrieval.indexing import index_photos
 from retrieval.options import CollectionOptions
+from retrieval.photos.decoding import ImageOptions
 from retrieval.query import read_query
 from retrieval.removal import remove_photos
 from retrieval.retraining import RetrainOptions, retrain

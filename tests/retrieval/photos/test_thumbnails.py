@@ -10,8 +10,8 @@ from PIL import Image
 from skimage import data
 
 from index.errors import CairnError
-from retrieval.image import ImageOptions, read_colour
-from retrieval.thumbnails import SIZES, thumbnail, thumbnail_file
+from retrieval.photos.decoding import ImageOptions, read_colour
+from retrieval.photos.thumbnails import SIZES, thumbnail, thumbnail_file
 
 
 def write_photo(path: Path, orientation: int = 1, quality: int = 95) -> str:

@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image, ImageFile
 
 from index.errors import CairnError
-from retrieval import image as image_module
-from retrieval.image import ImageOptions, Photo, list_photos, read_colour, read_photo
+from retrieval.photos import decoding as image_module
+from retrieval.photos.decoding import ImageOptions, Photo, list_photos, read_colour, read_photo
 from tests.hostile import UNREADABLE, encode, photo, png, write_hostile_folder
 from tests.support.paths import ROOT
 

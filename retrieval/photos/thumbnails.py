@@ -12,7 +12,7 @@ from PIL import Image
 
 from index.arrays import save_bytes
 from index.errors import CairnError
-from retrieval.image import ImageOptions, read_colour
+from retrieval.photos.decoding import ImageOptions, read_colour
 
 SIZES = (128, 256, 512)
 """Longer sides that there are, pixels."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.image import list_photos
-from retrieval.watching import WatchOptions, changes
+from retrieval.photos.decoding import list_photos
+from retrieval.photos.watching import WatchOptions, changes
 from tests.hostile import photo
 from tests.support.paths import ROOT
 

@@ -1,0 +1,1 @@
+"""Which files are photos, and their pixels: listing, decoding, thumbnails, watching."""
