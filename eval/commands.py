@@ -76,7 +76,7 @@ def retrieval(
     from retrieval.features import FeatureOptions
     from retrieval.options import CollectionOptions
     from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions import RegionOptions
+    from retrieval.regions.detectors import RegionOptions
 
     options = CollectionOptions(
         descriptor=descriptor,
@@ -144,7 +144,7 @@ def matching(
     from retrieval.descriptors import find_descriptor
     from retrieval.features import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions import RegionOptions
+    from retrieval.regions.detectors import RegionOptions
 
     options = MatchingOptions(*overlap, ratio=ratio)
     described = find_descriptor(descriptor)

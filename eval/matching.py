@@ -18,8 +18,8 @@ from learning.sequences import read_sequences
 from retrieval.descriptors import Descriptor
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.indexing import Progress
-from retrieval.overlap import OverlapSets, overlap_sets
 from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.regions.overlap import OverlapSets, overlap_sets
 
 _BLOCK = 4_000_000  # distances held at a time: 32 MB
 

@@ -14,7 +14,7 @@ from index.parallel import one_thread
 from learning.phototour import SPLITS, Pairs, PatchSet
 from learning.roc import auc, fpr95
 from retrieval.descriptors import Descriptor
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 
 PUBLISHED_TEST = "m50_100000_100000_0.txt"  # what results on the published sets are reported on
 _PATCHES = 1024  # described at a time

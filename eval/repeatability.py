@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from retrieval.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
+from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 
 NORMALISED_RADIUS = 30.0  # pixels: the size that every reference region is brought to before errors are computed
 _REACH = 4.0  # centres further apart than this many radii of the reference region are no candidates

@@ -22,7 +22,7 @@ from retrieval.collection import STAGING, Collection
 from retrieval.features import Extractor
 from retrieval.photos.decoding import ImageOptions, Photo, list_photos
 from retrieval.query import DescribedQuery, DescribedView, describe_query
-from retrieval.regions import RegionOptions, Regions
+from retrieval.regions.detectors import RegionOptions, Regions
 from retrieval.staging import Staging
 from retrieval.verification import Frames
 

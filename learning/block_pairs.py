@@ -14,7 +14,7 @@ from learning.roc import auc, fpr95
 from learning.rows import squared_distances
 from learning.sources import Source
 from retrieval.blocks import Blocks
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 
 _READ = 2_048  # patches read at a time
 _TASK = 512  # patches described by one task

@@ -24,7 +24,7 @@ from learning.weak_learners import CandidateOptions, PairList, draw_candidates, 
 from retrieval.boosted import KINDS, Boosted, WeakLearners, out_of_range
 from retrieval.boxes import ResponseOptions
 from retrieval.learnt import LearntModel
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 
 PLAIN = ("bgm", "ssc")
 """Kinds whose rows are the weak learners' own answers."""

@@ -11,9 +11,9 @@ from index.errors import CairnError
 from index.text import printable
 from learning.imagepairs import Overlaps, measurement_regions
 from learning.mined import MinedMatches
-from retrieval.geometry import upright_frames
-from retrieval.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 from retrieval.photos.decoding import ImageOptions, Photo, read_colour, read_photo
+from retrieval.regions.geometry import upright_frames
+from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 
 KINDS = ("positive", "ambiguous", "negative")
 """What a match can be, by falling overlap."""

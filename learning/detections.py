@@ -11,12 +11,12 @@ from learning.correspondence import Detections
 from learning.harris import harris_corners
 from learning.phototour import PATCH
 from retrieval.features import rotations
-from retrieval.geometry import upright_frames
 from retrieval.gradients import dominant_orientation
-from retrieval.patches import extract_patches
 from retrieval.photos.decoding import ImageOptions, Photo, read_photo
-from retrieval.regions import DETECTORS, RegionOptions, detect_regions, find_detector
-from retrieval.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
+from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions, find_detector
+from retrieval.regions.geometry import upright_frames
+from retrieval.regions.patches import extract_patches
+from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
 
 SIFT_SIDE = 6.75
 """Side of a patch over an OpenCV keypoint's size, as OpenCV has it for descriptors learnt on the PhotoTour sets."""

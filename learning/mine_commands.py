@@ -103,7 +103,7 @@ def mine(
     from learning.photosource import PhotoSource
     from retrieval.features import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions import RegionOptions
+    from retrieval.regions.detectors import RegionOptions
 
     started = perf_counter()
     if out.suffix != ".npz":

@@ -12,7 +12,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from learning.sources import Patches
 from retrieval.boxes import ResponseOptions, integral_images, responses
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 
 LEVELS = 256
 """Levels that a response is rounded to: a threshold lies between two of them."""

@@ -174,7 +174,7 @@ def index(
     from retrieval.indexing import index_photos
     from retrieval.options import CollectionOptions
     from retrieval.photos.decoding import ImageOptions, list_photos
-    from retrieval.regions import RegionOptions
+    from retrieval.regions.detectors import RegionOptions
 
     if again and watch:
         raise CairnError("--again goes without --watch: take the photos in first, and watch then.")

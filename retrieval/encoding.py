@@ -3,7 +3,7 @@
 import numpy as np
 
 from retrieval.features import Features, rotations
-from retrieval.geometry import upright_frames
+from retrieval.regions.geometry import upright_frames
 from retrieval.verification import Frames
 
 _STEPS = 65_535

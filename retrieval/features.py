@@ -8,11 +8,11 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.descriptors import Descriptor
-from retrieval.geometry import upright_frames
 from retrieval.gradients import dominant_orientation
-from retrieval.patches import extract_patches
 from retrieval.photos.decoding import Photo
-from retrieval.regions import RegionOptions, Regions, detect_regions, find_detector
+from retrieval.regions.detectors import RegionOptions, Regions, detect_regions, find_detector
+from retrieval.regions.geometry import upright_frames
+from retrieval.regions.patches import extract_patches
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from index.inverted import InvertedIndex
 from retrieval.catalogue import ImageRow
 from retrieval.encoding import decode_geometry
 from retrieval.engine import Hit
-from retrieval.geometry import ellipses_of_shapes
 from retrieval.homography import homography
 from retrieval.outlines import found_region
 from retrieval.photos.decoding import ImageOptions, read_colour
 from retrieval.query import Query
+from retrieval.regions.geometry import ellipses_of_shapes
 
 
 @dataclass(frozen=True)

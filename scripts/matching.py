@@ -25,7 +25,7 @@ from index.errors import CairnError
 from retrieval.descriptors import Descriptor, find_descriptor
 from retrieval.features import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
-from retrieval.regions import RegionOptions
+from retrieval.regions.detectors import RegionOptions
 
 
 def mean(values: Sequence[float | None]) -> float:

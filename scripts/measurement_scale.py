@@ -26,7 +26,7 @@ from retrieval.commands import cores
 from retrieval.engine import ENGINES
 from retrieval.features import FeatureOptions
 from retrieval.options import CollectionOptions
-from retrieval.regions import DETECTORS, RegionOptions
+from retrieval.regions.detectors import DETECTORS, RegionOptions
 
 SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them
 # A curve: detector and set.

@@ -22,7 +22,7 @@ from rich.table import Table
 from eval.repeatability import Repeatability, repeatability
 from index.errors import CairnError
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.regions import DETECTORS, RegionOptions, detect_regions
+from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
 
 SEQUENCES = ("graf", "boat", "wall", "bikes", "ubc")
 _RADIUS = 3.0  # of every detector's region, in units of its detection scale, for a fair comparison

@@ -26,7 +26,7 @@ from retrieval.commands import cores
 from retrieval.engine import ENGINES
 from retrieval.features import FeatureOptions
 from retrieval.options import CollectionOptions
-from retrieval.regions import RegionOptions
+from retrieval.regions.detectors import RegionOptions
 
 OWN, INDEPENDENT = "own", "independent"
 # A column of the table: set, where the vocabulary is from, engine.

@@ -17,7 +17,7 @@ from retrieval.engine import SearchOptions
 from retrieval.indexing import index_photos
 from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import read_photo
-from retrieval.regions import DETECTORS, RegionOptions, detect_regions
+from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
 
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
 pytestmark = [

@@ -21,12 +21,12 @@ from retrieval.commands import describe_collection
 from retrieval.encoding import decode_geometry
 from retrieval.engine import Engine, SearchOptions
 from retrieval.filters import filter_of
-from retrieval.geometry import ellipses_of_shapes
 from retrieval.homography import homography
 from retrieval.outlines import found_region
 from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail
 from retrieval.query import Box, Query, read_query
+from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from retrieval.descriptors import Sift
 from retrieval.learnt import LearntDescriptor, LearntModel
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 from scripts.peers import PATCH, WINDOW, Peer
 from tests.retrieval.learnt_models import circles, orthogonal_rows, pooling, textures
 

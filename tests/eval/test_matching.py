@@ -27,8 +27,8 @@ from eval.synthetic import DemoCollection
 from index.errors import CairnError
 from retrieval.descriptors import find_descriptor
 from retrieval.features import FeatureOptions
-from retrieval.overlap import OverlapSets
 from retrieval.photos.decoding import ImageOptions
+from retrieval.regions.overlap import OverlapSets
 from tests.conftest import Ran
 
 Cairn = Callable[..., Ran]

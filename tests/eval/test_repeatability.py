@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.repeatability import NORMALISED_RADIUS, repeatability
-from retrieval.overlap import overlap_error, transfer_ellipses
+from retrieval.regions.overlap import overlap_error, transfer_ellipses
 
 
 def _ellipses(

@@ -18,7 +18,7 @@ from learning.weak_learners import CandidateOptions
 from retrieval.boosted import KINDS
 from retrieval.boxes import ResponseOptions
 from retrieval.learnt import LearntDescriptor, load_model, save_model
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
 from tests.learning.boosting_cases import POINTS, VIEWS, write_views
 

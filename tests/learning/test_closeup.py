@@ -15,8 +15,8 @@ from learning.closeup import KINDS, Closeup, ellipse_points, find_closeups, proj
 from learning.closeup_drawing import COLOURS, closeup_figure
 from learning.imagepairs import measurement_regions
 from learning.mined import MinedMatches
-from retrieval.overlap import overlap_sets
 from retrieval.photos.decoding import ImageOptions
+from retrieval.regions.overlap import overlap_sets
 from tests.learning.test_mined import write
 
 WIDTH, HEIGHT, SCALE = 240, 200, 3.0

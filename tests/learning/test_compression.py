@@ -124,7 +124,7 @@ def test_codes_can_be_learnt_from_patches():
     assert compressed.provenance["code"]["patches"] == "f00d"
     # Centred on the patches described: each bit parts them evenly.
     from retrieval.learnt import LearntDescriptor
-    from retrieval.patches import resample_patches
+    from retrieval.regions.patches import resample_patches
 
     rows = LearntDescriptor(compressed).describe(resample_patches(patches.patches, 31))
     assert np.abs(rows.mean(axis=0) - 0.5).max() < 0.15

@@ -23,7 +23,7 @@ from learning.records import Record
 from learning.roc import fpr95
 from learning.sources import Source, open_sources
 from retrieval.learnt import LearntDescriptor, save_model
-from retrieval.patches import resample_patches
+from retrieval.regions.patches import resample_patches
 from tests.retrieval.learnt_models import pooling as some_pooling
 from tests.retrieval.learnt_models import textures
 

@@ -29,8 +29,8 @@ from learning.proposals import random_pairs
 from retrieval.console import run
 from retrieval.descriptors import Sift
 from retrieval.features import Extractor, FeatureOptions
-from retrieval.overlap import overlap_error, transfer_ellipses
 from retrieval.photos.decoding import read_photo
+from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 

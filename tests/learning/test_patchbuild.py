@@ -20,8 +20,8 @@ from learning.phototour import SPLITS, PatchSet
 from learning.roc import fpr95
 from learning.splits import draw_non_matches, split_points
 from retrieval.descriptors import Sift
-from retrieval.patches import resample_patches
 from retrieval.photos.decoding import Photo
+from retrieval.regions.patches import resample_patches
 
 SIDE = 360
 # The second view is turned and larger, the third slanted.

@@ -9,8 +9,8 @@ from learning.candidates import PoolOptions, candidate_pool
 from learning.patchfiles import write_bitmaps, write_info
 from learning.phototour import PatchSet
 from learning.ring_distances import RingDistances, write_ring_distances
-from retrieval.patches import resample_patches
 from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.regions.patches import resample_patches
 
 SMALL = candidate_pool(PoolOptions(patch_size=9, step=1, angles=8))
 SMALL_CHANNELS = ChannelOptions(patch_size=9, smoothing=0.7, quantile=0.8, power=1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from retrieval.encoding import decode_geometry, encode_geometry, frames_of
 from retrieval.features import Features, rotations
-from retrieval.geometry import ellipses_of_shapes
+from retrieval.regions.geometry import ellipses_of_shapes
 
 
 @st.composite

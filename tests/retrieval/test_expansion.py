@@ -8,7 +8,7 @@ from index.segment import ImageFeatures
 from retrieval.encoding import decode_geometry, encode_geometry
 from retrieval.expansion import average_words, back_project
 from retrieval.features import Features
-from retrieval.geometry import ellipses_of_shapes
+from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.verification import NOTHING, Verification
 
 

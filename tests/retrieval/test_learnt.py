@@ -24,9 +24,9 @@ from retrieval.descriptors import Sift, find_descriptor
 from retrieval.indexing import index_photos
 from retrieval.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model
 from retrieval.options import CollectionOptions
-from retrieval.patches import resample_patches
 from retrieval.photos.decoding import ImageOptions
 from retrieval.pooling import normalised_channels, pool, region_kernels
+from retrieval.regions.patches import resample_patches
 from scripts.peers import Peer
 from tests.retrieval import learnt_models
 from tests.retrieval.learnt_models import cases, textures

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.affine import AdaptationOptions
 from retrieval.features import FeatureOptions
 from retrieval.options import CollectionOptions, read_options, write_options
 from retrieval.photos.decoding import ImageOptions
-from retrieval.regions import RegionOptions
+from retrieval.regions.affine import AdaptationOptions
+from retrieval.regions.detectors import RegionOptions
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 collections = st.builds(

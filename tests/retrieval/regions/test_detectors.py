@@ -9,8 +9,8 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from index.errors import CairnError
-from retrieval.affine import AdaptationOptions
-from retrieval.regions import DETECTORS, RegionOptions, detect_regions
+from retrieval.regions.affine import AdaptationOptions
+from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
 
 DETECTOR_NAMES = sorted(DETECTORS)
 THRESHOLD = 3.0  # the tests' own, so that tuning the defaults leaves them alone

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.features import rotations
-from retrieval.geometry import ellipses_of_shapes, upright_frames
+from retrieval.regions.geometry import ellipses_of_shapes, upright_frames
 
 turns = st.floats(-2 * np.pi, 2 * np.pi)
 

@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 
-from retrieval.scalespace import ScaleSpace
+from retrieval.regions.scalespace import ScaleSpace
 
 _ROWS = 16_384  # cv2.remap takes at most 32,767 rows at a time
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import ndimage
 
 from retrieval.features import rotations
-from retrieval.patches import extract_patches, patch_grid, sample_frames
-from retrieval.scalespace import ScaleSpaceOptions, build_scale_space
+from retrieval.regions.patches import extract_patches, patch_grid, sample_frames
+from retrieval.regions.scalespace import ScaleSpaceOptions, build_scale_space
 
 BOTH = [ScaleSpaceOptions(double=True), ScaleSpaceOptions(double=False)]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from retrieval.patches import sample_frames
-from retrieval.scalespace import ScaleSpace
+from retrieval.regions.patches import sample_frames
+from retrieval.regions.scalespace import ScaleSpace
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.overlap import overlap_candidates, overlap_error, overlap_sets, transfer_ellipses
+from retrieval.regions.overlap import overlap_candidates, overlap_error, overlap_sets, transfer_ellipses
 
 PAIR = np.array([[0, 0]])
 

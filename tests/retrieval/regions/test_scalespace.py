@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.regions import _difference_of_gaussians, _hessian_determinant
-from retrieval.scalespace import NOMINAL_BLUR, ScaleSpaceOptions, build_scale_space, find_extrema
+from retrieval.regions.detectors import _difference_of_gaussians, _hessian_determinant
+from retrieval.regions.scalespace import NOMINAL_BLUR, ScaleSpaceOptions, build_scale_space, find_extrema
 
 OPTIONS = [ScaleSpaceOptions(double=True), ScaleSpaceOptions(double=False), ScaleSpaceOptions(False, levels=4, sigma=2)]
 

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from retrieval.affine import AdaptationOptions, _anisotropy, _inverse_square_root, adapt_shapes
-from retrieval.scalespace import ScaleSpaceOptions, build_scale_space
+from retrieval.regions.affine import AdaptationOptions, _anisotropy, _inverse_square_root, adapt_shapes
+from retrieval.regions.scalespace import ScaleSpaceOptions, build_scale_space
 
 
 def space_of(image):

@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.affine import AdaptationOptions, adapt_shapes
-from retrieval.geometry import ellipses_of_shapes
-from retrieval.scalespace import Octave, ScaleSpace, ScaleSpaceOptions, build_scale_space, find_extrema
+from retrieval.regions.affine import AdaptationOptions, adapt_shapes
+from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.regions.scalespace import Octave, ScaleSpace, ScaleSpaceOptions, build_scale_space, find_extrema
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Geometry in one image: scale space, detectors, affine shape, patches; arrays in, arrays out."""
