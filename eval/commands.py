@@ -141,7 +141,7 @@ def matching(
 ) -> None:
     """Match photos whose homographies are known; print the recall and the average precision of nearest neighbours."""
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
-    from retrieval.descriptors import find_descriptor
+    from retrieval.descriptors.registry import find_descriptor
     from retrieval.features import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detectors import RegionOptions
@@ -216,7 +216,7 @@ def patches(
     """Print the false positive rate of a descriptor at 95% recall on labelled pairs of patches."""
     from eval.patches import evaluate_patches
     from eval.plots import check_plot, plot_roc
-    from retrieval.descriptors import find_descriptor
+    from retrieval.descriptors.registry import find_descriptor
 
     if roc is not None:
         check_plot(roc)

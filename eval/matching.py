@@ -15,7 +15,7 @@ import numpy as np
 from index.errors import CairnError
 from index.parallel import one_thread
 from learning.sequences import read_sequences
-from retrieval.descriptors import Descriptor
+from retrieval.descriptors.registry import Descriptor
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.indexing import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo

@@ -13,7 +13,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from learning.phototour import SPLITS, Pairs, PatchSet
 from learning.roc import auc, fpr95
-from retrieval.descriptors import Descriptor
+from retrieval.descriptors.registry import Descriptor
 from retrieval.regions.patches import resample_patches
 
 PUBLISHED_TEST = "m50_100000_100000_0.txt"  # what results on the published sets are reported on

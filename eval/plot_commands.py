@@ -10,7 +10,7 @@ from retrieval.commands import CatalogueAddress
 from retrieval.console import Quiet, progress_bars, say
 
 if TYPE_CHECKING:
-    from retrieval.learnt import LearntModel
+    from retrieval.descriptors.learnt import LearntModel
 
 plot = typer.Typer(help="Draw what was learnt and measured; needs matplotlib.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def roc(
     """Draw the ROC curves of descriptors on labelled patches."""
     from eval.patches import evaluate_patches
     from eval.plots import check_plot, plot_roc
-    from retrieval.descriptors import find_descriptor
+    from retrieval.descriptors.registry import find_descriptor
 
     check_plot(out)
     found = {name: find_descriptor(name) for name in descriptor}
@@ -53,7 +53,7 @@ def regions(descriptor: File, out: Out) -> None:
     """Draw the pooling regions of a learnt descriptor, with their weights and the share of each pixel."""
     from eval.plots import check_plot, plot_pooling_regions
     from index.errors import CairnError
-    from retrieval.learnt import load_model
+    from retrieval.descriptors.learnt import load_model
 
     check_plot(out)
     pooling = load_model(descriptor).pooling
@@ -68,7 +68,7 @@ def metric(descriptor: File, out: Out) -> None:
     """Draw the matrix A of a learnt projection."""
     from eval.plots import check_plot, plot_metric
     from index.errors import CairnError
-    from retrieval.learnt import load_model
+    from retrieval.descriptors.learnt import load_model
 
     check_plot(out)
     projection = load_model(descriptor).projection
@@ -106,7 +106,7 @@ def bits(
 ) -> None:
     """Draw the error of descriptors' binary codes against their length, those no shorter than the descriptor."""
     from eval.plots import check_plot, plot_bits
-    from retrieval.learnt import load_model
+    from retrieval.descriptors.learnt import load_model
 
     check_plot(out)
     lengths = sorted(set(length or (64, 128, 256, 512, 1024)))
@@ -168,7 +168,7 @@ def _error_of_codes(
     from eval.patches import evaluate_patches
     from index.errors import CairnError
     from learning.binary import centred_code
-    from retrieval.learnt import LearntDescriptor
+    from retrieval.descriptors.learnt import LearntDescriptor
 
     if model.code is not None:
         raise CairnError(f"{path} is compressed already: name the descriptor that it was made of.")

@@ -23,7 +23,7 @@ from eval.staged import RetrievalSet, link_features, load_described, query_folde
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from retrieval.collection import Collection
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features import Extractor
 from retrieval.indexing import index_photos

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.codes import BinaryCode
+from retrieval.descriptors.codes import BinaryCode
 
 METHODS = ("spread", "frame", "lsh")
 """How rows are expanded: by a Parseval tight frame whose bits have thresholds spread out (ours), by such a frame with

@@ -13,7 +13,7 @@ from learning.phototour import Pairs
 from learning.roc import auc, fpr95
 from learning.rows import squared_distances
 from learning.sources import Source
-from retrieval.blocks import Blocks
+from retrieval.descriptors.blocks.descriptor import Blocks
 from retrieval.regions.patches import resample_patches
 
 _READ = 2_048  # patches read at a time

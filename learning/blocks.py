@@ -15,10 +15,18 @@ from learning.embedding import Moments, learn_embedding
 from learning.powell import PowellOptions, Trial, Trials, best_of, maximise_area
 from learning.sources import Source
 from learning.stages import Progress, with_moments
-from retrieval.block_parameters import REFERENCE
-from retrieval.block_regions import is_grid
-from retrieval.blocks import BEST, EMBEDDINGS, VERSION, Blocks, block_parameters, can_be_levels, named_blocks
-from retrieval.learnt import LearntModel
+from retrieval.descriptors.blocks.descriptor import (
+    BEST,
+    EMBEDDINGS,
+    VERSION,
+    Blocks,
+    block_parameters,
+    can_be_levels,
+    named_blocks,
+)
+from retrieval.descriptors.blocks.parameters import REFERENCE
+from retrieval.descriptors.blocks.regions import is_grid
+from retrieval.descriptors.learnt import LearntModel
 
 TRIALS, EMBEDDED = "powell.json", "embeddings.json"
 """Files in the folder of a run: every evaluation of the area, and every embedding that was chosen from."""

@@ -131,8 +131,8 @@ def blocks(
     from learning.blocks import PRESETS, BlockOptions, Preset, learn_blocks, provenance
     from learning.powell import PowellOptions, best_of
     from learning.sources import open_sources
-    from retrieval.blocks import Blocks
-    from retrieval.learnt import LearntDescriptor, check_model_path, save_model
+    from retrieval.descriptors.blocks.descriptor import Blocks
+    from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, save_model
 
     began = perf_counter()
     check_model_path(out)

@@ -158,9 +158,9 @@ def boosted(
     from learning.boosting import PLAIN, BoostingOptions, learn_boosted
     from learning.sources import open_sources
     from learning.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
-    from retrieval.boosted import Boosted
-    from retrieval.boxes import ResponseOptions
-    from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
+    from retrieval.descriptors.boosted import Boosted
+    from retrieval.descriptors.boxes import ResponseOptions
+    from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model
 
     began = perf_counter()
     check_model_path(out)

@@ -21,9 +21,9 @@ from learning.boosted_search import Boosting, Round, SearchOptions
 from learning.sources import Source
 from learning.stages import Progress, with_moments
 from learning.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
-from retrieval.boosted import KINDS, Boosted, WeakLearners, out_of_range
-from retrieval.boxes import ResponseOptions
-from retrieval.learnt import LearntModel
+from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_range
+from retrieval.descriptors.boxes import ResponseOptions
+from retrieval.descriptors.learnt import LearntModel
 from retrieval.regions.patches import resample_patches
 
 PLAIN = ("bgm", "ssc")
@@ -37,7 +37,7 @@ _BATCH = 1_024  # patches whose answers are found at a time
 class BoostingOptions:
     """What is learnt, and how."""
 
-    kind: str = "lbgm"  # one of retrieval.boosted.KINDS
+    kind: str = "lbgm"  # one of retrieval.descriptors.boosted.KINDS
     learners: int = 512  # weak learners, P
     dim: int = 64  # d of an embedding; no matter for the kinds without
     draws: int = 4  # how often candidates are drawn anew, learners being shared out evenly

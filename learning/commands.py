@@ -209,8 +209,8 @@ def descriptor(
     from learning.sources import open_sources
     from learning.unlabelled import UnlabelledOptions, metric_options
     from learning.unlabelled_command import is_unlabelled, learn_from_photos
-    from retrieval.learnt import LearntDescriptor, check_model_path, load_model, save_model
-    from retrieval.pooling import ChannelOptions
+    from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model
+    from retrieval.descriptors.pooling import ChannelOptions
 
     began = perf_counter()
     check_model_path(out)

@@ -47,7 +47,7 @@ def compress(
     from index.errors import CairnError
     from learning.compression import CompressionOptions, compress_model
     from learning.phototour import PatchSet
-    from retrieval.learnt import check_model_path, load_model, save_model
+    from retrieval.descriptors.learnt import check_model_path, load_model, save_model
 
     started = perf_counter()
     if bits is not None and product is None:

@@ -10,8 +10,8 @@ from index.errors import CairnError
 from learning import binary, product
 from learning.phototour import PatchSet
 from learning.sources import describe_patches
-from retrieval.codes import Code
-from retrieval.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.codes import Code
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
 from learning.rows import BlockRows
 from learning.sources import Source, describe_patches
 from learning.stages import Progress, check_pooling, check_stages, with_moments
-from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
-from retrieval.pooling import VERSION as channels_version
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
+from retrieval.descriptors.pooling import VERSION as channels_version
+from retrieval.descriptors.pooling import ChannelOptions
 
 RING_DISTANCES = "ring-distances"
 """Folder, within that of a run, of what takes most space and time there."""
@@ -42,7 +42,7 @@ class LearningOptions:
     """What is learnt, and how."""
 
     stage: str = "both"  # one of stages.STAGES
-    base: str = "pooled"  # one of retrieval.learnt.BASES
+    base: str = "pooled"  # one of retrieval.descriptors.learnt.BASES
     dim: int = 80  # of the projected descriptor, at most
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
     hours: float = 0.0  # after these no further model is begun; 0: no limit

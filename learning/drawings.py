@@ -7,7 +7,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.extras import install_command
-from retrieval.pooling import axis_kernels
+from retrieval.descriptors.pooling import axis_kernels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.blocks import EMBEDDINGS
+from retrieval.descriptors.blocks.descriptor import EMBEDDINGS
 
 _ROWS = 2_048  # at a time
 _SMALL = 200  # dimensions up to which an eigenproblem is solved as a whole

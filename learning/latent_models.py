@@ -21,8 +21,8 @@ from learning.pooling import SelectionOptions, dim_of, largest_contributions, po
 from learning.projection import MetricUnits, ProjectionOptions
 from learning.records import LatentRecord
 from learning.rows import BlockRows
-from retrieval.learnt import LearntDescriptor, LearntModel
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.pooling import ChannelOptions
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from learning.assembly import Assembly
 from learning.homographies import MapOptions
 from learning.imagepairs import Chunk, MinedPhoto, Overlaps
 from learning.photosource import PhotoSource
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.indexing import Progress
 from retrieval.photos.decoding import ImageOptions

@@ -10,8 +10,8 @@ from learning.candidates import CandidatePool
 from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights, vector_penalty
 from learning.roc import fpr95
 from learning.rows import ArrayRows, BlockRows
-from retrieval.learnt import Pooling
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.learnt import Pooling
+from retrieval.descriptors.pooling import ChannelOptions
 
 
 @dataclass(frozen=True)

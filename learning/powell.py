@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from index.arrays import load_json, save_json
 from index.errors import CairnError
-from retrieval.block_parameters import Parameter
+from retrieval.descriptors.blocks.parameters import Parameter
 
 _DIGITS = 9  # that values are rounded to, so that what is read back from a file is what was tried
 

@@ -14,7 +14,7 @@ import numpy as np
 from index.errors import CairnError
 from index.kmeans import ArraySource, KMeansOptions, approximate_kmeans
 from index.parallel import one_thread
-from retrieval.codes import WORDS, ProductCode
+from retrieval.descriptors.codes import WORDS, ProductCode
 
 METHODS = ("balanced", "plain")
 """How dimensions are dealt to parts: principal axes by their variances (ours), or as they stand (the paper's)."""

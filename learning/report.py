@@ -14,7 +14,7 @@ from learning.closeup_drawing import closeup_figure
 from learning.drawings import image_bytes, pooling_figure, require_matplotlib
 from learning.history import LogEntry
 from learning.history_drawing import history_figure
-from retrieval.learnt import LearntModel
+from retrieval.descriptors.learnt import LearntModel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

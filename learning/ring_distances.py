@@ -16,7 +16,7 @@ from index.arrays import load_array, save_array
 from index.parallel import one_thread
 from learning.candidates import CandidatePool
 from learning.sources import Patches
-from retrieval.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
+from retrieval.descriptors.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
 from retrieval.regions.patches import resample_patches
 
 BLOCK = 4_096  # pairs to a file: what a stopped run loses at most

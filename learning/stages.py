@@ -7,7 +7,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.learnt import BASES, LearntModel, Pooling
+from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
 
 STAGES = ("pooling", "projection", "both")
 Progress = Callable[[str, int, int], None]

@@ -24,10 +24,10 @@ from learning.records import LatentRecord, Records
 from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
 from learning.rows import BlockRows, squared_distances
 from learning.stages import Progress, check_pooling, check_stages, with_moments
-from retrieval.descriptors import Descriptor, Sift
-from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
-from retrieval.pooling import VERSION as channels_version
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
+from retrieval.descriptors.pooling import VERSION as channels_version
+from retrieval.descriptors.pooling import ChannelOptions
+from retrieval.descriptors.registry import Descriptor, Sift
 
 # μ* and γ to try, in the units of either norm (see `projection.MetricUnits`).
 _MUS = {"nuclear": (0.03, 0.01), "frobenius": (1.0, 0.1, 0.01)}
@@ -54,7 +54,7 @@ class UnlabelledOptions:
     """What is learnt from mined matches, and how."""
 
     stage: str = "both"  # one of stages.STAGES
-    base: str = "pooled"  # one of retrieval.learnt.BASES
+    base: str = "pooled"  # one of retrieval.descriptors.learnt.BASES
     dim: int = 128  # of the projected descriptor, at most
     max_pooled_dim: int = 640  # of the pooled descriptor, at most
     hours: float = 0.0  # after these no further model is begun; 0: no limit

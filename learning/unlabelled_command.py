@@ -19,8 +19,8 @@ from learning.verdict import Verdict, compare
 from retrieval.collection import OPTIONS
 from retrieval.commands import print_failures
 from retrieval.console import print_json, progress_bars, say
-from retrieval.descriptors import Sift
-from retrieval.learnt import LearntDescriptor, Pooling, save_model
+from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model
+from retrieval.descriptors.registry import Sift
 from retrieval.photos.decoding import ImageOptions, list_photos
 
 MINED = "mined"

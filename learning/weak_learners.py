@@ -11,7 +11,7 @@ import numpy as np
 from index.errors import CairnError
 from index.parallel import one_thread
 from learning.sources import Patches
-from retrieval.boxes import ResponseOptions, integral_images, responses
+from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from retrieval.regions.patches import resample_patches
 
 LEVELS = 256
@@ -71,7 +71,7 @@ class PairList:
 class Candidates:
     """Boxes and orientations, and the levels of their responses."""
 
-    boxes: np.ndarray  # (C, 4) int32, see `retrieval.boxes`
+    boxes: np.ndarray  # (C, 4) int32, see `retrieval.descriptors.boxes`
     channels: np.ndarray  # (C,) int32
     start: np.ndarray  # (C,) float32: response at which level 1 begins
     step: np.ndarray  # (C,) float32: from one level to the next, positive

@@ -232,7 +232,7 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
 
 def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
     """Say which of the options that were given do not count, as the collection was made with others."""
-    from retrieval.descriptors import find_descriptor, model_file
+    from retrieval.descriptors.registry import find_descriptor, model_file
 
     own = collection.options
     is_other = {

@@ -7,8 +7,8 @@ import numpy as np
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.descriptors import Descriptor
-from retrieval.gradients import dominant_orientation
+from retrieval.descriptors.gradients import dominant_orientation
+from retrieval.descriptors.registry import Descriptor
 from retrieval.photos.decoding import Photo
 from retrieval.regions.detectors import RegionOptions, Regions, detect_regions, find_detector
 from retrieval.regions.geometry import upright_frames

@@ -31,7 +31,7 @@ from retrieval.collection import (
 )
 from retrieval.consistency import SegmentImage, read_segment_rows, segment_ids
 from retrieval.database import Database
-from retrieval.descriptors import MODELS, model_file
+from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.grouping import FILE as GROUPS
 from retrieval.grouping import LOG
 from retrieval.identity import is_there

@@ -4,7 +4,7 @@ from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.features import Extractor
 from retrieval.findings import Findings, size_of
 from retrieval.options import read_options

@@ -21,9 +21,9 @@ from index.errors import CairnError
 from learning.block_pairs import BlockPairs, load_pairs
 from learning.phototour import PatchSet
 from learning.sources import Source
-from retrieval.blocks import BEST, Blocks, can_be_levels, clipped_to_unit, to_unit
-from retrieval.descriptors import find_descriptor
-from retrieval.learnt import LearntDescriptor
+from retrieval.descriptors.blocks.descriptor import BEST, Blocks, can_be_levels, clipped_to_unit, to_unit
+from retrieval.descriptors.learnt import LearntDescriptor
+from retrieval.descriptors.registry import find_descriptor
 
 RATIOS = (1.1, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0, 6.0)  # κ √D
 BITS = (1, 2, 3, 4, 8)

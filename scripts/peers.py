@@ -23,7 +23,7 @@ from rich.table import Table
 from eval.patches import PatchReport, default_pair_file, evaluate_patches
 from index.errors import CairnError
 from learning.phototour import Pairs, PatchSet
-from retrieval.descriptors import Descriptor, find_descriptor
+from retrieval.descriptors.registry import Descriptor, find_descriptor
 
 PATCH = 64  # pixels along a side, as in PhotoTour
 # The patch of a SIFT keypoint is so many of its sizes wide: the scale factor that OpenCV gives for its learnt
@@ -36,7 +36,7 @@ PEERS = ("opencv-sift", "opencv-rootsift", *_VGG, *_BOOST, "daisy")
 
 
 class Peer:
-    """One of OpenCV's descriptors on 64x64 patches, under the contract of `retrieval.descriptors.Descriptor`."""
+    """One of OpenCV's descriptors on 64x64 patches, under the contract of `retrieval.descriptors.registry.Descriptor`."""
 
     patch_size = PATCH
 

@@ -39,8 +39,8 @@ from learning.records import LatentRecord, Record, Records
 from learning.sequences import read_sequences
 from retrieval.catalogue import Catalogue
 from retrieval.csv_import import read_table
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.grouping import read_groups
-from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.linklog import Link, open_log
 from retrieval.metadata.photo import MOST_TAGS, read_metadata
 from retrieval.options import CollectionOptions, read_options, write_options

@@ -30,8 +30,8 @@ from learning.mined import MinedMatches
 from learning.phototour import PatchSet
 from learning.pointfile import read_points
 from learning.records import Record, Records
-from retrieval.codes import ProductCode
-from retrieval.learnt import load_model
+from retrieval.descriptors.codes import ProductCode
+from retrieval.descriptors.learnt import load_model
 from retrieval.linklog import open_log
 from retrieval.options import read_options
 from retrieval.photos.decoding import read_photo

@@ -16,7 +16,7 @@ import pytest
 from skimage import data
 
 from learning.phototour import PatchSet
-from retrieval.learnt import LearntModel, load_model, save_model
+from retrieval.descriptors.learnt import LearntModel, load_model, save_model
 from tests.conftest import Ran, changed
 
 Cairn = Callable[..., Ran]

@@ -20,7 +20,7 @@ from learning.mined import MinedMatches
 from learning.projection import ProjectionOptions
 from learning.unlabelled import UnlabelledOptions
 from retrieval.collection import Collection
-from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.options import CollectionOptions
 from tests.conftest import Ran, changed
 from tests.learning.unlabelled_cases import QUICK, SHOWN, write_views

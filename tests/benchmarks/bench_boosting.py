@@ -27,8 +27,8 @@ from learning.boosting import BoostingOptions
 from learning.patchfiles import write_bitmaps, write_info
 from learning.phototour import PATCH, PatchSet
 from learning.weak_learners import PairLevels, PairList, draw_candidates, pair_levels
-from retrieval.descriptors import find_descriptor
-from retrieval.learnt import LearntDescriptor
+from retrieval.descriptors.learnt import LearntDescriptor
+from retrieval.descriptors.registry import find_descriptor
 from tests.retrieval.learnt_models import boosted, textures
 
 BAR_MINUTES, BAR_GB = 120.0, 8.0

@@ -18,8 +18,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import cv2
 import numpy as np
 
-from retrieval.descriptors import Sift
-from retrieval.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.registry import Sift
 from retrieval.regions.patches import resample_patches
 from scripts.peers import PATCH, WINDOW, Peer
 from tests.retrieval.learnt_models import circles, orthogonal_rows, pooling, textures

@@ -82,7 +82,7 @@ def cairn(max_side: int) -> Callable[[Path], int]:
     """Count the features that Cairn's default extraction gives."""
     import cv2
 
-    from retrieval.descriptors import find_descriptor
+    from retrieval.descriptors.registry import find_descriptor
     from retrieval.features import Extractor, FeatureOptions
     from retrieval.photos.decoding import ImageOptions, read_photo
 

@@ -29,7 +29,7 @@ from learning.phototour import PATCH, PatchSet
 from learning.pooling import RankedPairs, SelectionOptions, learn_weights
 from learning.ring_distances import RingDistances, write_ring_distances
 from learning.rows import BlockRows
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.pooling import ChannelOptions
 from tests.retrieval.learnt_models import textures
 
 BAR_MINUTES, BAR_GB = 90.0, 12.0

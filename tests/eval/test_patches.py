@@ -13,7 +13,7 @@ from index.errors import CairnError
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
 from learning.phototour import Pairs, PatchSet
 from learning.roc import fpr95
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
 

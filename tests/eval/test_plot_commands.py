@@ -14,10 +14,10 @@ import pytest
 from eval import plots
 from eval.patches import evaluate_patches
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
-from retrieval.codes import BinaryCode
-from retrieval.descriptors import find_descriptor
-from retrieval.learnt import LearntDescriptor, LearntModel, Pooling, save_model
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.codes import BinaryCode
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling, save_model
+from retrieval.descriptors.pooling import ChannelOptions
+from retrieval.descriptors.registry import find_descriptor
 from tests.conftest import Ran
 
 pytest.importorskip("matplotlib")

@@ -17,7 +17,7 @@ from eval.tables import Cell, Result, markdown, measure, object_of, percent
 from index.errors import CairnError
 from retrieval import features
 from retrieval.collection import Collection
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import SearchOptions
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.options import CollectionOptions

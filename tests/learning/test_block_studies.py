@@ -10,8 +10,8 @@ import pytest
 
 from eval.patches import evaluate_patches
 from index.errors import CairnError
-from retrieval.blocks import named_blocks
-from retrieval.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.blocks.descriptor import named_blocks
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from scripts import block_studies
 from tests.learning.boosting_cases import write_views
 

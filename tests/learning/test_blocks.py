@@ -16,10 +16,10 @@ from learning.phototour import Pairs
 from learning.powell import PowellOptions, best_of
 from learning.roc import auc, fpr95
 from learning.sources import Source, open_sources
-from retrieval.block_regions import ARRANGEMENTS
-from retrieval.block_transforms import TRANSFORMS
-from retrieval.blocks import BEST, EMBEDDINGS, Blocks, is_blocks, named_blocks
-from retrieval.learnt import LearntDescriptor, load_model, save_model
+from retrieval.descriptors.blocks.descriptor import BEST, EMBEDDINGS, Blocks, is_blocks, named_blocks
+from retrieval.descriptors.blocks.regions import ARRANGEMENTS
+from retrieval.descriptors.blocks.transforms import TRANSFORMS
+from retrieval.descriptors.learnt import LearntDescriptor, load_model, save_model
 from tests.conftest import Ran
 from tests.learning.boosting_cases import write_views
 

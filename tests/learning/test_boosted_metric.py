@@ -22,7 +22,7 @@ from learning.boosted_metric import (
     similarity,
 )
 from learning.roc import fpr95
-from retrieval.boosted import Boosted
+from retrieval.descriptors.boosted import Boosted
 from tests.retrieval.learnt_models import textures, weak_learners
 
 

@@ -22,8 +22,8 @@ from learning.weak_learners import (
     most_candidates,
     pair_levels,
 )
-from retrieval.boosted import WeakLearners
-from retrieval.boxes import ResponseOptions, integral_images, responses
+from retrieval.descriptors.boosted import WeakLearners
+from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from tests.learning.boosting_cases import write_views
 
 RESPONSES = ResponseOptions(orientations=8)

@@ -15,9 +15,9 @@ from learning.boosted_search import SearchOptions
 from learning.boosting import BoostingOptions, LearntBoosted, learn_boosted
 from learning.sources import Source, open_sources
 from learning.weak_learners import CandidateOptions
-from retrieval.boosted import KINDS
-from retrieval.boxes import ResponseOptions
-from retrieval.learnt import LearntDescriptor, load_model, save_model
+from retrieval.descriptors.boosted import KINDS
+from retrieval.descriptors.boxes import ResponseOptions
+from retrieval.descriptors.learnt import LearntDescriptor, load_model, save_model
 from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
 from tests.learning.boosting_cases import POINTS, VIEWS, write_views

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from index.errors import CairnError
 from learning.compress_commands import compress
 from learning.compression import CompressionOptions, compress_model
-from retrieval.descriptors import find_descriptor
-from retrieval.learnt import LearntModel, load_model, save_model
+from retrieval.descriptors.learnt import LearntModel, load_model, save_model
+from retrieval.descriptors.registry import find_descriptor
 
 DIM = 12
 APP = typer.Typer()
@@ -123,7 +123,7 @@ def test_codes_can_be_learnt_from_patches():
     assert told[-1] == ("describe", 300, 300)
     assert compressed.provenance["code"]["patches"] == "f00d"
     # Centred on the patches described: each bit parts them evenly.
-    from retrieval.learnt import LearntDescriptor
+    from retrieval.descriptors.learnt import LearntDescriptor
     from retrieval.regions.patches import resample_patches
 
     rows = LearntDescriptor(compressed).describe(resample_patches(patches.patches, 31))

@@ -22,7 +22,7 @@ from learning.projection import ProjectionOptions
 from learning.records import Record
 from learning.roc import fpr95
 from learning.sources import Source, open_sources
-from retrieval.learnt import LearntDescriptor, save_model
+from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
 from tests.retrieval.learnt_models import pooling as some_pooling
 from tests.retrieval.learnt_models import textures

@@ -27,7 +27,7 @@ from learning.mining import MiningOptions, MiningReport, mine_matches
 from learning.photosource import PhotoSource
 from learning.proposals import random_pairs
 from retrieval.console import run
-from retrieval.descriptors import Sift
+from retrieval.descriptors.registry import Sift
 from retrieval.features import Extractor, FeatureOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses

@@ -19,7 +19,7 @@ from learning.patchbuild import SplitOptions, build_from_points, build_from_sequ
 from learning.phototour import SPLITS, PatchSet
 from learning.roc import fpr95
 from learning.splits import draw_non_matches, split_points
-from retrieval.descriptors import Sift
+from retrieval.descriptors.registry import Sift
 from retrieval.photos.decoding import Photo
 from retrieval.regions.patches import resample_patches
 

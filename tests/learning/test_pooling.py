@@ -14,8 +14,8 @@ from learning.pooling import RankedPairs, SelectionOptions, WeightUnits, dim_of,
 from learning.pooling import refine as refined
 from learning.ring_distances import RingDistances
 from learning.rows import ArrayRows, BlockRows
-from retrieval.learnt import LearntDescriptor, LearntModel
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.pooling import ChannelOptions
 from tests.retrieval.learnt_models import textures
 
 POOL = candidate_pool(PoolOptions(step=5, angles=8))  # 24 rings of 1 to 4 regions

@@ -17,8 +17,8 @@ from learning.history import LogEntry
 from learning.history_drawing import history_figure
 from learning.imagepairs import Overlaps
 from learning.report import check_report, write_report
-from retrieval.learnt import LearntModel, Pooling
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.learnt import LearntModel, Pooling
+from retrieval.descriptors.pooling import ChannelOptions
 
 pytest.importorskip("matplotlib")
 

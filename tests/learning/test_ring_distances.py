@@ -9,7 +9,7 @@ from learning.candidates import PoolOptions, candidate_pool
 from learning.patchfiles import write_bitmaps, write_info
 from learning.phototour import PatchSet
 from learning.ring_distances import RingDistances, write_ring_distances
-from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.regions.patches import resample_patches
 
 SMALL = candidate_pool(PoolOptions(patch_size=9, step=1, angles=8))

@@ -17,7 +17,7 @@ from learning.mined import MinedMatches
 from learning.mining import MiningOptions, mine_matches
 from learning.photosource import PhotoSource
 from learning.unlabelled import Unlabelled, UnlabelledOptions, learn_unlabelled
-from retrieval.learnt import LearntDescriptor, LearntModel
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from tests.learning.mined_files import drawn, in_memory
 from tests.learning.unlabelled_cases import QUICK, SHOWN, write_views
 

@@ -15,7 +15,7 @@ from learning.anchors import candidates_of
 from learning.latent_models import Held
 from learning.mined import MinedMatches
 from learning.verdict import Figures, Verdict, compare
-from retrieval.descriptors import check_patches
+from retrieval.descriptors.registry import check_patches
 from tests.learning.mined_files import drawn, in_memory
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
-from retrieval.blocks import named_blocks
-from retrieval.boosted import Boosted, WeakLearners
-from retrieval.boxes import ResponseOptions, integral_images, responses
-from retrieval.codes import BinaryCode, ProductCode
-from retrieval.learnt import LearntDescriptor, LearntModel, Pooling
-from retrieval.pooling import ChannelOptions
+from retrieval.descriptors.blocks.descriptor import named_blocks
+from retrieval.descriptors.boosted import Boosted, WeakLearners
+from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
+from retrieval.descriptors.codes import BinaryCode, ProductCode
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
+from retrieval.descriptors.pooling import ChannelOptions
 
 BITS, PARTS, DIM, WEAK = 256, 8, 40, 192
 

@@ -20,7 +20,7 @@ from index.neighbours import search_backend
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.collection import Collection
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.encoding import frames_of
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features import Extractor, Features

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.boxes import ResponseOptions, integral_images, responses
+from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from tests.retrieval.learnt_models import textures
 
 SIZE = 13

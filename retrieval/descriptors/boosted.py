@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from index.parallel import one_thread
-from retrieval.boxes import FAMILIES, VERSION, ResponseOptions, integral_images, responses
+from retrieval.descriptors.boxes import FAMILIES, VERSION, ResponseOptions, integral_images, responses
 
 KINDS = ("bgm", "ssc", "lbgm", "lbgm-diag", "bgm-pca")
 """What they are called: boosted gradient maps; the same of grey values; and embeddings of the former."""

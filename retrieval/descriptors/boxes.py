@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from retrieval.pooling import smoothing_operator
+from retrieval.descriptors.pooling import smoothing_operator
 
 VERSION = 1
 """Of what is computed here; to be raised with any change of the numbers it gives."""

@@ -14,10 +14,10 @@ from index.archive import open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.bases import LOADERS, BaseModel
-from retrieval.codes import Code, load_code
-from retrieval.descriptors import Sift, check_patches
-from retrieval.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.descriptors.bases import LOADERS, BaseModel
+from retrieval.descriptors.codes import Code, load_code
+from retrieval.descriptors.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
+from retrieval.descriptors.registry import Sift, check_patches
 
 FORMAT = 1
 """Version of the file."""

@@ -13,10 +13,23 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.block_parameters import REFERENCE, Parameter, check_parameters, defaults
-from retrieval.block_regions import ARRANGEMENTS, GRID, is_grid, is_spatial, spatial_kernels, spatial_parameters
-from retrieval.block_regions import spatial_regions as regions_of
-from retrieval.block_transforms import SURROUND, TRANSFORMS, Transform, transform_dim, transform_parameters
+from retrieval.descriptors.blocks.parameters import REFERENCE, Parameter, check_parameters, defaults
+from retrieval.descriptors.blocks.regions import (
+    ARRANGEMENTS,
+    GRID,
+    is_grid,
+    is_spatial,
+    spatial_kernels,
+    spatial_parameters,
+)
+from retrieval.descriptors.blocks.regions import spatial_regions as regions_of
+from retrieval.descriptors.blocks.transforms import (
+    SURROUND,
+    TRANSFORMS,
+    Transform,
+    transform_dim,
+    transform_parameters,
+)
 
 VERSION = 1
 """Of what is computed here and in the blocks; to be raised with any change of the numbers they give."""

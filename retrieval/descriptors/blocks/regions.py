@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from retrieval.block_parameters import Parameter, length
-from retrieval.pooling import region_kernels
+from retrieval.descriptors.blocks.parameters import Parameter, length
+from retrieval.descriptors.pooling import region_kernels
 
 GRID = "grid"
 """Beginning of the arrangements that only sample responses, for E-blocks: ``grid-10`` has 10 x 10 of them."""

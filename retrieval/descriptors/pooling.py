@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from retrieval.gradients import orientation_channels
+from retrieval.descriptors.gradients import orientation_channels
 
 VERSION = 1
 """Of what is computed here; to be raised with any change of the numbers it gives."""

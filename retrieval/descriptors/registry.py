@@ -8,7 +8,7 @@ import numpy as np
 
 from index.arrays import fingerprint
 from index.errors import CairnError
-from retrieval.gradients import orientation_channels
+from retrieval.descriptors.gradients import orientation_channels
 
 _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 
@@ -106,7 +106,7 @@ DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
 MODELS = ("cairn", "rootsift-proj")
 """Learnt descriptors that come with Cairn; where they come from is told in their files."""
 
-_SHIPPED = Path(__file__).parent.parent / "data" / "models"
+_SHIPPED = Path(__file__).parents[2] / "data" / "models"
 
 
 def model_file(name: str, folder: Path | None = None) -> Path | None:
@@ -144,13 +144,13 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
         return DESCRIPTORS[name]()
     file = model_file(name, folder)
     if file is not None:
-        from retrieval.learnt import LearntDescriptor, load_model
+        from retrieval.descriptors.learnt import LearntDescriptor, load_model
 
         return LearntDescriptor(load_model(file))
-    from retrieval.blocks import is_blocks, named_blocks
+    from retrieval.descriptors.blocks.descriptor import is_blocks, named_blocks
 
     if is_blocks(name):
-        from retrieval.learnt import LearntDescriptor, LearntModel
+        from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
         return LearntDescriptor(LearntModel("blocks", base_model=named_blocks(name)))
     known = ", ".join([*DESCRIPTORS, *MODELS])

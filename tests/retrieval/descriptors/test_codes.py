@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.signatures import from_bytes, hamming
-from retrieval.codes import BinaryCode, ProductCode, load_code
+from retrieval.descriptors.codes import BinaryCode, ProductCode, load_code
 
 DIM = 13
 

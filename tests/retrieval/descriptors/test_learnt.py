@@ -20,12 +20,12 @@ from index.errors import CairnError
 from index.vocabulary import Vocabulary
 from learning.roc import fpr95
 from retrieval.collection import DESCRIPTOR, Collection
-from retrieval.descriptors import Sift, find_descriptor
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model
+from retrieval.descriptors.pooling import normalised_channels, pool, region_kernels
+from retrieval.descriptors.registry import Sift, find_descriptor
 from retrieval.indexing import index_photos
-from retrieval.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model
 from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions
-from retrieval.pooling import normalised_channels, pool, region_kernels
 from retrieval.regions.patches import resample_patches
 from scripts.peers import Peer
 from tests.retrieval import learnt_models

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from retrieval.descriptors import DESCRIPTORS, find_descriptor
-from retrieval.gradients import dominant_orientation, orientation_channels
-from retrieval.learnt import LearntDescriptor
+from retrieval.descriptors.gradients import dominant_orientation, orientation_channels
+from retrieval.descriptors.learnt import LearntDescriptor
+from retrieval.descriptors.registry import DESCRIPTORS, find_descriptor
 from tests.retrieval.learnt_models import cases, textures
 
 LEARNT = cases()

@@ -9,8 +9,8 @@ from math import comb
 
 import numpy as np
 
-from retrieval.block_parameters import Parameter, length
-from retrieval.gradients import orientation_channels
+from retrieval.descriptors.blocks.parameters import Parameter, length
+from retrieval.descriptors.gradients import orientation_channels
 
 _ORIENTATIONS = {"T1a": 4, "T1b": 8, "T1c": 16}
 _STEERABLE = {"T3g": (2, 4), "T3h": (4, 4), "T3i": (2, 8), "T3j": (4, 8)}  # order of the derivative, orientations

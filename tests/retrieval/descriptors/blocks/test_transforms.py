@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from retrieval.block_parameters import check_parameters, defaults
-from retrieval.block_transforms import (
+from retrieval.descriptors.blocks.parameters import check_parameters, defaults
+from retrieval.descriptors.blocks.transforms import (
     TRANSFORMS,
     Transform,
     line_operator,

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from retrieval.blocks import load_blocks
-from retrieval.boosted import load_boosted
+from retrieval.descriptors.blocks.descriptor import load_blocks
+from retrieval.descriptors.boosted import load_boosted
 
 
 class BaseModel(Protocol):

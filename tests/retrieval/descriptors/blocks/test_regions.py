@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from retrieval.block_parameters import defaults
-from retrieval.block_regions import (
+from retrieval.descriptors.blocks.parameters import defaults
+from retrieval.descriptors.blocks.regions import (
     ARRANGEMENTS,
     is_spatial,
     polar_weights,

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from index.errors import CairnError
-from retrieval.block_regions import ARRANGEMENTS, spatial_regions
-from retrieval.block_transforms import TRANSFORMS, transform_dim
-from retrieval.blocks import (
+from retrieval.descriptors.blocks.descriptor import (
     BEST,
     block_parameters,
     clipped_to_unit,
@@ -21,8 +19,10 @@ from retrieval.blocks import (
     named_blocks,
     to_unit,
 )
-from retrieval.descriptors import find_descriptor
-from retrieval.learnt import LearntDescriptor, LearntModel, load_model, save_model
+from retrieval.descriptors.blocks.regions import ARRANGEMENTS, spatial_regions
+from retrieval.descriptors.blocks.transforms import TRANSFORMS, transform_dim
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
+from retrieval.descriptors.registry import find_descriptor
 from tests.retrieval.learnt_models import blocks, orthogonal_rows, textures
 
 COMBINATIONS = [f"{transform}-{spatial}" for transform in TRANSFORMS for spatial in ARRANGEMENTS]

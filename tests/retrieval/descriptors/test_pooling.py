@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.pooling import ChannelOptions, normalised_channels, pool, region_kernels, respond
+from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels, respond
 from tests.retrieval.learnt_models import circles, textures
 
 REGIONS = np.array([[0, 0, 1.5], [3.5, -2, 0.5], [-15, 15, 2], [7, 7, 6], [-9.5, 4, 0.7]], np.float32)

@@ -1,0 +1,1 @@
+"""Descriptors of the blocks of Brown11: transform, spatial pooling, embedding, post-normalization."""
