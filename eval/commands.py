@@ -73,7 +73,7 @@ def retrieval(
     """Index photos, run the queries of a ground truth, and print the mean average precision."""
     from eval.benchmark import run_benchmark
     from retrieval.engine import SearchOptions
-    from retrieval.features import FeatureOptions
+    from retrieval.features.extraction import FeatureOptions
     from retrieval.options import CollectionOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detectors import RegionOptions
@@ -142,7 +142,7 @@ def matching(
     """Match photos whose homographies are known; print the recall and the average precision of nearest neighbours."""
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
     from retrieval.descriptors.registry import find_descriptor
-    from retrieval.features import FeatureOptions
+    from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detectors import RegionOptions
 

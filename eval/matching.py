@@ -16,7 +16,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from learning.sequences import read_sequences
 from retrieval.descriptors.registry import Descriptor
-from retrieval.features import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.indexing import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions.overlap import OverlapSets, overlap_sets

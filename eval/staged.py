@@ -19,11 +19,11 @@ from eval.oxford import Query, read_ground_truth
 from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
 from retrieval.collection import STAGING, Collection
-from retrieval.features import Extractor
+from retrieval.features.extraction import Extractor
+from retrieval.features.staging import Staging
 from retrieval.photos.decoding import ImageOptions, Photo, list_photos
 from retrieval.query import DescribedQuery, DescribedView, describe_query
 from retrieval.regions.detectors import RegionOptions, Regions
-from retrieval.staging import Staging
 from retrieval.verification import Frames
 
 

@@ -25,7 +25,7 @@ from index.errors import CairnError
 from retrieval.collection import Collection
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import Engine, SearchOptions
-from retrieval.features import Extractor
+from retrieval.features.extraction import Extractor
 from retrieval.indexing import index_photos
 from retrieval.options import CollectionOptions
 from retrieval.query import quantise_query

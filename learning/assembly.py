@@ -11,10 +11,10 @@ import numpy as np
 from index.errors import CairnError
 from learning.imagepairs import Chunk, MinedPair, MinedPhoto
 from learning.mined import PATCH, Entry, write_mined
-from retrieval.features import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.staging import Staging
 from retrieval.indexing import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.staging import Staging
 
 _BYTES = PATCH * PATCH
 _ROWS = 4096  # patches at a time

@@ -11,7 +11,7 @@ from learning.correspondence import Detections
 from learning.harris import harris_corners
 from learning.phototour import PATCH
 from retrieval.descriptors.gradients import dominant_orientation
-from retrieval.features import rotations
+from retrieval.features.extraction import rotations
 from retrieval.photos.decoding import ImageOptions, Photo, read_photo
 from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions, find_detector
 from retrieval.regions.geometry import upright_frames

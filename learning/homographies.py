@@ -7,8 +7,8 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.encoding import frames_of
-from retrieval.features import Features
+from retrieval.features.encoding import frames_of
+from retrieval.features.extraction import Features
 from retrieval.matching import match_descriptors
 from retrieval.verification import VerificationOptions, fit_affine, verify
 

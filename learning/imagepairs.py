@@ -11,8 +11,8 @@ import numpy as np
 from index.arrays import save_bytes
 from index.errors import CairnError
 from learning.homographies import MapOptions, PhotoFeatures, find_map
+from retrieval.features.staging import Staged, Staging
 from retrieval.regions.overlap import overlap_sets
-from retrieval.staging import Staged, Staging
 
 _ARRAYS = ("numbers", "homographies", "inliers", "positives", "ambiguous")
 

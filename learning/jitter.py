@@ -6,7 +6,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.correspondence import Detections, MatchRule
-from retrieval.features import rotations
+from retrieval.features.extraction import rotations
 
 
 @dataclass(frozen=True)

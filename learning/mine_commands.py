@@ -101,7 +101,7 @@ def mine(
     from learning.homographies import MapOptions
     from learning.mining import MiningOptions, mine_matches
     from learning.photosource import PhotoSource
-    from retrieval.features import FeatureOptions
+    from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detectors import RegionOptions
 

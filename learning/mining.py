@@ -18,10 +18,10 @@ from learning.homographies import MapOptions
 from learning.imagepairs import Chunk, MinedPhoto, Overlaps
 from learning.photosource import PhotoSource
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.staging import Staging, stage_all
 from retrieval.indexing import Progress
 from retrieval.photos.decoding import ImageOptions
-from retrieval.staging import Staging, stage_all
 
 _CHUNK = 16  # image pairs whose results are kept in one file
 

@@ -19,7 +19,7 @@ from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue import FILE, Catalogue
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
-from retrieval.features import Extractor
+from retrieval.features.extraction import Extractor
 from retrieval.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
 from retrieval.options import CollectionOptions, read_options, write_options
 

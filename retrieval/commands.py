@@ -170,7 +170,7 @@ def index(
     --watch and --json, each run that finds something prints an object on a line of its own.
     """
     from retrieval.collection import Collection
-    from retrieval.features import FeatureOptions
+    from retrieval.features.extraction import FeatureOptions
     from retrieval.indexing import index_photos
     from retrieval.options import CollectionOptions
     from retrieval.photos.decoding import ImageOptions, list_photos

@@ -12,8 +12,8 @@ from index.errors import CairnError
 from index.inverted import Scores, rank
 from index.parallel import one_thread
 from retrieval.collection import Collection
-from retrieval.encoding import decode_geometry
 from retrieval.expansion import ExpansionOptions, average_words, back_project
+from retrieval.features.encoding import decode_geometry
 from retrieval.matching import match_descriptors
 from retrieval.query import Query, View
 from retrieval.verification import NOTHING, Frames, Verification, VerificationOptions, identify, recount, verify

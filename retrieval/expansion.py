@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.segment import ImageFeatures
-from retrieval.encoding import decode_geometry
+from retrieval.features.encoding import decode_geometry
 from retrieval.verification import Verification
 
 

@@ -5,8 +5,8 @@ import numpy as np
 
 from index.segment import ImageFeatures
 from retrieval.catalogue import ImageRow
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Hit
+from retrieval.features.encoding import decode_geometry
 from retrieval.query import Query
 
 TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a part of the photo's longer side

@@ -9,8 +9,8 @@ import numpy as np
 
 from index.errors import CairnError
 from retrieval.collection import Collection
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Engine, SearchOptions
+from retrieval.features.encoding import decode_geometry
 from retrieval.linklog import Link, open_log
 from retrieval.query import Query, View
 

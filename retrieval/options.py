@@ -12,7 +12,7 @@ import tomli_w
 
 from index.arrays import check_format, save_bytes
 from index.errors import CairnError, refuse_unreadable
-from retrieval.features import FeatureOptions
+from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
 
 FORMAT = 1

@@ -10,8 +10,8 @@ import numpy as np
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from retrieval.catalogue import ImageRow
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Hit
+from retrieval.features.encoding import decode_geometry
 from retrieval.homography import homography
 from retrieval.outlines import found_region
 from retrieval.photos.decoding import ImageOptions, read_colour

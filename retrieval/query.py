@@ -10,8 +10,8 @@ import numpy as np
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
 from retrieval.collection import Collection
-from retrieval.encoding import frames_of
-from retrieval.features import Extractor
+from retrieval.features.encoding import frames_of
+from retrieval.features.extraction import Extractor
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.verification import Frames
 from retrieval.word_matches import QueryWords

@@ -15,11 +15,11 @@ from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.changes import Move
 from retrieval.collection import SEGMENTS, STAGING, Collection
 from retrieval.console import printable_name
-from retrieval.encoding import encode_geometry
+from retrieval.features.encoding import encode_geometry
+from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.notes import write_notes
 from retrieval.photos.decoding import list_photos
 from retrieval.rewriting import segment_row
-from retrieval.staging import Staged, Staging, stage_all
 
 STEP = "extract"
 

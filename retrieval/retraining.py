@@ -18,12 +18,12 @@ from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
-from retrieval.encoding import encode_geometry
+from retrieval.features.encoding import encode_geometry
+from retrieval.features.staging import Staging, stage_all
 from retrieval.leftovers import remove_leftovers
 from retrieval.notes import write_notes
 from retrieval.rewriting import check_sound, segment_row
 from retrieval.seals import seal
-from retrieval.staging import Staging, stage_all
 
 Progress = Callable[[str, int, int], None]
 

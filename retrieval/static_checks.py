@@ -5,7 +5,7 @@ from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features import Extractor
+from retrieval.features.extraction import Extractor
 from retrieval.findings import Findings, size_of
 from retrieval.options import read_options
 from retrieval.seals import Seal

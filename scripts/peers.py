@@ -36,7 +36,7 @@ PEERS = ("opencv-sift", "opencv-rootsift", *_VGG, *_BOOST, "daisy")
 
 
 class Peer:
-    """One of OpenCV's descriptors on 64x64 patches, under the contract of `retrieval.descriptors.registry.Descriptor`."""
+    """One of OpenCV's descriptors on 64x64 patches, under the contract of all descriptors."""
 
     patch_size = PATCH
 

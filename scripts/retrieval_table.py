@@ -24,7 +24,7 @@ from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from retrieval.commands import cores
 from retrieval.engine import ENGINES
-from retrieval.features import FeatureOptions
+from retrieval.features.extraction import FeatureOptions
 from retrieval.options import CollectionOptions
 from retrieval.regions.detectors import RegionOptions
 

@@ -30,9 +30,9 @@ from index.errors import CairnError
 from index.inverted import rank
 from retrieval.collection import Collection
 from retrieval.commands import cores
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Engine, SearchOptions
 from retrieval.evidence import EvidenceOptions
+from retrieval.features.encoding import decode_geometry
 from retrieval.grouping import LOG, group_photos
 from retrieval.indexing import index_photos
 from retrieval.linking import link_photos, query_of

@@ -18,8 +18,8 @@ from retrieval.answers import IF_MOVED, Asked, Found, best_results, passing_numb
 from retrieval.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.commands import describe_collection
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Engine, SearchOptions
+from retrieval.features.encoding import decode_geometry
 from retrieval.filters import filter_of
 from retrieval.homography import homography
 from retrieval.outlines import found_region

@@ -18,14 +18,14 @@ import numpy as np
 from retrieval import indexing
 from retrieval.collection import Collection
 from retrieval.compaction import compact
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Engine, SearchOptions
-from retrieval.features import Features
+from retrieval.features.encoding import decode_geometry
+from retrieval.features.extraction import Features
+from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import IndexReport, index_photos
 from retrieval.options import CollectionOptions
 from retrieval.query import Query, View
 from retrieval.removal import remove_photos
-from retrieval.staging import Staged, Staging
 
 WIDTH, HEIGHT = 1024, 768
 FEATURES = 300

@@ -83,7 +83,7 @@ def cairn(max_side: int) -> Callable[[Path], int]:
     import cv2
 
     from retrieval.descriptors.registry import find_descriptor
-    from retrieval.features import Extractor, FeatureOptions
+    from retrieval.features.extraction import Extractor, FeatureOptions
     from retrieval.photos.decoding import ImageOptions, read_photo
 
     cv2.setNumThreads(1)

@@ -26,7 +26,7 @@ from eval.metrics import average_precision
 from eval.synthetic import DemoCollection
 from index.errors import CairnError
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features import FeatureOptions
+from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.overlap import OverlapSets
 from tests.conftest import Ran

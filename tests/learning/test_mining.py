@@ -28,7 +28,7 @@ from learning.photosource import PhotoSource
 from learning.proposals import random_pairs
 from retrieval.console import run
 from retrieval.descriptors.registry import Sift
-from retrieval.features import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran

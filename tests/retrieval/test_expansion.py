@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.segment import ImageFeatures
-from retrieval.encoding import decode_geometry, encode_geometry
 from retrieval.expansion import average_words, back_project
-from retrieval.features import Features
+from retrieval.features.encoding import decode_geometry, encode_geometry
+from retrieval.features.extraction import Features
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.verification import NOTHING, Verification
 

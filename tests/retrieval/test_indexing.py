@@ -150,7 +150,9 @@ def test_a_killed_run_is_picked_up_where_it_stopped(
     photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: set[str] = set()
-    monkeypatch.setattr("retrieval.staging.read_photo", lambda path, how: read.add(path.name) or read_photo(path, how))
+    monkeypatch.setattr(
+        "retrieval.features.staging.read_photo", lambda path, how: read.add(path.name) or read_photo(path, how)
+    )
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     expected = contents(whole)

@@ -17,6 +17,7 @@ from index.segment import write_segment
 from retrieval import rebuilding, reextraction, repair
 from retrieval.catalogue import Move, Rewritten
 from retrieval.collection import SEAL, SEGMENTS, Collection
+from retrieval.features.staging import Staged
 from retrieval.integrity import check_collection
 from retrieval.linking import ask_photos
 from retrieval.metadata.photo import Metadata
@@ -25,7 +26,6 @@ from retrieval.repair import repair_collection
 from retrieval.rewriting import segment_row
 from retrieval.salvage import salvage
 from retrieval.seals import seal
-from retrieval.staging import Staged
 from tests.conftest import Indexed, Ran
 from tests.retrieval.test_integrity import add_caches, files_of, flip
 

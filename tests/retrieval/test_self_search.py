@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from index.inverted import InvertedIndex
 from index.segment import write_segment
-from retrieval.encoding import decode_geometry
 from retrieval.engine import Answer, Engine, SearchOptions
+from retrieval.features.encoding import decode_geometry
 from retrieval.query import Query, View
 from retrieval.verification import VerificationOptions
 from retrieval.word_matches import QueryWords

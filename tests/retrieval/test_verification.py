@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.features import rotations
+from retrieval.features.extraction import rotations
 from retrieval.verification import (
     NOTHING,
     Frames,

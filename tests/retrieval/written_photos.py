@@ -21,13 +21,13 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.collection import Collection
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.encoding import frames_of
 from retrieval.engine import Engine, SearchOptions
-from retrieval.features import Extractor, Features
+from retrieval.features.encoding import frames_of
+from retrieval.features.extraction import Extractor, Features
+from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import IndexReport, index_photos
 from retrieval.options import CollectionOptions
 from retrieval.query import DescribedQuery, DescribedView, Query, quantise_query
-from retrieval.staging import Staged, Staging
 
 WORDS, DIM, SIDE = 40, 8, 100
 THINGS, EMPTY = 3, 11  # things that photos show; each photo of number 10 modulo 11 has no features

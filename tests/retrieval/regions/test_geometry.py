@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.features import rotations
+from retrieval.features.extraction import rotations
 from retrieval.regions.geometry import ellipses_of_shapes, upright_frames
 
 turns = st.floats(-2 * np.pi, 2 * np.pi)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from retrieval.features import Features, rotations
+from retrieval.features.extraction import Features, rotations
 from retrieval.regions.geometry import upright_frames
 from retrieval.verification import Frames
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.encoding import decode_geometry, encode_geometry, frames_of
-from retrieval.features import Features, rotations
+from retrieval.features.encoding import decode_geometry, encode_geometry, frames_of
+from retrieval.features.extraction import Features, rotations
 from retrieval.regions.geometry import ellipses_of_shapes
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from index.arrays import load_array, save_array
 from index.errors import CairnError
-from retrieval.features import Extractor, Features
+from retrieval.features.extraction import Extractor, Features
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.signals import without_interrupt
 

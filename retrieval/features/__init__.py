@@ -1,0 +1,1 @@
+"""A photo as features: extraction, how a segment encodes their geometry, and the staging folder between the two."""
