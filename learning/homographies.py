@@ -9,8 +9,8 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Features
-from retrieval.matching import match_descriptors
-from retrieval.verification import VerificationOptions, fit_affine, verify
+from retrieval.matching.nearest import match_descriptors
+from retrieval.matching.verification import VerificationOptions, fit_affine, verify
 
 MODELS = ("projective", "affine")
 _ROUNDS = 5  # of refinement: inliers, least squares, inliers again

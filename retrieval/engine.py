@@ -14,9 +14,17 @@ from index.parallel import one_thread
 from retrieval.collection import Collection
 from retrieval.expansion import ExpansionOptions, average_words, back_project
 from retrieval.features.encoding import decode_geometry
-from retrieval.matching import match_descriptors
+from retrieval.matching.nearest import match_descriptors
+from retrieval.matching.verification import (
+    NOTHING,
+    Frames,
+    Verification,
+    VerificationOptions,
+    identify,
+    recount,
+    verify,
+)
 from retrieval.query import Query, View
-from retrieval.verification import NOTHING, Frames, Verification, VerificationOptions, identify, recount, verify
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")

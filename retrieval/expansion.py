@@ -6,7 +6,7 @@ import numpy as np
 
 from index.segment import ImageFeatures
 from retrieval.features.encoding import decode_geometry
-from retrieval.verification import Verification
+from retrieval.matching.verification import Verification
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from retrieval.features.extraction import Features, rotations
+from retrieval.matching.verification import Frames
 from retrieval.regions.geometry import upright_frames
-from retrieval.verification import Frames
 
 _STEPS = 65_535
 

@@ -18,8 +18,8 @@ from retrieval.collection import Collection
 from retrieval.engine import ENGINES, Engine, Hit, SearchOptions
 from retrieval.expansion import ExpansionOptions
 from retrieval.homography import homography
+from retrieval.matching.verification import Verification, VerificationOptions
 from retrieval.query import Query, clip_box, inside_box, read_query
-from retrieval.verification import Verification, VerificationOptions
 from tests.conftest import OBJECTS, Indexed
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)

@@ -8,8 +8,8 @@ from index.segment import ImageFeatures
 from retrieval.expansion import average_words, back_project
 from retrieval.features.encoding import decode_geometry, encode_geometry
 from retrieval.features.extraction import Features
+from retrieval.matching.verification import NOTHING, Verification
 from retrieval.regions.geometry import ellipses_of_shapes
-from retrieval.verification import NOTHING, Verification
 
 
 def image_features(number: int, generator: np.random.Generator, side: float = 640) -> ImageFeatures:

@@ -13,9 +13,9 @@ from index.inverted import InvertedIndex
 from index.segment import write_segment
 from retrieval.engine import Answer, Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
+from retrieval.matching.verification import VerificationOptions
+from retrieval.matching.word_matches import QueryWords
 from retrieval.query import Query, View
-from retrieval.verification import VerificationOptions
-from retrieval.word_matches import QueryWords
 
 LIMITS = VerificationOptions()
 WORDS = 200_000

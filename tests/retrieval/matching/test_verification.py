@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.features.extraction import rotations
-from retrieval.verification import (
-    NOTHING,
-    Frames,
-    VerificationOptions,
-    _symmetric_error,
-    fit_affine,
-    verify,
-)
-from retrieval.word_matches import QueryWords
+from retrieval.matching.verification import NOTHING, Frames, VerificationOptions, _symmetric_error, fit_affine, verify
+from retrieval.matching.word_matches import QueryWords
 
 OPTIONS = VerificationOptions()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.evidence import (
+from retrieval.matching.evidence import (
     EvidenceOptions,
     Regions,
     chance_rate,
@@ -22,7 +22,7 @@ from retrieval.evidence import (
     sampled,
     weigh,
 )
-from retrieval.word_matches import QueryWords
+from retrieval.matching.word_matches import QueryWords
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def verify(
     options : VerificationOptions
         Thresholds.
     rarity : float
-        Of the photos' words, see `retrieval.evidence.weigh`.
+        Of the photos' words, see `retrieval.matching.evidence.weigh`.
 
     Returns
     -------

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.matching import match_descriptors
+from retrieval.matching.nearest import match_descriptors
 
 
 def plainly(query: np.ndarray, image: np.ndarray, ratio: float) -> set[tuple[int, int]]:

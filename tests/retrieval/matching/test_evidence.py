@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.evidence import (
+from retrieval.matching.evidence import (
     EvidenceOptions,
     Regions,
     chance_rate,
@@ -16,7 +16,7 @@ from retrieval.evidence import (
     probability,
     weigh,
 )
-from retrieval.verification import Frames, VerificationOptions, narrow_alarms, verify, wide_alarms
+from retrieval.matching.verification import Frames, VerificationOptions, narrow_alarms, verify, wide_alarms
 
 OPTIONS = EvidenceOptions()
 VERIFY = VerificationOptions()
