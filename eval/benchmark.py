@@ -14,7 +14,7 @@ from index.errors import CairnError
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.answers import search_photo
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection import Collection, check_similarity, find_vocabulary
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import Progress, index_photos

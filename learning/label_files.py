@@ -11,8 +11,8 @@ from pathlib import Path
 from index.errors import CairnError, shown
 from learning.ground_truth import Query, read_ground_truth
 from learning.labels import Labels, ObjectLabels
+from retrieval.catalogue.schema import ImageRow
 from retrieval.photos.decoding import list_photos
-from retrieval.schema import ImageRow
 
 _GROUND_TRUTH = re.compile(r".+_(query|good|ok|junk)\.txt", re.DOTALL)
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.collection import Collection, CollectionChanged
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
-from retrieval.filters import PhotoFilter
 from retrieval.homography import homography
 from retrieval.outlines import found_region
-from retrieval.photo_lookup import photo_called
 from retrieval.query import Box, Query, read_query
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"

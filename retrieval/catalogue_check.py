@@ -10,8 +10,8 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from index.errors import Unreadable
-from retrieval.database import Database, connect_for_reading, primary_code
-from retrieval.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
+from retrieval.catalogue.database import Database, connect_for_reading, primary_code
+from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_database, read_seal
 
 _LOOKS = 5

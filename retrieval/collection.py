@@ -16,7 +16,7 @@ from index.segment import Segment
 from index.similarity import SimilarityMatrix
 from index.text import COLLECTION_FILE, SEAL, SEGMENTS
 from index.vocabulary import META_FILE, Vocabulary
-from retrieval.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.extraction import Extractor

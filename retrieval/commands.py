@@ -471,8 +471,8 @@ def query(
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
     from retrieval.answers import answer_query
+    from retrieval.catalogue.filters import PhotoFilter, parse_condition
     from retrieval.engine import SearchOptions
-    from retrieval.filters import PhotoFilter, parse_condition
     from retrieval.metadata.places import Near
 
     wanted = PhotoFilter(

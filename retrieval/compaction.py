@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.segment import Segment, write_segment
-from retrieval.catalogue import Rewritten, SegmentRow
+from retrieval.catalogue.catalogue import Rewritten, SegmentRow
 from retrieval.collection import SEGMENTS, Collection
 from retrieval.leftovers import remove_leftovers, remove_unfinished_work
 from retrieval.notes import write_notes

@@ -8,9 +8,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from index.segment import Segment
-from retrieval.database import Database
-from retrieval.notes import read_notes
-from retrieval.schema import (
+from retrieval.catalogue.database import Database
+from retrieval.catalogue.schema import (
     FAILED,
     INDEXED,
     NEXT_NUMBER_KEY,
@@ -22,6 +21,7 @@ from retrieval.schema import (
     path_hash_of,
     value_hash_of,
 )
+from retrieval.notes import read_notes
 
 _AT_ONCE = 10_000  # rows
 

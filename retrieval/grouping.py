@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
 from retrieval.clustering import cluster
 from retrieval.collection import Collection
 from retrieval.linking import Link, Progress, link_photos

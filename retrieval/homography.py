@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 
 from index.segment import ImageFeatures
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
 from retrieval.engine import Hit
 from retrieval.features.encoding import decode_geometry
 from retrieval.query import Query

@@ -17,9 +17,10 @@ from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
 from index.segment import write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue import Catalogue, Failure, ImageRow, Known, Move, check_storable, printable
+from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, Known, Move, check_storable, printable
+from retrieval.catalogue.exclusions import Exclusions
+from retrieval.catalogue.schema import INDEXED
 from retrieval.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
-from retrieval.exclusions import Exclusions
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.leftovers import remove_leftovers
@@ -27,7 +28,6 @@ from retrieval.metadata.photo import Metadata, read_metadata
 from retrieval.notes import write_notes
 from retrieval.photos.decoding import list_photos, read_photo
 from retrieval.rewriting import segment_row
-from retrieval.schema import INDEXED
 from retrieval.seals import seal
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.cache_checks import CACHE, CACHES, check_caches
-from retrieval.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.database import Database
 from retrieval.catalogue_check import check_server, check_sqlite
 from retrieval.collection import (
     DESCRIPTOR,
@@ -26,7 +27,6 @@ from retrieval.collection import (
     catalogue_place,
     is_vocabulary,
 )
-from retrieval.database import Database
 from retrieval.findings import CheckReport, Damage, Findings, Progress, size_of
 from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, published, read_identity
 from retrieval.journal import is_damaged

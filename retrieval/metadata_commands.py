@@ -62,11 +62,11 @@ def metadata(
     one is kept under its own name. cairn query and cairn serve filter by all of it.
     """
     from index.errors import CairnError
+    from retrieval.catalogue.csv_columns import parse_mapping
+    from retrieval.catalogue.csv_export import export_table
+    from retrieval.catalogue.csv_import import TableOptions, import_table
+    from retrieval.catalogue.metadata_refresh import refresh_metadata
     from retrieval.collection import Collection
-    from retrieval.csv_columns import parse_mapping
-    from retrieval.csv_export import export_table
-    from retrieval.csv_import import TableOptions, import_table
-    from retrieval.metadata_refresh import refresh_metadata
     from retrieval.seals import seal
 
     if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
@@ -118,7 +118,7 @@ def metadata(
 def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
     """What is known of one photo, as `--json` reports it; CairnError where there is none of that name."""
     from index.errors import CairnError
-    from retrieval.photo_lookup import photo_called
+    from retrieval.catalogue.photo_lookup import photo_called
 
     row = photo_called(catalogue, photo)
     if row is None:
@@ -139,7 +139,7 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
 
 def _report_import(summary: dict[str, Any]) -> list[str]:
-    from retrieval.csv_columns import FIELDS, column_sentences
+    from retrieval.catalogue.csv_columns import FIELDS, column_sentences
 
     words = {key: word for word, key in FIELDS.items()}
     lines = [*summary["notes"], *column_sentences(summary["columns"])]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow
 
 _KEYS = ("number", "path", "name", "sha256", "size", "mtime_ns", "width", "height", "features", "quantisation_error")
 _TYPES: dict[str, tuple[type, ...]] = {key: (int, type(None)) for key in _KEYS} | {

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from pathlib import PurePosixPath
 
-from retrieval.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow
 
 # What programs and people call a copy: "Bridge - Copy (2)", "Kopie von Bridge", "Bridge copie 3". Whole words alone:
 # "copyright" and "Copiapó" say nothing of the kind.

@@ -9,7 +9,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
 from retrieval.engine import Hit
 from retrieval.features.encoding import decode_geometry
 from retrieval.homography import homography

@@ -16,16 +16,11 @@ from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
 from index.text import unique_name
 from index.vocabulary import META_FILE
-from retrieval.catalogue import FILE, Catalogue
-from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
-from retrieval.database import Database, chunks
-from retrieval.exclusions import Exclusion, write_exclusions
-from retrieval.metadata.photo import Metadata, read_metadata
-from retrieval.metadata_store import SINGLE, TAG
-from retrieval.notes import read_notes
-from retrieval.rewriting import segment_row
-from retrieval.salvage import Salvaged, salvage
-from retrieval.schema import (
+from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.database import Database, chunks
+from retrieval.catalogue.exclusions import Exclusion, write_exclusions
+from retrieval.catalogue.metadata_store import SINGLE, TAG
+from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,
     FROM_FILE,
@@ -39,6 +34,11 @@ from retrieval.schema import (
     SegmentRow,
     Setting,
 )
+from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
+from retrieval.metadata.photo import Metadata, read_metadata
+from retrieval.notes import read_notes
+from retrieval.rewriting import segment_row
+from retrieval.salvage import Salvaged, salvage
 from retrieval.seals import COPIES_KEY, Seal, read_copies
 
 _MOVED = ("path", "name", "size", "mtime_ns", "missing_since", "state")  # what the catalogue knows better than a note

@@ -11,8 +11,8 @@ import numpy as np
 from index.arrays import hash_file, load_array, load_json
 from index.errors import CairnError
 from index.segment import COLUMN_PREFIX, META, write_segment
-from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
-from retrieval.changes import Move
+from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
+from retrieval.catalogue.changes import Move
 from retrieval.collection import SEGMENTS, STAGING, Collection
 from retrieval.console import printable_name
 from retrieval.features.encoding import encode_geometry

@@ -17,7 +17,9 @@ from index.segment import NOTES, verify_segment
 from index.segment_repair import restore_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.cache_checks import CACHE
-from retrieval.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.database import Database
+from retrieval.catalogue.schema import INDEXED, SegmentRow
 from retrieval.collection import (
     DESCRIPTOR,
     OPTIONS,
@@ -30,7 +32,6 @@ from retrieval.collection import (
     lock_folder,
 )
 from retrieval.consistency import SegmentImage, read_segment_rows, segment_ids
-from retrieval.database import Database
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.grouping import FILE as GROUPS
 from retrieval.grouping import LOG
@@ -41,7 +42,6 @@ from retrieval.linklog import check_log, cut_log
 from retrieval.notes import write_notes
 from retrieval.rebuilding import rebuild_catalogue
 from retrieval.reextraction import Rewriting, rewrite_notes, rewrite_segments
-from retrieval.schema import INDEXED, SegmentRow
 from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
 
 Progress = Callable[[str, int, int], None]

@@ -16,7 +16,7 @@ from index.kmeans import FileSource
 from index.segment import Segment, write_segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue import Failure, ImageRow, Rewritten, SegmentRow
+from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staging, stage_all

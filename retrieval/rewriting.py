@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from index.errors import CairnError
 from index.segment import META, Segment
-from retrieval.schema import SegmentRow
+from retrieval.catalogue.schema import SegmentRow
 
 
 def segment_row(segment: Segment) -> SegmentRow:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from index.text import printable
-from retrieval.schema import (
+from retrieval.catalogue.schema import (
     FAILED,
     FORMAT_KEY,
     FROM_FILE,

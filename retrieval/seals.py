@@ -22,10 +22,10 @@ from typing import Any
 from index.arrays import check_format, fingerprint, hash_file, save_bytes
 from index.errors import CairnError, refuse_unreadable
 from index.segment import META
+from retrieval.catalogue.database import Database, DatabaseError
+from retrieval.catalogue.schema import COUNT_WRITING, REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
-from retrieval.database import Database, DatabaseError
 from retrieval.options import read_options
-from retrieval.schema import COUNT_WRITING, REVISION_COPY_KEY, REVISION_KEY, Setting
 
 FORMAT = 1
 COPIES_KEY = "cairn.copies"

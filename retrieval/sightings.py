@@ -7,9 +7,9 @@ import cv2
 import numpy as np
 
 from index.errors import CairnError
+from retrieval.catalogue.schema import ImageRow
 from retrieval.looks import Look, look
 from retrieval.photos.thumbnails import SIZES, thumbnail
-from retrieval.schema import ImageRow
 
 STEP = "look"
 """What the progress of `see_photos` calls its one step."""

@@ -37,8 +37,8 @@ from learning.phototour import PatchSet
 from learning.pointfile import read_points
 from learning.records import LatentRecord, Record, Records
 from learning.sequences import read_sequences
-from retrieval.catalogue import Catalogue
-from retrieval.csv_import import read_table
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.csv_import import read_table
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.grouping import read_groups
 from retrieval.linklog import Link, open_log

@@ -15,12 +15,12 @@ import numpy as np
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from retrieval.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.filters import filter_of
 from retrieval.collection import Collection
 from retrieval.commands import describe_collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
-from retrieval.filters import filter_of
 from retrieval.homography import homography
 from retrieval.outlines import found_region
 from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized

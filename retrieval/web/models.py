@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_validator
 
 from index.errors import CairnError
-from retrieval.filters import PhotoFilter, filter_of
+from retrieval.catalogue.filters import PhotoFilter, filter_of
 
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1

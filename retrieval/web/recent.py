@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from retrieval.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow
 
 SECONDS = 10.0
 """So long a row is remembered: a photo that is removed is shown for no longer."""

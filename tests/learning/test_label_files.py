@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.label_files import read_labels
 from learning.labels import Labels
-from retrieval.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow
 
 Table = Callable[[str | bytes], Path]
 

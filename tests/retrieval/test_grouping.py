@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.console import run
 from retrieval.group_commands import group

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import SEAL, Collection
 from retrieval.identity import IDENTITY, IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.indexing import index_photos

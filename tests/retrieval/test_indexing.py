@@ -15,7 +15,7 @@ from PIL import Image
 
 from eval.synthetic import DemoCollection
 from index.errors import CairnError
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import Collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import IndexReport, index_photos

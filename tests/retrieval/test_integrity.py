@@ -15,7 +15,7 @@ import pytest
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
 from retrieval import seals
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import SEAL, Collection
 from retrieval.compaction import compact
 from retrieval.integrity import CheckReport, check_collection

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 from skimage import data
 
+from retrieval.catalogue.schema import ImageRow
 from retrieval.looks import Copy, find_copies, look
-from retrieval.schema import ImageRow
 from retrieval.sightings import see_photos
 
 PICTURES = {"cat": data.chelsea, "coffee": data.coffee, "astronaut": data.astronaut, "rocket": data.rocket}

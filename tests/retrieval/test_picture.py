@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
-from retrieval.catalogue import ImageRow
+from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection import Collection
 from retrieval.engine import Engine, Hit, SearchOptions
 from retrieval.picture import _BOX, PictureOptions, check_picture, draw_matches

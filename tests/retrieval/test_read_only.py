@@ -96,8 +96,8 @@ def test_who_may_not_write_a_collection_can_read_and_check_it(open_to_all: Path)
 def test_an_open_collection_sees_what_another_account_writes(
     open_to_all: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from retrieval import database
-    from retrieval.catalogue import Catalogue
+    from retrieval.catalogue import database
+    from retrieval.catalogue.catalogue import Catalogue
 
     folder = open_to_all / "read.cairn"
     with Catalogue.open(folder) as writer:

@@ -15,7 +15,7 @@ import pytest
 from index.errors import CairnError
 from index.segment import write_segment
 from retrieval import rebuilding, reextraction, repair
-from retrieval.catalogue import Move, Rewritten
+from retrieval.catalogue.catalogue import Move, Rewritten
 from retrieval.collection import SEAL, SEGMENTS, Collection
 from retrieval.features.staging import Staged
 from retrieval.integrity import check_collection
@@ -46,7 +46,7 @@ def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
         catalogue.store_metadata([(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))])
         catalogue.import_values({3: {"archive no.": ["17"], "title": ["A fountain"]}})
         catalogue.remove([REMOVED], for_good=True)
-        from retrieval.catalogue import Failure
+        from retrieval.catalogue.catalogue import Failure
 
         catalogue.record_failures([Failure(FAILED, "it is truncated")])
         seal(collection)
@@ -415,7 +415,7 @@ def test_photos_are_looked_for_and_those_that_are_gone_are_told(
     *_, one, other = before["photos"]
     segment = second_segment(folder)
     with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
-        from retrieval.schema import path_hash_of
+        from retrieval.catalogue.schema import path_hash_of
 
         for number, path in ((one[0], "/gone/one.png"), (other[0], "/gone/other.png")):
             change = "UPDATE images SET path = ?, path_hash = ? WHERE number = ?"

@@ -1,6 +1,6 @@
 """Rows that were listed a moment ago."""
 
-from retrieval.schema import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.web import recent
 from retrieval.web.recent import RecentRows
 

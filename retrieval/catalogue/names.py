@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.text import unique_name
-from retrieval.database import chunks
-from retrieval.schema import ImageRow
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.schema import ImageRow
 
 LONGEST_NAME = 1000
 """Bytes of a name: no more fit into the column, and into an index of PostgreSQL."""

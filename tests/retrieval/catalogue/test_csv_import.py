@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.catalogue import Catalogue, ImageRow
-from retrieval.csv_export import export_table
-from retrieval.csv_import import TableOptions, import_table, read_table
-from retrieval.filters import PhotoFilter
+from retrieval.catalogue.catalogue import Catalogue, ImageRow
+from retrieval.catalogue.csv_export import export_table
+from retrieval.catalogue.csv_import import TableOptions, import_table, read_table
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import LABELS_KEY, LONGEST_VALUE
+from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.metadata.photo import Metadata, clean
-from retrieval.metadata_store import LABELS_KEY, LONGEST_VALUE
-from retrieval.photo_lookup import PhotoLookup
-from tests.retrieval.test_catalogue import segment_row
+from tests.retrieval.catalogue.test_catalogue import segment_row
 
 NAMES = ["a.jpg", "rome/1.jpg", "rome/2.JPG", "paris/1.jpg", "paris/Cafe\u0301.tif", "paris/x.tif", "paris/x.jpg"]
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from retrieval.schema import Base
+from retrieval.catalogue.schema import Base
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)
 context.run_migrations()

@@ -12,10 +12,19 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from retrieval.database import chunks
-from retrieval.headers import field_of
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.headers import field_of
+from retrieval.catalogue.schema import (
+    FROM_FILE,
+    IMPORTED,
+    INDEXED,
+    REMOVED,
+    ImageRow,
+    MetadataRow,
+    Setting,
+    value_hash_of,
+)
 from retrieval.metadata.photo import Metadata, clean
-from retrieval.schema import FROM_FILE, IMPORTED, INDEXED, REMOVED, ImageRow, MetadataRow, Setting, value_hash_of
 
 LONGEST_KEY, LONGEST_VALUE = 64, 10_000
 TAG = "tag"
@@ -88,7 +97,7 @@ def import_values(
         A transaction that writes.
     values : mapping of int to mapping of str to sequence of str
         By image number, then by key: what takes the place of what was imported for that key. Clean, as
-        `retrieval.csv_import` gives them; the value of a number is written so that `float` reads it.
+        `retrieval.catalogue.csv_import` gives them; the value of a number is written so that `float` reads it.
     replace : bool
         Forget first what was imported earlier, of all photos.
     labels : mapping of str to str, optional

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from index.errors import CairnError
-from retrieval.catalogue import Catalogue, ImageRow
+from retrieval.catalogue.catalogue import Catalogue, ImageRow
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from retrieval.database import chunks
-from retrieval.schema import INDEXED, ExcludedRow, ImageRow, path_hash_of
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.schema import INDEXED, ExcludedRow, ImageRow, path_hash_of
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 

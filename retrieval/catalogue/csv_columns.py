@@ -8,10 +8,10 @@ from typing import Any
 
 from index.errors import CairnError
 from index.text import printable
-from retrieval.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
+from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
+from retrieval.catalogue.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
 from retrieval.metadata.dates import date_orders, read_date
 from retrieval.metadata.photo import clean
-from retrieval.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
 from retrieval.photos.decoding import PHOTO_SUFFIXES
 
 FIELDS = {

@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.text import check_storable, printable, unique_name
-from retrieval.browsing import folders_of, numbers_of, page_of
-from retrieval.changes import (
+from retrieval.catalogue.browsing import folders_of, numbers_of, page_of
+from retrieval.catalogue.changes import (
     Move,
     Rewritten,
     bury,
@@ -30,11 +30,10 @@ from retrieval.changes import (
     replace_segments,
     rows_of_paths,
 )
-from retrieval.database import Database, chunks
-from retrieval.exclusions import Exclusion, exclude, exclusions_in, follow, include
-from retrieval.filters import PhotoFilter
-from retrieval.metadata.photo import Metadata
-from retrieval.metadata_store import (
+from retrieval.catalogue.database import Database, chunks
+from retrieval.catalogue.exclusions import Exclusion, exclude, exclusions_in, follow, include
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import (
     PhotoMetadata,
     copy_imported,
     find_tombstones,
@@ -45,9 +44,9 @@ from retrieval.metadata_store import (
     store_metadata,
     tag_counts,
 )
-from retrieval.migrations import prepare
-from retrieval.naming import free_names
-from retrieval.schema import (
+from retrieval.catalogue.migrations import prepare
+from retrieval.catalogue.names import free_names
+from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,
     INDEXED,
@@ -60,6 +59,7 @@ from retrieval.schema import (
     Setting,
     path_hash_of,
 )
+from retrieval.metadata.photo import Metadata
 
 __all__ = [
     "Catalogue",

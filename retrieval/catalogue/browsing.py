@@ -1,4 +1,4 @@
-"""Pages of a catalogue: its photos by name, filtered (see `retrieval.filters`), all decided in SQL.
+"""Pages of a catalogue: its photos by name, filtered (see `retrieval.catalogue.filters`), all decided in SQL.
 
 A photo's name is its path below what was indexed, with slashes; its folder is what comes before the last slash.
 """
@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.text import printable
-from retrieval.filters import PhotoFilter
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import TAG, column_key, has_value
+from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.places import EARTH_RADIUS, Near
-from retrieval.metadata_store import TAG, column_key, has_value
-from retrieval.schema import ImageRow
 
 LONGEST_FILTER = 1024
 """Characters; no name has more."""

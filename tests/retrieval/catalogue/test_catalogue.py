@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from retrieval.catalogue import (
+from retrieval.catalogue.catalogue import (
     Catalogue,
     Failure,
     ImageRow,
@@ -23,7 +23,7 @@ from retrieval.catalogue import (
     printable,
     unique_name,
 )
-from retrieval.schema import FORMAT
+from retrieval.catalogue.schema import FORMAT
 from tests.postgresql import postgresql  # noqa: F401
 from tests.support.paths import ROOT
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from retrieval.database import Database, DatabaseError
-from retrieval.schema import (
+from retrieval.catalogue.database import Database, DatabaseError
+from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FORMAT,
     FORMAT_KEY,

@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
-from retrieval import catalogue as catalogue_module
-from retrieval.catalogue import Catalogue, Failure, ImageRow, SegmentRow
-from retrieval.database import Database
-from retrieval.migrations import upgrade
-from retrieval.schema import FORMAT, Base, MetadataRow
+from retrieval.catalogue import catalogue as catalogue_module
+from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, SegmentRow
+from retrieval.catalogue.database import Database
+from retrieval.catalogue.migrations import upgrade
+from retrieval.catalogue.schema import FORMAT, Base, MetadataRow
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT

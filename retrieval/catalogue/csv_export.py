@@ -6,8 +6,8 @@ from pathlib import Path
 
 from index.arrays import save_bytes
 from index.errors import CairnError
-from retrieval.catalogue import Catalogue
-from retrieval.metadata_store import SINGLE, TAG
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.metadata_store import SINGLE, TAG
 
 
 def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:

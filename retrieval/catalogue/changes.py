@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from retrieval.database import chunks
-from retrieval.naming import free_names
-from retrieval.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, path_hash_of
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.names import free_names
+from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, path_hash_of
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 

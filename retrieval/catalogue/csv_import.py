@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.catalogue import Catalogue
-from retrieval.csv_columns import Columns, Survey, may_say_photo, read_degrees, understand_columns
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.csv_columns import Columns, Survey, may_say_photo, read_degrees, understand_columns
+from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
+from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.metadata.dates import date_orders, read_date
 from retrieval.metadata.photo import LONGEST_CAMERA, LONGEST_TITLE, clean, clean_position, clean_tags
-from retrieval.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
-from retrieval.photo_lookup import PhotoLookup
 
 LARGEST = 512 << 20
 """Bytes of a table."""

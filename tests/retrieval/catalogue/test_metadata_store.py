@@ -9,13 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
-from retrieval.catalogue import Catalogue, ImageRow
-from retrieval.filters import PhotoFilter, parse_condition
+from retrieval.catalogue.catalogue import Catalogue, ImageRow
+from retrieval.catalogue.filters import PhotoFilter, parse_condition
+from retrieval.catalogue.metadata_store import PhotoMetadata, column_key, copy_imported
 from retrieval.metadata.photo import Metadata
 from retrieval.metadata.places import Near, great_circle_km
-from retrieval.metadata_store import PhotoMetadata, column_key, copy_imported
 from tests.postgresql import postgresql  # noqa: F401
-from tests.retrieval.test_catalogue import add, segment_row
+from tests.retrieval.catalogue.test_catalogue import add, segment_row
 
 HOSTILE = "<script>alert('1')</script> %_\\ \"; DROP TABLE metadata; --"
 

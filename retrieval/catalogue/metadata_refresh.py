@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Unreadable
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.metadata.photo import Metadata, read_metadata
 
 _AT_ONCE = 500  # photos that are written together

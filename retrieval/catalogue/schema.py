@@ -107,7 +107,7 @@ class MetadataRow(Base, kw_only=True):
 
 
 class ExcludedRow(Base, kw_only=True):
-    """A photo that was removed for good: indexing leaves it out, see `retrieval.exclusions`."""
+    """A photo that was removed for good: indexing leaves it out, see `retrieval.catalogue.exclusions`."""
 
     __tablename__ = "excluded"
 

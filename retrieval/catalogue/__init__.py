@@ -1,0 +1,1 @@
+"""All SQL: tables, migrations, names, filters, pages, and what was imported; knows no array file."""
