@@ -15,10 +15,10 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.answers import search_photo
 from retrieval.catalogue.catalogue import ImageRow
-from retrieval.collection import Collection, check_similarity, find_vocabulary
+from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import Progress, index_photos
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import list_photos
 
 

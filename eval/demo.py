@@ -11,10 +11,10 @@ from eval.oxford import read_ground_truth
 from eval.synthetic import build_demo_collection
 from index.errors import CairnError
 from retrieval.answers import answer_query
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import SearchOptions
 from retrieval.indexing import Progress, index_photos
-from retrieval.options import CollectionOptions
 
 _SETTINGS = {
     "tf-idf": SearchOptions(engine="tf-idf"),

@@ -134,7 +134,7 @@ def similarity(
 
     from eval.plots import check_plot, plot_similarities
     from learning.label_files import read_labels
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     check_plot(out)
     with Collection.open(collection, catalogue=catalogue) as opened:

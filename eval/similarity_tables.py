@@ -24,7 +24,7 @@ from learning.label_files import read_labels
 from learning.labels import Labels, ObjectLabels, split
 from learning.pair_gradients import WordPairs
 from learning.similarity import SimilarityOptions, learn_similarity
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import index_photos
 from retrieval.query import quantise_query

@@ -18,7 +18,7 @@ import numpy as np
 from eval.oxford import Query, read_ground_truth
 from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
-from retrieval.collection import STAGING, Collection
+from retrieval.collection.collection import STAGING, Collection
 from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging
 from retrieval.matching.verification import Frames

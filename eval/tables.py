@@ -22,12 +22,12 @@ from eval.oxford import Query, missing_photos
 from eval.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.extraction import Extractor
 from retrieval.indexing import index_photos
-from retrieval.options import CollectionOptions
 from retrieval.query import quantise_query
 
 Tell = Callable[[str], None]

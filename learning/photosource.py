@@ -7,7 +7,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.proposals import random_pairs, ranked_pairs
-from retrieval.collection import OPTIONS, Collection
+from retrieval.collection.collection import OPTIONS, Collection
 from retrieval.photos.decoding import list_photos
 
 PROPOSALS = ("random", "ranking")

@@ -7,7 +7,7 @@ import numpy as np
 
 from index.inverted import Scores, rank
 from index.parallel import one_thread
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 
 _DEEPEST = 50  # photos that a photo proposes, at most
 

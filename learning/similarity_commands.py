@@ -87,7 +87,7 @@ def similarity(
     from learning.pair_gradients import WordPairs
     from learning.similarity import SimilarityOptions, learn_similarity
     from learning.verified import verified_relevance
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     began = perf_counter()
     if (gt is None) == (not verified):

@@ -16,7 +16,7 @@ from learning.records import TABLE, LatentRecord
 from learning.stages import Progress, check_pooling
 from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.verdict import Verdict, compare
-from retrieval.collection import OPTIONS
+from retrieval.collection.collection import OPTIONS
 from retrieval.commands import print_failures
 from retrieval.console import print_json, progress_bars, say
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model

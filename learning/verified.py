@@ -9,7 +9,7 @@ import numpy as np
 from index.errors import CairnError
 from learning.labels import ISSUED, Relevance
 from learning.stages import Progress
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.linking import components, link_photos
 
 

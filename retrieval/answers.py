@@ -14,7 +14,7 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
-from retrieval.collection import Collection, CollectionChanged
+from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.homography import homography
 from retrieval.outlines import found_region

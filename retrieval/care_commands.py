@@ -36,7 +36,7 @@ def remove(
     it stays out, also where its file is moved, renamed or edited, until cairn index --again takes it in. Where a name
     is not in the collection, nothing is removed.
     """
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
     from retrieval.removal import remove_photos
 
     with Collection.open(collection, catalogue=catalogue) as opened:
@@ -73,7 +73,7 @@ def compact(
     room as the largest part that it writes. Before all else it removes what stopped runs of index and retrain have left
     to go on from.
     """
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
     from retrieval.compaction import compact as compact_collection
 
     with Collection.open(collection, catalogue=catalogue) as opened:
@@ -119,7 +119,7 @@ def retrain(
     keeps descriptors. Searches go on with the old vocabulary until the new one takes over, at once. An interrupted run
     is picked up by running the same command again.
     """
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
     from retrieval.retraining import RetrainOptions
     from retrieval.retraining import retrain as retrain_collection
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from index.errors import Unreadable
 from retrieval.catalogue.database import Database, connect_for_reading, primary_code
 from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
-from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, hash_database, read_seal
+from retrieval.collection.sealing import COPIES_KEY, Seal, SealDamagedError, hash_database, read_seal
 
 _LOOKS = 5
 # What the system or the disk refuses, which says nothing of what was written.

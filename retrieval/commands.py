@@ -169,10 +169,10 @@ def index(
     (descriptor, words, max-side, detector) count when it is made; where they are others later, that is said. With
     --watch and --json, each run that finds something prints an object on a line of its own.
     """
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.features.extraction import FeatureOptions
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
     from retrieval.photos.decoding import ImageOptions, list_photos
     from retrieval.regions.detectors import RegionOptions
 
@@ -216,7 +216,7 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     """Files of the photos that were removed for good, where they are; CairnError where there is none."""
     import os
 
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     with Collection.open(folder, catalogue=address) as collection:
         excluded = collection.catalogue.exclusions()
@@ -283,7 +283,7 @@ def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], 
 
 def _when_free(run: Callable[[], Any]) -> Any:
     """Run as soon as no other process is changing the collection."""
-    from retrieval.collection import CollectionLocked
+    from retrieval.collection.collection import CollectionLocked
 
     while True:
         try:
@@ -354,7 +354,7 @@ def info(
     json: bool = Json,
 ) -> None:
     """Tell what a collection holds, and what each feature costs."""
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     facts = describe_collection(Collection.open(collection, catalogue=catalogue))
     if json:
@@ -520,7 +520,7 @@ def cores() -> int:
 
 def describe_collection(collection: Any) -> dict[str, Any]:
     """Give the facts that `cairn info` reports."""
-    from retrieval.drift import describe_drift, measure_drift
+    from retrieval.collection.drift import describe_drift, measure_drift
 
     counts = collection.catalogue.counts()
     extractor = collection.extractor

@@ -9,12 +9,12 @@ import numpy as np
 
 from index.segment import Segment, write_segment
 from retrieval.catalogue.catalogue import Rewritten, SegmentRow
-from retrieval.collection import SEGMENTS, Collection
-from retrieval.leftovers import remove_leftovers, remove_unfinished_work
-from retrieval.notes import write_notes
+from retrieval.collection.collection import SEGMENTS, Collection
+from retrieval.collection.sealing import seal
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import check_sound, segment_row
+from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
 from retrieval.photos.thumbnails import forget_thumbnails
-from retrieval.rewriting import check_sound, segment_row
-from retrieval.seals import seal
 
 STEP = "compact"
 

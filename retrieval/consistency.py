@@ -21,7 +21,7 @@ from retrieval.catalogue.schema import (
     path_hash_of,
     value_hash_of,
 )
-from retrieval.notes import read_notes
+from retrieval.collection.segment_notes import read_notes
 
 _AT_ONCE = 10_000  # rows
 

@@ -11,7 +11,7 @@ import numpy as np
 from index.errors import CairnError
 from index.inverted import Scores, rank
 from index.parallel import one_thread
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.expansion import ExpansionOptions, average_words, back_project
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import match_descriptors

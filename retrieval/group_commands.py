@@ -31,7 +31,7 @@ def group(
     """
     from time import perf_counter
 
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
     from retrieval.grouping import GroupOptions, check_table, group_photos, groups_table, write_table
 
     began = perf_counter()

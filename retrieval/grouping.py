@@ -19,7 +19,7 @@ from index.arrays import check_format, fingerprint, load_json, save_bytes, save_
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.clustering import cluster
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.linking import Link, Progress, link_photos
 from retrieval.looks import Copy, find_copies
 from retrieval.originals import original_first

@@ -20,15 +20,15 @@ from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, Known, Move, check_storable, printable
 from retrieval.catalogue.exclusions import Exclusions
 from retrieval.catalogue.schema import INDEXED
-from retrieval.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
+from retrieval.collection.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
+from retrieval.collection.sealing import seal
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import segment_row
+from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.leftovers import remove_leftovers
 from retrieval.metadata.photo import Metadata, read_metadata
-from retrieval.notes import write_notes
 from retrieval.photos.decoding import list_photos, read_photo
-from retrieval.rewriting import segment_row
-from retrieval.seals import seal
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 

@@ -1,6 +1,6 @@
 """Integrity of a collection: every file is read again, and compared with what was written.
 
-What a segment or a cache holds is checked by the checksums in it, all else by those of the seal (`retrieval.seals`),
+What a segment or a cache holds is checked by the checksums in it, all else by those of the seal (`retrieval.collection.sealing`),
 and the catalogue row by row against the segments. Nothing is changed, and other processes may go on writing.
 """
 
@@ -13,7 +13,7 @@ from retrieval.cache_checks import CACHE, CACHES, check_caches
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue_check import check_server, check_sqlite
-from retrieval.collection import (
+from retrieval.collection.collection import (
     DESCRIPTOR,
     LOCK,
     OPTIONS,
@@ -27,10 +27,17 @@ from retrieval.collection import (
     catalogue_place,
     is_vocabulary,
 )
+from retrieval.collection.identity import (
+    IDENTITY,
+    IDENTITY_KEY,
+    check_identity,
+    has_foreign_photos,
+    published,
+    read_identity,
+)
+from retrieval.collection.sealing import Seal, SealDamagedError, read_seal
 from retrieval.findings import CheckReport, Damage, Findings, Progress, size_of
-from retrieval.identity import IDENTITY, IDENTITY_KEY, check_identity, has_foreign_photos, published, read_identity
 from retrieval.journal import is_damaged
-from retrieval.seals import Seal, SealDamagedError, read_seal
 from retrieval.segment_checks import check_folders, check_segments
 from retrieval.static_checks import check_static
 

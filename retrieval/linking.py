@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.linklog import Link, open_log

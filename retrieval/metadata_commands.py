@@ -66,8 +66,8 @@ def metadata(
     from retrieval.catalogue.csv_export import export_table
     from retrieval.catalogue.csv_import import TableOptions, import_table
     from retrieval.catalogue.metadata_refresh import refresh_metadata
-    from retrieval.collection import Collection
-    from retrieval.seals import seal
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.sealing import seal
 
     if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
         raise CairnError(

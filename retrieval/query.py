@@ -9,7 +9,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor
 from retrieval.matching.verification import Frames

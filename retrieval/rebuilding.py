@@ -34,12 +34,12 @@ from retrieval.catalogue.schema import (
     SegmentRow,
     Setting,
 )
-from retrieval.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.sealing import COPIES_KEY, Seal, read_copies
+from retrieval.collection.segment_notes import read_notes
+from retrieval.collection.segments import segment_row
 from retrieval.metadata.photo import Metadata, read_metadata
-from retrieval.notes import read_notes
-from retrieval.rewriting import segment_row
 from retrieval.salvage import Salvaged, salvage
-from retrieval.seals import COPIES_KEY, Seal, read_copies
 
 _MOVED = ("path", "name", "size", "mtime_ns", "missing_since", "state")  # what the catalogue knows better than a note
 _FOLDER = re.compile(r"\d{6,18}")

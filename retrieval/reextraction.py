@@ -13,13 +13,13 @@ from index.errors import CairnError
 from index.segment import COLUMN_PREFIX, META, write_segment
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.catalogue.changes import Move
-from retrieval.collection import SEGMENTS, STAGING, Collection
+from retrieval.collection.collection import SEGMENTS, STAGING, Collection
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import segment_row
 from retrieval.console import printable_name
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.notes import write_notes
 from retrieval.photos.decoding import list_photos
-from retrieval.rewriting import segment_row
 
 STEP = "extract"
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.collection import Collection
-from retrieval.seals import seal
+from retrieval.collection.collection import Collection
+from retrieval.collection.sealing import seal
 
 
 def remove_photos(

@@ -20,7 +20,7 @@ from retrieval.cache_checks import CACHE
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import INDEXED, SegmentRow
-from retrieval.collection import (
+from retrieval.collection.collection import (
     DESCRIPTOR,
     OPTIONS,
     SEAL,
@@ -31,18 +31,18 @@ from retrieval.collection import (
     catalogue_place,
     lock_folder,
 )
+from retrieval.collection.identity import is_there
+from retrieval.collection.sealing import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.stale_files import remove_leftovers
 from retrieval.consistency import SegmentImage, read_segment_rows, segment_ids
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.grouping import FILE as GROUPS
 from retrieval.grouping import LOG
-from retrieval.identity import is_there
 from retrieval.integrity import CheckReport, Damage, check_collection
-from retrieval.leftovers import remove_leftovers
 from retrieval.linklog import check_log, cut_log
-from retrieval.notes import write_notes
 from retrieval.rebuilding import rebuild_catalogue
 from retrieval.reextraction import Rewriting, rewrite_notes, rewrite_segments
-from retrieval.seals import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
 
 Progress = Callable[[str, int, int], None]
 """Called with a step's name, how much of it is done, and how much there is."""

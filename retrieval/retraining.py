@@ -17,13 +17,13 @@ from index.segment import Segment, write_segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
-from retrieval.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
+from retrieval.collection.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
+from retrieval.collection.sealing import seal
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import check_sound, segment_row
+from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staging, stage_all
-from retrieval.leftovers import remove_leftovers
-from retrieval.notes import write_notes
-from retrieval.rewriting import check_sound, segment_row
-from retrieval.seals import seal
 
 Progress = Callable[[str, int, int], None]
 

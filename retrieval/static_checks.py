@@ -3,12 +3,12 @@
 from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
-from retrieval.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
+from retrieval.collection.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
+from retrieval.collection.options import read_options
+from retrieval.collection.sealing import Seal
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.findings import Findings, size_of
-from retrieval.options import read_options
-from retrieval.seals import Seal
 
 
 def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:

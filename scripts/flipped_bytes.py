@@ -29,12 +29,12 @@ sys.path.insert(0, str(ROOT))
 def make_collection(work: Path) -> Path:
     """Make a sealed collection of a few photos in three segments, with every kind of file."""
     from eval.synthetic import build_demo_collection
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.collection.sealing import seal
     from retrieval.grouping import group_photos
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
     from retrieval.photos.thumbnails import thumbnail
-    from retrieval.seals import seal
 
     demo = build_demo_collection(work / "photos", views=3, distractors=0)
     folder = work / "flipped.cairn"

@@ -22,10 +22,10 @@ from eval.plots import check_plot
 from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from learning.drawings import new_figure
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
 from retrieval.engine import ENGINES
 from retrieval.features.extraction import FeatureOptions
-from retrieval.options import CollectionOptions
 from retrieval.regions.detectors import DETECTORS, RegionOptions
 
 SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them

@@ -22,10 +22,10 @@ import numpy as np
 from eval.staged import RetrievalSet
 from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
 from retrieval.engine import ENGINES
 from retrieval.features.extraction import FeatureOptions
-from retrieval.options import CollectionOptions
 from retrieval.regions.detectors import RegionOptions
 
 OWN, INDEPENDENT = "own", "independent"

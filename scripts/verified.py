@@ -28,7 +28,8 @@ from eval.scenes_shown import PhotoSet, find_photo_sets
 from eval.tables import markdown
 from index.errors import CairnError
 from index.inverted import rank
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
@@ -37,7 +38,6 @@ from retrieval.indexing import index_photos
 from retrieval.linking import link_photos, query_of
 from retrieval.matching.evidence import EvidenceOptions
 from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify, wide_alarms
-from retrieval.options import CollectionOptions
 
 BINS = (4, 7, 10, 15, 20, 30, 50, 100)
 FOLDS = 5

@@ -83,9 +83,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
 def indexed(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Indexed:
     """The demo photos, indexed once with descriptors kept; nobody may change it."""
     from eval.oxford import read_ground_truth
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     folder = tmp_path_factory.mktemp("indexed") / "demo.cairn"
     with Collection.create(folder, CollectionOptions(keep_descriptors=True)) as collection:
@@ -120,7 +120,7 @@ def cairn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) ->
 @pytest.fixture
 def opened(indexed: Indexed) -> Iterator[Any]:
     """The small collection, open."""
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     with Collection.open(indexed.folder) as collection:
         yield collection

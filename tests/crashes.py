@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import index_photos
 from retrieval.integrity import check_collection
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.query import DescribedQuery, describe_query, quantise_query

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from index.similarity import SimilarityMatrix
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from tests.conftest import Indexed, Ran
 from tests.hostile import UNREADABLE, photo, write_hostile_folder
 from tests.postgresql import postgresql  # noqa: F401

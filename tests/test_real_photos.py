@@ -11,11 +11,11 @@ from eval.benchmark import run_queries
 from eval.metrics import mean_average_precision
 from eval.oxford import read_ground_truth
 from eval.repeatability import repeatability
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
 from retrieval.engine import SearchOptions
 from retrieval.indexing import index_photos
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
 

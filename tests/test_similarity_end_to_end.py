@@ -112,14 +112,14 @@ def test_the_plot_of_similarities_is_drawn(cairn: Cairn, indexed: Indexed, table
 
 
 def _fingerprint(folder: Path) -> str:
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     with Collection.open(folder) as collection:
         return collection.vocabulary.fingerprint
 
 
 def _words(folder: Path) -> int:
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
 
     with Collection.open(folder) as collection:
         return collection.vocabulary.words

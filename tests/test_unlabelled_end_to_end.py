@@ -19,9 +19,9 @@ from learning.latent_models import PoolingWork, ProjectionWork
 from learning.mined import MinedMatches
 from learning.projection import ProjectionOptions
 from learning.unlabelled import UnlabelledOptions
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
-from retrieval.options import CollectionOptions
 from tests.conftest import Ran, changed
 from tests.learning.unlabelled_cases import QUICK, SHOWN, write_views
 from tests.test_learning_end_to_end import run_command, view_of

@@ -17,7 +17,7 @@ from index.inverted import InvertedIndex
 from retrieval.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import filter_of
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.commands import describe_collection
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from retrieval.catalogue.metadata_store import PhotoMetadata
 from retrieval.catalogue.schema import ImageRow
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.web.discretion import names_of_places
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row

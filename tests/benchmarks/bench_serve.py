@@ -29,7 +29,7 @@ import numpy as np
 
 from index.segment import write_segment
 from retrieval.catalogue.catalogue import ImageRow, SegmentRow
-from retrieval.collection import SEGMENTS, Collection
+from retrieval.collection.collection import SEGMENTS, Collection
 from tests.support.paths import ROOT
 
 BAR_MS = 200.0
@@ -62,9 +62,9 @@ class Client:
 def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     """Write the collection."""
     from eval.synthetic import build_demo_collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.commands import cores
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     rng = np.random.default_rng(arguments.seed)
     drawn = build_demo_collection(folder.parent / "drawn", views=3, distractors=20)

@@ -31,11 +31,11 @@ def main() -> None:
     import cv2
 
     from retrieval.answers import search_photo
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.commands import cores
     from retrieval.engine import Engine, SearchOptions
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as scratch:

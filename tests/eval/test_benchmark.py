@@ -14,9 +14,9 @@ from eval.benchmark import run_benchmark, run_queries
 from eval.oxford import Query, read_ground_truth
 from index.errors import CairnError
 from retrieval.answers import search_photo
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions
 from tests.conftest import Indexed, Ran
 

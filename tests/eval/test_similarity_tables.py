@@ -12,8 +12,8 @@ from eval.staged import RetrievalSet
 from eval.synthetic import DemoCollection
 from eval.tables import Cell
 from learning.similarity import SimilarityOptions
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import SearchOptions
-from retrieval.options import CollectionOptions
 
 OPTIONS = CollectionOptions(words=400)
 

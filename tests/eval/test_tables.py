@@ -15,13 +15,13 @@ from eval.benchmark import run_benchmark
 from eval.staged import RetrievalSet, load_described, save_described, stage_set
 from eval.tables import Cell, Result, markdown, measure, object_of, percent
 from index.errors import CairnError
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import SearchOptions
 from retrieval.features import extraction as features
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.query import describe_query, quantise_query, read_query
 from tests.conftest import Indexed

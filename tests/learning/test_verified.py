@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.labels import hold_out
 from learning.verified import relate, verified_relevance
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.indexing import index_photos
-from retrieval.options import CollectionOptions
 from tests.retrieval.picture_views import write_views
 
 OBJECTS = {"astronaut": 3, "chelsea": 3, "coffee": 2, "rocket": 1}

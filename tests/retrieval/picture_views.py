@@ -41,9 +41,9 @@ def write_views(folder: Path, views: Mapping[str, int]) -> dict[str, np.ndarray]
 @pytest.fixture(scope="session")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection of views of `LINKED` and of `COPIES`, beside the folder `photos`; nobody may change it."""
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     folder = tmp_path_factory.mktemp("linked")
     photos = folder / "photos"

@@ -9,11 +9,11 @@ import pytest
 import retrieval.compaction
 from index.errors import CairnError
 from index.segment import write_segment
-from retrieval.collection import CollectionLocked
+from retrieval.collection.collection import CollectionLocked
+from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.compaction import CompactOptions, compact
 from retrieval.engine import SearchOptions
 from retrieval.indexing import index_photos
-from retrieval.notes import read_notes, write_notes
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.removal import remove_photos
 from tests.conftest import Ran

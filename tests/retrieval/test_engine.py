@@ -14,7 +14,7 @@ from PIL import Image
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.answers import answer_query, combine
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.engine import ENGINES, Engine, Hit, SearchOptions
 from retrieval.expansion import ExpansionOptions
 from retrieval.homography import homography

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.console import run
 from retrieval.group_commands import group
 from retrieval.grouping import (

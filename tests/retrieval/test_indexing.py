@@ -16,10 +16,10 @@ from PIL import Image
 from eval.synthetic import DemoCollection
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import IndexReport, index_photos
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.query import read_query
 from tests.conftest import Indexed
@@ -123,9 +123,9 @@ class _Killer:
 
             index.vocabulary.publish_folder = self.now
         elif self.step == "options":
-            import retrieval.collection
+            import retrieval.collection.collection
 
-            retrieval.collection.write_options = self.now
+            retrieval.collection.collection.write_options = self.now
 
     def __call__(self, step: str, done: int, _of: int) -> None:
         if step == self.step and done >= int(self.done):

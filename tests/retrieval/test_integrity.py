@@ -14,15 +14,15 @@ import pytest
 
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
-from retrieval import seals
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.collection import SEAL, Collection
+from retrieval.collection import sealing as seals
+from retrieval.collection.collection import SEAL, Collection
+from retrieval.collection.sealing import read_seal, seal
 from retrieval.compaction import compact
 from retrieval.integrity import CheckReport, check_collection
 from retrieval.journal import is_damaged
 from retrieval.linklog import Link, open_log
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
-from retrieval.seals import read_seal, seal
 from tests.conftest import Indexed, Ran
 from tests.postgresql import postgresql  # noqa: F401
 
@@ -260,7 +260,7 @@ def test_damage_is_never_sealed(folder: Path) -> None:
 
 
 def test_options_of_a_collection_without_a_vocabulary_may_change(tmp_path: Path) -> None:
-    from retrieval.options import CollectionOptions
+    from retrieval.collection.options import CollectionOptions
 
     folder = tmp_path / "new.cairn"
     for seed in (1, 2):

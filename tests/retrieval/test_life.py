@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from eval.synthetic import DemoCollection
-from retrieval.collection import Collection, CollectionChanged
+from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.collection.options import CollectionOptions
 from retrieval.compaction import CompactOptions, compact
 from retrieval.engine import Engine, SearchOptions
 from retrieval.expansion import ExpansionOptions
 from retrieval.indexing import index_photos
-from retrieval.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions
 from retrieval.query import read_query
 from retrieval.removal import remove_photos

@@ -13,7 +13,7 @@ from PIL import Image
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.engine import Engine, Hit, SearchOptions
 from retrieval.picture import _BOX, PictureOptions, check_picture, draw_matches
 from retrieval.query import Query, read_query

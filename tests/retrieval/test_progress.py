@@ -146,9 +146,9 @@ def test_a_terminal_gets_bars_and_anything_else_lines(monkeypatch: pytest.Monkey
 
 def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path) -> None:
     """Where the vocabulary is there already too: extracting takes the time, and a batch is assigned at once."""
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     photos = indexed.photos  # type: ignore[attr-defined]
     told: list[tuple[str, int, int]] = []

@@ -16,16 +16,16 @@ from index.errors import CairnError
 from index.segment import write_segment
 from retrieval import rebuilding, reextraction, repair
 from retrieval.catalogue.catalogue import Move, Rewritten
-from retrieval.collection import SEAL, SEGMENTS, Collection
+from retrieval.collection.collection import SEAL, SEGMENTS, Collection
+from retrieval.collection.sealing import seal
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import segment_row
 from retrieval.features.staging import Staged
 from retrieval.integrity import check_collection
 from retrieval.linking import ask_photos
 from retrieval.metadata.photo import Metadata
-from retrieval.notes import write_notes
 from retrieval.repair import repair_collection
-from retrieval.rewriting import segment_row
 from retrieval.salvage import salvage
-from retrieval.seals import seal
 from tests.conftest import Indexed, Ran
 from tests.retrieval.test_integrity import add_caches, files_of, flip
 
@@ -138,7 +138,7 @@ def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any
 def test_a_large_vocabulary_is_rebuilt_from_its_centres(
     folder: Path, before: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retrieval.seals.LARGEST_COPY", 100)
+    monkeypatch.setattr("retrieval.collection.sealing.LARGEST_COPY", 100)
     (folder / SEAL).unlink()
     with Collection.open(folder) as collection:
         collection.catalogue.set_setting("cairn.copies", "{}")

@@ -11,10 +11,10 @@ import pytest
 import retrieval.retraining
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
-from retrieval.collection import Collection, CollectionChanged
+from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing import index_photos
-from retrieval.options import CollectionOptions
 from retrieval.removal import remove_photos
 from retrieval.retraining import RetrainOptions, RetrainReport, retrain
 from tests.conftest import Ran

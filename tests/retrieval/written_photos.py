@@ -19,14 +19,14 @@ import pytest
 from index.neighbours import search_backend
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import IndexReport, index_photos
-from retrieval.options import CollectionOptions
 from retrieval.query import DescribedQuery, DescribedView, Query, quantise_query
 
 WORDS, DIM, SIDE = 40, 8, 100

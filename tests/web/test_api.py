@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
 from retrieval.web.workers import PoolOptions

@@ -162,9 +162,9 @@ def test_names_with_markup_are_text(
     indexed: Indexed,
     tmp_path: Path,
 ) -> None:
-    from retrieval.collection import Collection
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     photos = tmp_path / "photos"
     photos.mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from retrieval.collection import Collection
+from retrieval.collection.collection import Collection
 from retrieval.web.discretion import discreet_facts, failures_by_name, names_of_places, without_paths
 from retrieval.web.workers import PoolOptions
 from tests.conftest import Indexed
@@ -38,9 +38,9 @@ class Served:
 @pytest.fixture(scope="module")
 def home(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a collection of photos in folders with spaces, of which some failed and some are linked."""
+    from retrieval.collection.options import CollectionOptions
     from retrieval.grouping import group_photos
     from retrieval.indexing import index_photos
-    from retrieval.options import CollectionOptions
 
     home = tmp_path_factory.mktemp("home of somebody")
     photos = home / "my photos"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
+from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.features.extraction import FeatureOptions
-from retrieval.options import CollectionOptions, read_options, write_options
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.affine import AdaptationOptions
 from retrieval.regions.detectors import RegionOptions

@@ -24,8 +24,8 @@ from index.errors import CairnError, refuse_unreadable
 from index.segment import META
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.catalogue.schema import COUNT_WRITING, REVISION_COPY_KEY, REVISION_KEY, Setting
-from retrieval.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
-from retrieval.options import read_options
+from retrieval.collection.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
+from retrieval.collection.options import read_options
 
 FORMAT = 1
 COPIES_KEY = "cairn.copies"

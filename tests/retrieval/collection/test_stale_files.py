@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
-from retrieval.collection import SEAL, SEGMENTS, Collection, CollectionLocked
+from retrieval.collection.collection import SEAL, SEGMENTS, Collection, CollectionLocked
+from retrieval.collection.options import CollectionOptions
+from retrieval.collection.stale_files import remove_leftovers
 from retrieval.compaction import compact
 from retrieval.indexing import index_photos
 from retrieval.integrity import check_collection
-from retrieval.leftovers import remove_leftovers
-from retrieval.options import CollectionOptions
 from tests.conftest import Indexed
 from tests.hostile import photo
 

@@ -17,11 +17,11 @@ from index.similarity import SimilarityMatrix
 from index.text import COLLECTION_FILE, SEAL, SEGMENTS
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.collection.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
+from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.extraction import Extractor
-from retrieval.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
-from retrieval.options import CollectionOptions, read_options, write_options
 
 OPTIONS = COLLECTION_FILE
 DESCRIPTOR = "descriptor.npz"

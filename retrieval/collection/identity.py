@@ -166,7 +166,7 @@ def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
 
 def sealed_database(folder: Path) -> str | None:
     """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None where that is lost."""
-    from retrieval.seals import SealDamagedError, read_seal  # which needs collections
+    from retrieval.collection.sealing import SealDamagedError, read_seal  # which needs collections
 
     try:
         seal = read_seal(folder / SEAL)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.collection import SEAL, Collection
-from retrieval.identity import IDENTITY, IDENTITY_KEY, WrongCatalogueError, read_identity
+from retrieval.collection.collection import SEAL, Collection
+from retrieval.collection.identity import IDENTITY, IDENTITY_KEY, WrongCatalogueError, read_identity
+from retrieval.collection.options import CollectionOptions
 from retrieval.indexing import index_photos
 from retrieval.integrity import check_collection
-from retrieval.options import CollectionOptions
 from retrieval.repair import repair_collection
 from tests.conftest import Indexed, Ran
 from tests.hostile import photo

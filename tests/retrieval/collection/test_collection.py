@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from retrieval import seals
-from retrieval.collection import SEAL, Collection, lock_folder
+from retrieval.collection import sealing as seals
+from retrieval.collection.collection import SEAL, Collection, lock_folder
 from tests.conftest import Indexed, Ran
 
 Cairn = Callable[..., Ran]

@@ -4,8 +4,8 @@ import shutil
 
 from index.errors import CairnError
 from index.segment import TEMPORARY_SUFFIX
-from retrieval.collection import RETRAINING, SEGMENTS, STAGING, UNFINISHED, Collection, is_vocabulary
-from retrieval.identity import has_foreign_photos, is_there, keep_identity
+from retrieval.collection.collection import RETRAINING, SEGMENTS, STAGING, UNFINISHED, Collection, is_vocabulary
+from retrieval.collection.identity import has_foreign_photos, is_there, keep_identity
 
 
 def remove_leftovers(collection: Collection) -> None:
