@@ -18,7 +18,7 @@ from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
 from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
-from retrieval.indexing import Progress, index_photos
+from retrieval.indexing.adding import Progress, index_photos
 from retrieval.photos.decoding import list_photos
 
 

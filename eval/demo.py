@@ -14,7 +14,7 @@ from retrieval.answers import answer_query
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.engine import SearchOptions
-from retrieval.indexing import Progress, index_photos
+from retrieval.indexing.adding import Progress, index_photos
 
 _SETTINGS = {
     "tf-idf": SearchOptions(engine="tf-idf"),

@@ -17,7 +17,7 @@ from index.parallel import one_thread
 from learning.sequences import read_sequences
 from retrieval.descriptors.registry import Descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
-from retrieval.indexing import Progress
+from retrieval.indexing.adding import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions.overlap import OverlapSets, overlap_sets
 

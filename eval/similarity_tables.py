@@ -26,7 +26,7 @@ from learning.pair_gradients import WordPairs
 from learning.similarity import SimilarityOptions, learn_similarity
 from retrieval.collection.collection import Collection
 from retrieval.engine import Engine, SearchOptions
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.query import quantise_query
 
 PARTS = 5

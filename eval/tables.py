@@ -27,7 +27,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.extraction import Extractor
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.query import quantise_query
 
 Tell = Callable[[str], None]

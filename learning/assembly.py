@@ -13,7 +13,7 @@ from learning.imagepairs import Chunk, MinedPair, MinedPhoto
 from learning.mined import PATCH, Entry, write_mined
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging
-from retrieval.indexing import Progress
+from retrieval.indexing.adding import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo
 
 _BYTES = PATCH * PATCH

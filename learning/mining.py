@@ -20,7 +20,7 @@ from learning.photosource import PhotoSource
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging, stage_all
-from retrieval.indexing import Progress
+from retrieval.indexing.adding import Progress
 from retrieval.photos.decoding import ImageOptions
 
 _CHUNK = 16  # image pairs whose results are kept in one file

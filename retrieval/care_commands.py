@@ -37,7 +37,7 @@ def remove(
     is not in the collection, nothing is removed.
     """
     from retrieval.collection.collection import Collection
-    from retrieval.removal import remove_photos
+    from retrieval.indexing.removal import remove_photos
 
     with Collection.open(collection, catalogue=catalogue) as opened:
         removed = remove_photos(opened, names or [], missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
@@ -74,7 +74,7 @@ def compact(
     to go on from.
     """
     from retrieval.collection.collection import Collection
-    from retrieval.compaction import compact as compact_collection
+    from retrieval.indexing.compaction import compact as compact_collection
 
     with Collection.open(collection, catalogue=catalogue) as opened:
         with progress_bars(quiet or json, {"compact": "Compacting (features)"}) as tell:
@@ -120,8 +120,8 @@ def retrain(
     is picked up by running the same command again.
     """
     from retrieval.collection.collection import Collection
-    from retrieval.retraining import RetrainOptions
-    from retrieval.retraining import retrain as retrain_collection
+    from retrieval.indexing.retraining import RetrainOptions
+    from retrieval.indexing.retraining import retrain as retrain_collection
 
     options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing)
     with Collection.open(collection, catalogue=catalogue) as opened:

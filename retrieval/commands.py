@@ -172,7 +172,7 @@ def index(
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.extraction import FeatureOptions
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
     from retrieval.photos.decoding import ImageOptions, list_photos
     from retrieval.regions.detectors import RegionOptions
 

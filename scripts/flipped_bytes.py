@@ -33,7 +33,7 @@ def make_collection(work: Path) -> Path:
     from retrieval.collection.options import CollectionOptions
     from retrieval.collection.sealing import seal
     from retrieval.grouping import group_photos
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
     from retrieval.photos.thumbnails import thumbnail
 
     demo = build_demo_collection(work / "photos", views=3, distractors=0)

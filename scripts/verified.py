@@ -34,7 +34,7 @@ from retrieval.commands import cores
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.grouping import LOG, group_photos
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.linking import link_photos, query_of
 from retrieval.matching.evidence import EvidenceOptions
 from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify, wide_alarms

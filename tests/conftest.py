@@ -85,7 +85,7 @@ def indexed(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> I
     from eval.oxford import read_ground_truth
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     folder = tmp_path_factory.mktemp("indexed") / "demo.cairn"
     with Collection.create(folder, CollectionOptions(keep_descriptors=True)) as collection:

@@ -15,7 +15,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
 from retrieval.engine import SearchOptions
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from retrieval import indexing
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.compaction import compact
 from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staged, Staging
-from retrieval.indexing import IndexReport, index_photos
+from retrieval.indexing import adding as indexing
+from retrieval.indexing.adding import IndexReport, index_photos
+from retrieval.indexing.compaction import compact
+from retrieval.indexing.removal import remove_photos
 from retrieval.query import Query, View
-from retrieval.removal import remove_photos
 
 WIDTH, HEIGHT = 1024, 768
 FEATURES = 300

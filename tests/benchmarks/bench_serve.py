@@ -64,7 +64,7 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     from eval.synthetic import build_demo_collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.commands import cores
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     rng = np.random.default_rng(arguments.seed)
     drawn = build_demo_collection(folder.parent / "drawn", views=3, distractors=20)

@@ -35,7 +35,7 @@ def main() -> None:
     from retrieval.collection.options import CollectionOptions
     from retrieval.commands import cores
     from retrieval.engine import Engine, SearchOptions
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as scratch:

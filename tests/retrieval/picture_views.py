@@ -43,7 +43,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection of views of `LINKED` and of `COPIES`, beside the folder `photos`; nobody may change it."""
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     folder = tmp_path_factory.mktemp("linked")
     photos = folder / "photos"

@@ -98,5 +98,5 @@ def test_a_full_disk_is_an_object_too(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", str(tmp_path / "c"))
 
-    monkeypatch.setattr("retrieval.indexing.index_photos", full)
+    monkeypatch.setattr("retrieval.indexing.adding.index_photos", full)
     assert "No space left" in cairn("index", tmp_path / "c", indexed.photos, "--json").refused()

@@ -18,7 +18,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import sealing as seals
 from retrieval.collection.collection import SEAL, Collection
 from retrieval.collection.sealing import read_seal, seal
-from retrieval.compaction import compact
+from retrieval.indexing.compaction import compact
 from retrieval.integrity import CheckReport, check_collection
 from retrieval.journal import is_damaged
 from retrieval.linklog import Link, open_log

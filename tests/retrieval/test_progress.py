@@ -148,7 +148,7 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
     """Where the vocabulary is there already too: extracting takes the time, and a batch is assigned at once."""
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     photos = indexed.photos  # type: ignore[attr-defined]
     told: list[tuple[str, int, int]] = []

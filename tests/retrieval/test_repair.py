@@ -151,7 +151,7 @@ def test_a_large_vocabulary_is_rebuilt_from_its_centres(
     assert [one.file for one in report.damaged] == ["vocabulary/centres.npy"]
     assert "cairn retrain" in report.damaged[0].remedy
     assert any("cairn retrain" in note for note in report.notes)
-    from retrieval.retraining import retrain
+    from retrieval.indexing.retraining import retrain
 
     with Collection.open(folder) as collection:
         retrain(collection)
@@ -281,7 +281,7 @@ def test_orphans_do_not_come_back(folder: Path, before: dict[str, Any]) -> None:
     """A segment that others were merged into wins over these, whose folders a killed process has left."""
     left = folder.with_name("left")
     shutil.copytree(folder / SEGMENTS, left)
-    from retrieval.compaction import compact
+    from retrieval.indexing.compaction import compact
 
     with Collection.open(folder) as collection:
         compact(collection)

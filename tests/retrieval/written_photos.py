@@ -26,7 +26,7 @@ from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
-from retrieval.indexing import IndexReport, index_photos
+from retrieval.indexing.adding import IndexReport, index_photos
 from retrieval.query import DescribedQuery, DescribedView, Query, quantise_query
 
 WORDS, DIM, SIDE = 40, 8, 100

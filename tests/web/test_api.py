@@ -410,7 +410,7 @@ def test_groups_are_what_was_found(
 
 
 def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) -> None:
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     folder = tmp_path / "copy.cairn"
     shutil.copytree(indexed.folder, folder)

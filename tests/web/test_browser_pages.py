@@ -164,7 +164,7 @@ def test_names_with_markup_are_text(
 ) -> None:
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     photos = tmp_path / "photos"
     photos.mkdir()

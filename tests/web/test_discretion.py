@@ -40,7 +40,7 @@ def home(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a collection of photos in folders with spaces, of which some failed and some are linked."""
     from retrieval.collection.options import CollectionOptions
     from retrieval.grouping import group_photos
-    from retrieval.indexing import index_photos
+    from retrieval.indexing.adding import index_photos
 
     home = tmp_path_factory.mktemp("home of somebody")
     photos = home / "my photos"

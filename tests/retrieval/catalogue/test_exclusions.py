@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from index.errors import CairnError
-from retrieval import indexing
-from retrieval.compaction import compact
 from retrieval.features.staging import Staged, Staging
-from retrieval.indexing import IndexReport, index_photos
+from retrieval.indexing import adding as indexing
+from retrieval.indexing.adding import IndexReport, index_photos
+from retrieval.indexing.compaction import compact
+from retrieval.indexing.removal import remove_photos
+from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.integrity import check_collection
-from retrieval.removal import remove_photos
 from retrieval.repair import repair_collection
-from retrieval.retraining import RetrainOptions, retrain
 from tests.conftest import Ran
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.written_photos import Album, album  # noqa: F401

@@ -10,7 +10,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import SEAL, Collection
 from retrieval.collection.identity import IDENTITY, IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.options import CollectionOptions
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.integrity import check_collection
 from retrieval.repair import repair_collection
 from tests.conftest import Indexed, Ran

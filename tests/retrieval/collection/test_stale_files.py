@@ -10,8 +10,8 @@ from index.errors import CairnError
 from retrieval.collection.collection import SEAL, SEGMENTS, Collection, CollectionLocked
 from retrieval.collection.options import CollectionOptions
 from retrieval.collection.stale_files import remove_leftovers
-from retrieval.compaction import compact
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.compaction import compact
 from retrieval.integrity import check_collection
 from tests.conftest import Indexed
 from tests.hostile import photo

@@ -24,7 +24,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model
 from retrieval.descriptors.pooling import normalised_channels, pool, region_kernels
 from retrieval.descriptors.registry import Sift, find_descriptor
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.patches import resample_patches
 from scripts.peers import Peer
@@ -428,7 +428,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from retrieval.descriptors import find_descriptor
-import retrieval.collection.collection, retrieval.indexing, retrieval.engine
+import retrieval.collection.collection, retrieval.indexing.adding, retrieval.engine
 patches = np.random.default_rng(0).uniform(0, 255, (3, 31, 31)).astype(np.float32)
 for path in sorted(Path(sys.argv[1]).glob("*.npz")):
     descriptor = find_descriptor(str(path))

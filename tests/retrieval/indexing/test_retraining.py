@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import retrieval.retraining
+import retrieval.indexing.retraining
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
-from retrieval.indexing import index_photos
-from retrieval.removal import remove_photos
-from retrieval.retraining import RetrainOptions, RetrainReport, retrain
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.removal import remove_photos
+from retrieval.indexing.retraining import RetrainOptions, RetrainReport, retrain
 from tests.conftest import Ran
 from tests.retrieval.written_photos import Album, album, features_of, query_of, rankings  # noqa: F401
 
@@ -149,10 +149,10 @@ def test_a_run_that_was_stopped_is_picked_up(filled: Album, monkeypatch: pytest.
         run(filled, progress=stop)
     assert filled.answers() == before
     written: list[str] = []
-    write = retrieval.retraining.write_segment
+    write = retrieval.indexing.retraining.write_segment
     monkeypatch.setattr(Vocabulary, "train", None)
     monkeypatch.setattr(
-        retrieval.retraining,
+        retrieval.indexing.retraining,
         "write_segment",
         lambda folder, **more: written.append(folder.name) or write(folder, **more),
     )
@@ -178,10 +178,10 @@ def test_what_was_added_since_a_run_was_stopped_goes_in(filled: Album) -> None:
 
 def test_it_begins_anew_where_the_last_one_has_taken_over(filled: Album, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is killed before it has cleared up leaves a vocabulary that nobody may take for a new one."""
-    remove = retrieval.retraining.shutil.rmtree
+    remove = retrieval.indexing.retraining.shutil.rmtree
     with monkeypatch.context() as patch:
         patch.setattr(
-            retrieval.retraining.shutil,
+            retrieval.indexing.retraining.shutil,
             "rmtree",
             lambda path, **more: None if path.name == "retrain" else remove(path, **more),
         )

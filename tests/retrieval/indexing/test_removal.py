@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from index.errors import CairnError
-from retrieval.removal import remove_photos
+from retrieval.indexing.removal import remove_photos
 from tests.conftest import Ran
 from tests.retrieval.written_photos import Album, album  # noqa: F401
 

@@ -19,7 +19,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.engine import Engine, SearchOptions
-from retrieval.indexing import IndexReport, index_photos
+from retrieval.indexing.adding import IndexReport, index_photos
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.query import read_query
 from tests.conftest import Indexed
@@ -372,7 +372,7 @@ def test_a_collection_whose_vocabulary_is_lost_gets_no_other_one(photos: Path, w
 def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from retrieval import indexing
+    from retrieval.indexing import adding as indexing
 
     folder = tmp_path / "photos"
     folder.mkdir()

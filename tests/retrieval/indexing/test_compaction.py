@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import retrieval.compaction
+import retrieval.indexing.compaction
 from index.errors import CairnError
 from index.segment import write_segment
 from retrieval.collection.collection import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
-from retrieval.compaction import CompactOptions, compact
 from retrieval.engine import SearchOptions
-from retrieval.indexing import index_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.compaction import CompactOptions, compact
+from retrieval.indexing.removal import remove_photos
 from retrieval.photos.thumbnails import thumbnail_file
-from retrieval.removal import remove_photos
 from tests.conftest import Ran
 from tests.retrieval.written_photos import Album, album, rankings  # noqa: F401
 
@@ -141,7 +141,7 @@ def test_what_is_removed_meanwhile_stays_removed(filled: Album, monkeypatch: pyt
 
     with filled.open() as collection:
         with monkeypatch.context() as patch:
-            patch.setattr(retrieval.compaction, "write_segment", remove_and_write)
+            patch.setattr(retrieval.indexing.compaction, "write_segment", remove_and_write)
             report = compact(collection)
         assert report.removed == 2
         assert collection.catalogue.removed() == {3}

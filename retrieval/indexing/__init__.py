@@ -1,0 +1,1 @@
+"""What changes a sound collection: add, remove, compact, retrain."""
