@@ -13,13 +13,13 @@ from eval.oxford import Query, missing_photos, read_ground_truth
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
-from retrieval.answers import search_photo
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing.adding import Progress, index_photos
 from retrieval.photos.decoding import list_photos
+from retrieval.search.answers import search_photo
+from retrieval.search.engine import Engine, SearchOptions
 
 
 @dataclass(frozen=True)

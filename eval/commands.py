@@ -73,10 +73,10 @@ def retrieval(
     """Index photos, run the queries of a ground truth, and print the mean average precision."""
     from eval.benchmark import run_benchmark
     from retrieval.collection.options import CollectionOptions
-    from retrieval.engine import SearchOptions
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detectors import RegionOptions
+    from retrieval.search.engine import SearchOptions
 
     options = CollectionOptions(
         descriptor=descriptor,

@@ -10,11 +10,11 @@ from eval.metrics import mean_average_precision
 from eval.oxford import read_ground_truth
 from eval.synthetic import build_demo_collection
 from index.errors import CairnError
-from retrieval.answers import answer_query
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import SearchOptions
 from retrieval.indexing.adding import Progress, index_photos
+from retrieval.search.answers import answer_query
+from retrieval.search.engine import SearchOptions
 
 _SETTINGS = {
     "tf-idf": SearchOptions(engine="tf-idf"),

@@ -25,9 +25,9 @@ from learning.labels import Labels, ObjectLabels, split
 from learning.pair_gradients import WordPairs
 from learning.similarity import SimilarityOptions, learn_similarity
 from retrieval.collection.collection import Collection
-from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing.adding import index_photos
-from retrieval.query import quantise_query
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import quantise_query
 
 PARTS = 5
 """Parts of query photos that are no photos of the set."""

@@ -23,8 +23,8 @@ from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging
 from retrieval.matching.verification import Frames
 from retrieval.photos.decoding import ImageOptions, Photo, list_photos
-from retrieval.query import DescribedQuery, DescribedView, describe_query
 from retrieval.regions.detectors import RegionOptions, Regions
+from retrieval.search.query import DescribedQuery, DescribedView, describe_query
 
 
 @dataclass(frozen=True)

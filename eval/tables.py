@@ -25,10 +25,10 @@ from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.engine import Engine, SearchOptions
 from retrieval.features.extraction import Extractor
 from retrieval.indexing.adding import index_photos
-from retrieval.query import quantise_query
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import quantise_query
 
 Tell = Callable[[str], None]
 """Told what is being done, a line at a time."""

@@ -294,7 +294,7 @@ def _when_free(run: Callable[[], Any]) -> Any:
 
 def _report_index(collection: Any, report: Any, json: bool) -> None:
     """Say what a run of indexing did."""
-    from retrieval.answers import IF_MOVED
+    from retrieval.search.answers import IF_MOVED
 
     facts = describe_collection(collection)
     if json:
@@ -470,10 +470,10 @@ def query(
     json: bool = Json,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
-    from retrieval.answers import answer_query
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
-    from retrieval.engine import SearchOptions
     from retrieval.metadata.places import Near
+    from retrieval.search.answers import answer_query
+    from retrieval.search.engine import SearchOptions
 
     wanted = PhotoFilter(
         name=name,

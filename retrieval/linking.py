@@ -9,10 +9,10 @@ import numpy as np
 
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
-from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.linklog import Link, open_log
-from retrieval.query import Query, View
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import Query, View
 
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""

@@ -24,9 +24,9 @@ from index.errors import CairnError
 from learning.drawings import new_figure
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
-from retrieval.engine import ENGINES
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detectors import DETECTORS, RegionOptions
+from retrieval.search.engine import ENGINES
 
 SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them
 # A curve: detector and set.

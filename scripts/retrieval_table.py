@@ -24,9 +24,9 @@ from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
-from retrieval.engine import ENGINES
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detectors import RegionOptions
+from retrieval.search.engine import ENGINES
 
 OWN, INDEPENDENT = "own", "independent"
 # A column of the table: set, where the vocabulary is from, engine.

@@ -29,13 +29,13 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity import check_collection
 from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
-from retrieval.query import DescribedQuery, describe_query, quantise_query
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import DescribedQuery, describe_query, quantise_query
 
 OPERATIONS = ("create", "index", "remove", "compact", "retrain")
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"

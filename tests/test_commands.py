@@ -720,7 +720,7 @@ def test_a_photo_that_may_not_be_read_is_not_said_to_have_gone(
             raise PermissionError(13, "Permission denied", str(path))
         return plain(path, *arguments, **options)  # type: ignore[arg-type, call-overload]
 
-    monkeypatch.setattr("retrieval.answers.os.stat", refuse)
+    monkeypatch.setattr("retrieval.search.answers.os.stat", refuse)
     refused = cairn("query", indexed.folder, QUERY).refused()
     assert "cannot be read (Permission denied)" in refused and "no longer" not in refused
 

@@ -14,10 +14,10 @@ from eval.repeatability import repeatability
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
-from retrieval.engine import SearchOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
+from retrieval.search.engine import SearchOptions
 
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
 pytestmark = [

@@ -14,19 +14,19 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from retrieval.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import filter_of
 from retrieval.collection.collection import Collection
 from retrieval.commands import describe_collection
-from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
-from retrieval.homography import homography
-from retrieval.outlines import found_region
 from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail
-from retrieval.query import Box, Query, read_query
 from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.search.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.homography import homography
+from retrieval.search.outlines import found_region
+from retrieval.search.query import Box, Query, read_query
 from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
 
@@ -222,7 +222,7 @@ class SearchJobs:
         }
 
     def _picture(self, collection: Collection, request: dict[str, Any]) -> bytes:
-        from retrieval.picture import PictureOptions, draw_matches
+        from retrieval.search.picture import PictureOptions, draw_matches
 
         engine, _, query, row, hit = self._look(collection, request)
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:

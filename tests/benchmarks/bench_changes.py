@@ -17,7 +17,6 @@ import numpy as np
 
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staged, Staging
@@ -25,7 +24,8 @@ from retrieval.indexing import adding as indexing
 from retrieval.indexing.adding import IndexReport, index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
-from retrieval.query import Query, View
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import Query, View
 
 WIDTH, HEIGHT = 1024, 768
 FEATURES = 300

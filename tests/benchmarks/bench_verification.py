@@ -30,12 +30,12 @@ def main() -> None:
 
     import cv2
 
-    from retrieval.answers import search_photo
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.commands import cores
-    from retrieval.engine import Engine, SearchOptions
     from retrieval.indexing.adding import index_photos
+    from retrieval.search.answers import search_photo
+    from retrieval.search.engine import Engine, SearchOptions
 
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as scratch:

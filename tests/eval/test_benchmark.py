@@ -13,11 +13,11 @@ from PIL import Image
 from eval.benchmark import run_benchmark, run_queries
 from eval.oxford import Query, read_ground_truth
 from index.errors import CairnError
-from retrieval.answers import search_photo
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
 from retrieval.photos.decoding import ImageOptions
+from retrieval.search.answers import search_photo
+from retrieval.search.engine import Engine, SearchOptions
 from tests.conftest import Indexed, Ran
 
 UPRIGHT = SearchOptions(turns=1)

@@ -13,7 +13,7 @@ from eval.synthetic import DemoCollection
 from eval.tables import Cell
 from learning.similarity import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import SearchOptions
+from retrieval.search.engine import SearchOptions
 
 OPTIONS = CollectionOptions(words=400)
 

@@ -18,12 +18,12 @@ from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.engine import SearchOptions
 from retrieval.features import extraction as features
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.query import describe_query, quantise_query, read_query
+from retrieval.search.engine import SearchOptions
+from retrieval.search.query import describe_query, quantise_query, read_query
 from tests.conftest import Indexed
 from tests.support.paths import ROOT
 

@@ -18,14 +18,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from eval.synthetic import DemoCollection
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
-from retrieval.expansion import ExpansionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.photos.decoding import ImageOptions
-from retrieval.query import read_query
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.expansion import ExpansionOptions
+from retrieval.search.query import read_query
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.written_photos import (
     WORDS,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from index.inverted import InvertedIndex
 from index.segment import write_segment
-from retrieval.engine import Answer, Engine, SearchOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.word_matches import QueryWords
-from retrieval.query import Query, View
+from retrieval.search.engine import Answer, Engine, SearchOptions
+from retrieval.search.query import Query, View
 
 LIMITS = VerificationOptions()
 WORDS = 200_000

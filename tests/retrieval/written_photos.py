@@ -22,12 +22,12 @@ from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.engine import Engine, SearchOptions
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing.adding import IndexReport, index_photos
-from retrieval.query import DescribedQuery, DescribedView, Query, quantise_query
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import DescribedQuery, DescribedView, Query, quantise_query
 
 WORDS, DIM, SIDE = 40, 8, 100
 THINGS, EMPTY = 3, 11  # things that photos show; each photo of number 10 modulo 11 has no features

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from retrieval.collection.collection import Collection
-from retrieval.outlines import clip_polygon
+from retrieval.search.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
 from retrieval.web.workers import PoolOptions
 from tests.conftest import Indexed, Ran

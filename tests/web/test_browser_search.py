@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrieval.outlines import clip_polygon
+from retrieval.search.outlines import clip_polygon
 from tests.conftest import VIEWS, Indexed
 from tests.web.browser import (
     PHONE,

@@ -18,10 +18,10 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing.adding import IndexReport, index_photos
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.query import read_query
+from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.query import read_query
 from tests.conftest import Indexed
 from tests.hostile import photo
 from tests.support.paths import ROOT

@@ -11,11 +11,11 @@ from index.errors import CairnError
 from index.segment import write_segment
 from retrieval.collection.collection import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
-from retrieval.engine import SearchOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.photos.thumbnails import thumbnail_file
+from retrieval.search.engine import SearchOptions
 from tests.conftest import Ran
 from tests.retrieval.written_photos import Album, album, rankings  # noqa: F401
 

@@ -13,10 +13,10 @@ from index.errors import CairnError
 from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
-from retrieval.engine import Engine, SearchOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, RetrainReport, retrain
+from retrieval.search.engine import Engine, SearchOptions
 from tests.conftest import Ran
 from tests.retrieval.written_photos import Album, album, features_of, query_of, rankings  # noqa: F401
 

@@ -13,13 +13,13 @@ from PIL import Image
 
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix, nearest_pairs
-from retrieval.answers import answer_query, combine
 from retrieval.collection.collection import Collection
-from retrieval.engine import ENGINES, Engine, Hit, SearchOptions
-from retrieval.expansion import ExpansionOptions
-from retrieval.homography import homography
 from retrieval.matching.verification import Verification, VerificationOptions
-from retrieval.query import Query, clip_box, inside_box, read_query
+from retrieval.search.answers import answer_query, combine
+from retrieval.search.engine import ENGINES, Engine, Hit, SearchOptions
+from retrieval.search.expansion import ExpansionOptions
+from retrieval.search.homography import homography
+from retrieval.search.query import Query, clip_box, inside_box, read_query
 from tests.conftest import OBJECTS, Indexed
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)

@@ -14,9 +14,9 @@ from PIL import Image
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.engine import Engine, Hit, SearchOptions
-from retrieval.picture import _BOX, PictureOptions, check_picture, draw_matches
-from retrieval.query import Query, read_query
+from retrieval.search.engine import Engine, Hit, SearchOptions
+from retrieval.search.picture import _BOX, PictureOptions, check_picture, draw_matches
+from retrieval.search.query import Query, read_query
 from tests.conftest import Indexed
 
 OPTIONS = PictureOptions(tile=320, columns=1, pairs=2)
@@ -92,14 +92,14 @@ def test_a_box_is_drawn_within_its_photo_and_not_where_the_map_is_wild(
     collection: Collection, query: Query, found: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drawn_over(matrix: np.ndarray) -> np.ndarray:
-        monkeypatch.setattr("retrieval.picture.homography", lambda *_: matrix)
+        monkeypatch.setattr("retrieval.search.picture.homography", lambda *_: matrix)
         picture = drawn(tmp_path / "out.png", collection.index, found[:1], query, options=replace(OPTIONS, lines=0))
         return tile(picture, 0)[1]
 
     x0, y0, x1, _ = query.box
     needle, above = np.diag([0.02, 1, 1]), np.array([[1, 0, 60 - x0], [0, 1, -y0 - 40], [0, 0, 1]])
     with monkeypatch.context() as patch:
-        patch.setattr("retrieval.picture.homography", lambda *_: None)
+        patch.setattr("retrieval.search.picture.homography", lambda *_: None)
         bare = tile(
             drawn(tmp_path / "bare.png", collection.index, found[:1], query, options=replace(OPTIONS, lines=0)), 0
         )[1]
@@ -147,7 +147,7 @@ def test_only_so_many_pairs_are_drawn_and_none_is_read_for_nothing(
     collection: Collection, query: Query, found: list, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
-    from retrieval import picture as module
+    from retrieval.search import picture as module
 
     real = module.read_colour
     monkeypatch.setattr(module, "read_colour", lambda path, options: read.append(path) or real(path, options))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.outlines import area, clip_polygon, found_region, narrowest_width
-from retrieval.query import Query
+from retrieval.search.outlines import area, clip_polygon, found_region, narrowest_width
+from retrieval.search.query import Query
 
 WIDTH, HEIGHT = 640, 480
 BOX = (100.0, 80.0, 300.0, 240.0)

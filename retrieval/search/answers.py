@@ -15,10 +15,10 @@ from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.collection.collection import Collection, CollectionChanged
-from retrieval.engine import Answer, Engine, Hit, SearchOptions
-from retrieval.homography import homography
-from retrieval.outlines import found_region
-from retrieval.query import Box, Query, read_query
+from retrieval.search.engine import Answer, Engine, Hit, SearchOptions
+from retrieval.search.homography import homography
+from retrieval.search.outlines import found_region
+from retrieval.search.query import Box, Query, read_query
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
 """What mends that a photo's file is not where it was, to end a sentence with."""
@@ -120,7 +120,7 @@ def answer_query(
     if box is not None and len(photos) > 1:
         raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
     if picture is not None:
-        from retrieval.picture import check_picture
+        from retrieval.search.picture import check_picture
 
         check_picture(picture)
     for look in range(_LOOKS):
@@ -136,7 +136,7 @@ def answer_query(
                 if look == _LOOKS - 1:
                     raise CollectionChanged(f"{folder} changes faster than it can be searched: try again.") from None
     if picture is not None:
-        from retrieval.picture import draw_matches
+        from retrieval.search.picture import draw_matches
 
         # Beside a photo of the collection, that photo itself is no news.
         own = {str(one.path) for one in asked}

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.segment import ImageFeatures
-from retrieval.expansion import average_words, back_project
 from retrieval.features.encoding import decode_geometry, encode_geometry
 from retrieval.features.extraction import Features
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.search.expansion import average_words, back_project
 
 
 def image_features(number: int, generator: np.random.Generator, side: float = 640) -> ImageFeatures:

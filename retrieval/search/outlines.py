@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from retrieval.query import Query
+from retrieval.search.query import Query
 
 # A thing whose nearest corner is so many times nearer to the camera than its farthest, or that is seen so many times
 # narrower one way than the other, does not match: a map that says so was fixed by chance.

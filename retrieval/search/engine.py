@@ -12,7 +12,6 @@ from index.errors import CairnError
 from index.inverted import Scores, rank
 from index.parallel import one_thread
 from retrieval.collection.collection import Collection
-from retrieval.expansion import ExpansionOptions, average_words, back_project
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import (
@@ -24,7 +23,8 @@ from retrieval.matching.verification import (
     recount,
     verify,
 )
-from retrieval.query import Query, View
+from retrieval.search.expansion import ExpansionOptions, average_words, back_project
+from retrieval.search.query import Query, View
 
 ENGINES = ("tf-idf", "tf-idf-sp", "raw")
 EXPANSIONS = ("none", "average")

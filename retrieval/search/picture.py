@@ -10,13 +10,13 @@ import numpy as np
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from retrieval.catalogue.catalogue import ImageRow
-from retrieval.engine import Hit
 from retrieval.features.encoding import decode_geometry
-from retrieval.homography import homography
-from retrieval.outlines import found_region
 from retrieval.photos.decoding import ImageOptions, read_colour
-from retrieval.query import Query
 from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.search.engine import Hit
+from retrieval.search.homography import homography
+from retrieval.search.outlines import found_region
+from retrieval.search.query import Query
 
 
 @dataclass(frozen=True)

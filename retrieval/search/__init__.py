@@ -1,0 +1,1 @@
+"""What asks a collection: query, engines, expansion, answers, homography, picture."""
