@@ -10,7 +10,7 @@ from index.errors import CairnError
 from learning.labels import ISSUED, Relevance
 from learning.stages import Progress
 from retrieval.collection.collection import Collection
-from retrieval.linking import components, link_photos
+from retrieval.groups.links import components, link_photos
 
 
 def verified_relevance(

@@ -3,9 +3,9 @@
 import re
 
 from retrieval.findings import Findings, files_below
-from retrieval.grouping import FILE as GROUPS
-from retrieval.grouping import LOG, groups_are_whole
-from retrieval.linklog import check_log
+from retrieval.groups.groups import FILE as GROUPS
+from retrieval.groups.groups import LOG, groups_are_whole
+from retrieval.groups.link_log import check_log
 from retrieval.photos.thumbnails import CACHE, is_whole, is_without_checksum
 from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
 

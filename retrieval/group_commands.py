@@ -32,7 +32,7 @@ def group(
     from time import perf_counter
 
     from retrieval.collection.collection import Collection
-    from retrieval.grouping import GroupOptions, check_table, group_photos, groups_table, write_table
+    from retrieval.groups.groups import GroupOptions, check_table, group_photos, groups_table, write_table
 
     began = perf_counter()
     if out is not None:

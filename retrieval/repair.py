@@ -37,10 +37,10 @@ from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.consistency import SegmentImage, read_segment_rows, segment_ids
 from retrieval.descriptors.registry import MODELS, model_file
-from retrieval.grouping import FILE as GROUPS
-from retrieval.grouping import LOG
+from retrieval.groups.groups import FILE as GROUPS
+from retrieval.groups.groups import LOG
+from retrieval.groups.link_log import check_log, cut_log
 from retrieval.integrity import CheckReport, Damage, check_collection
-from retrieval.linklog import check_log, cut_log
 from retrieval.rebuilding import rebuild_catalogue
 from retrieval.reextraction import Rewriting, rewrite_notes, rewrite_segments
 

@@ -32,7 +32,7 @@ def make_collection(work: Path) -> Path:
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.collection.sealing import seal
-    from retrieval.grouping import group_photos
+    from retrieval.groups.groups import group_photos
     from retrieval.indexing.adding import index_photos
     from retrieval.photos.thumbnails import thumbnail
 

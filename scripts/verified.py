@@ -32,9 +32,9 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands import cores
 from retrieval.features.encoding import decode_geometry
-from retrieval.grouping import LOG, group_photos
+from retrieval.groups.groups import LOG, group_photos
+from retrieval.groups.links import link_photos, query_of
 from retrieval.indexing.adding import index_photos
-from retrieval.linking import link_photos, query_of
 from retrieval.matching.evidence import EvidenceOptions
 from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify, wide_alarms
 from retrieval.search.engine import Engine, SearchOptions

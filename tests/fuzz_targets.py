@@ -41,8 +41,8 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.csv_import import read_table
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
-from retrieval.grouping import read_groups
-from retrieval.linklog import Link, open_log
+from retrieval.groups.groups import read_groups
+from retrieval.groups.link_log import Link, open_log
 from retrieval.metadata.photo import MOST_TAGS, read_metadata
 from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
 from tests.fuzzing import Rng, mutate, pick

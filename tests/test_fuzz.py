@@ -33,7 +33,7 @@ from learning.records import Record, Records
 from retrieval.collection.options import read_options
 from retrieval.descriptors.codes import ProductCode
 from retrieval.descriptors.learnt import load_model
-from retrieval.linklog import open_log
+from retrieval.groups.link_log import open_log
 from retrieval.photos.decoding import read_photo
 from tests.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
 from tests.fuzzing import bomb, write_zip

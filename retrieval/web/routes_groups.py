@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.grouping import Groups, NotGroupedError, groups_table, read_groups
+from retrieval.groups.groups import Groups, NotGroupedError, groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_photos, service_of

@@ -18,10 +18,10 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import sealing as seals
 from retrieval.collection.collection import SEAL, Collection
 from retrieval.collection.sealing import read_seal, seal
+from retrieval.groups.link_log import Link, open_log
 from retrieval.indexing.compaction import compact
 from retrieval.integrity import CheckReport, check_collection
 from retrieval.journal import is_damaged
-from retrieval.linklog import Link, open_log
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
 from tests.postgresql import postgresql  # noqa: F401

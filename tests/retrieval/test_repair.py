@@ -21,8 +21,8 @@ from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
 from retrieval.features.staging import Staged
+from retrieval.groups.links import ask_photos
 from retrieval.integrity import check_collection
-from retrieval.linking import ask_photos
 from retrieval.metadata.photo import Metadata
 from retrieval.repair import repair_collection
 from retrieval.salvage import salvage

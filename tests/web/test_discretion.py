@@ -39,7 +39,7 @@ class Served:
 def home(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a collection of photos in folders with spaces, of which some failed and some are linked."""
     from retrieval.collection.options import CollectionOptions
-    from retrieval.grouping import group_photos
+    from retrieval.groups.groups import group_photos
     from retrieval.indexing.adding import index_photos
 
     home = tmp_path_factory.mktemp("home of somebody")

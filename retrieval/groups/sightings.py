@@ -8,7 +8,7 @@ import numpy as np
 
 from index.errors import CairnError
 from retrieval.catalogue.schema import ImageRow
-from retrieval.looks import Look, look
+from retrieval.groups.looks import Look, look
 from retrieval.photos.thumbnails import SIZES, thumbnail
 
 STEP = "look"

@@ -18,13 +18,13 @@ from scipy.sparse.csgraph import connected_components
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
-from retrieval.clustering import cluster
 from retrieval.collection.collection import Collection
-from retrieval.linking import Link, Progress, link_photos
-from retrieval.looks import Copy, find_copies
-from retrieval.originals import original_first
+from retrieval.groups.clustering import cluster
+from retrieval.groups.links import Link, Progress, link_photos
+from retrieval.groups.looks import Copy, find_copies
+from retrieval.groups.originals import original_first
+from retrieval.groups.sightings import see_photos
 from retrieval.photos.thumbnails import CACHE
-from retrieval.sightings import see_photos
 
 FILE = "groups.json"
 LOG = "links.jsonl"

@@ -21,7 +21,7 @@ from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.console import run
 from retrieval.group_commands import group
-from retrieval.grouping import (
+from retrieval.groups.groups import (
     DuplicateOptions,
     GroupOptions,
     NotGroupedError,
@@ -31,7 +31,7 @@ from retrieval.grouping import (
     is_near_duplicate,
     read_groups,
 )
-from retrieval.linklog import Link
+from retrieval.groups.link_log import Link
 from tests.retrieval.picture_views import linked  # noqa: F401
 
 DUPLICATES = DuplicateOptions()

@@ -10,7 +10,7 @@ import numpy as np
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
-from retrieval.linklog import Link, open_log
+from retrieval.groups.link_log import Link, open_log
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.query import Query, View
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval import linking
 from retrieval.collection.collection import Collection
+from retrieval.groups import links as linking
+from retrieval.groups.link_log import Link, open_log
+from retrieval.groups.links import components, link_photos
 from retrieval.indexing.adding import index_photos
-from retrieval.linking import components, link_photos
-from retrieval.linklog import Link, open_log
 from tests.retrieval.picture_views import LINKED, SIZE, linked, write_views  # noqa: F401
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from retrieval.catalogue.catalogue import ImageRow
-from retrieval.originals import original_first, says_copy
+from retrieval.groups.originals import original_first, says_copy
 
 
 def photo(number: int, name: str, width: int = 400, height: int = 300, taken: str | None = None) -> ImageRow:

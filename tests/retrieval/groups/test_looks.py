@@ -9,8 +9,8 @@ from PIL import Image
 from skimage import data
 
 from retrieval.catalogue.schema import ImageRow
-from retrieval.looks import Copy, find_copies, look
-from retrieval.sightings import see_photos
+from retrieval.groups.looks import Copy, find_copies, look
+from retrieval.groups.sightings import see_photos
 
 PICTURES = {"cat": data.chelsea, "coffee": data.coffee, "astronaut": data.astronaut, "rocket": data.rocket}
 

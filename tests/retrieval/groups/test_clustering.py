@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.clustering import cluster
+from retrieval.groups.clustering import cluster
 
 Links = dict[tuple[int, int], float]
 

@@ -1,0 +1,1 @@
+"""Links between photos of one collection, and albums made of them."""
