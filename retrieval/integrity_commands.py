@@ -21,7 +21,7 @@ def check(
     Nothing is changed, and other commands may be at work meanwhile. It takes as long as the disk needs to read the
     collection. Ends with code 1 if anything is damaged.
     """
-    from retrieval.integrity import check_collection, report_json
+    from retrieval.integrity.check import check_collection, report_json
 
     with progress_bars(quiet or json, {"check": "Reading (MB)"}) as tell:
         report = check_collection(collection, catalogue=catalogue, progress=tell)
@@ -62,7 +62,7 @@ def repair(
     --drop-missing lets them leave the collection: they are reported then. An interrupted repair is picked up by running
     the same command again. Ends with code 1 if anything is still damaged, or something was lost.
     """
-    from retrieval.repair import repair_collection
+    from retrieval.integrity.repair import repair_collection
 
     with progress_bars(quiet or json, {"check": "Reading (MB)", "extract": "Features (photos)"}) as tell:
         report = repair_collection(

@@ -51,7 +51,7 @@ def flip(folder: Path, flips: int, seed: int) -> dict[str, object]:
     """Flip bytes one after the other; give what was tried and found."""
     import numpy as np
 
-    from retrieval.integrity import check_collection
+    from retrieval.integrity.check import check_collection
 
     rng = np.random.default_rng(seed)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)

@@ -31,7 +31,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
-from retrieval.integrity import check_collection
+from retrieval.integrity.check import check_collection
 from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.search.engine import Engine, SearchOptions

@@ -17,8 +17,8 @@ from retrieval.indexing.adding import IndexReport, index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, retrain
-from retrieval.integrity import check_collection
-from retrieval.repair import repair_collection
+from retrieval.integrity.check import check_collection
+from retrieval.integrity.repair import repair_collection
 from tests.conftest import Ran
 from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.written_photos import Album, album  # noqa: F401

@@ -11,8 +11,8 @@ from retrieval.collection.collection import SEAL, Collection
 from retrieval.collection.identity import IDENTITY, IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
-from retrieval.integrity import check_collection
-from retrieval.repair import repair_collection
+from retrieval.integrity.check import check_collection
+from retrieval.integrity.repair import repair_collection
 from tests.conftest import Indexed, Ran
 from tests.hostile import photo
 from tests.postgresql import postgresql  # noqa: F401

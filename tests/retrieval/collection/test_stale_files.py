@@ -12,7 +12,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
-from retrieval.integrity import check_collection
+from retrieval.integrity.check import check_collection
 from tests.conftest import Indexed
 from tests.hostile import photo
 

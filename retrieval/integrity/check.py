@@ -9,10 +9,8 @@ import time
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.cache_checks import CACHE, CACHES, check_caches
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.catalogue.database import Database
-from retrieval.catalogue_check import check_server, check_sqlite
 from retrieval.collection.collection import (
     DESCRIPTOR,
     LOCK,
@@ -36,10 +34,12 @@ from retrieval.collection.identity import (
     read_identity,
 )
 from retrieval.collection.sealing import Seal, SealDamagedError, read_seal
-from retrieval.findings import CheckReport, Damage, Findings, Progress, size_of
-from retrieval.journal import is_damaged
-from retrieval.segment_checks import check_folders, check_segments
-from retrieval.static_checks import check_static
+from retrieval.integrity.check_caches import CACHE, CACHES, check_caches
+from retrieval.integrity.check_catalogue import check_server, check_sqlite
+from retrieval.integrity.check_files import check_static
+from retrieval.integrity.check_segments import check_folders, check_segments
+from retrieval.integrity.report import CheckReport, Damage, Findings, Progress, size_of
+from retrieval.integrity.sqlite_log import is_damaged
 
 __all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection", "report_json"]
 

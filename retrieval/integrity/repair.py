@@ -16,7 +16,6 @@ from index.neighbours import DESCRIPTION_FILE, INDEX_FILE, search_backend
 from index.segment import NOTES, verify_segment
 from index.segment_repair import restore_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
-from retrieval.cache_checks import CACHE
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import INDEXED, SegmentRow
@@ -35,14 +34,15 @@ from retrieval.collection.identity import is_there
 from retrieval.collection.sealing import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.stale_files import remove_leftovers
-from retrieval.consistency import SegmentImage, read_segment_rows, segment_ids
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import LOG
 from retrieval.groups.link_log import check_log, cut_log
-from retrieval.integrity import CheckReport, Damage, check_collection
-from retrieval.rebuilding import rebuild_catalogue
-from retrieval.reextraction import Rewriting, rewrite_notes, rewrite_segments
+from retrieval.integrity.check import CheckReport, Damage, check_collection
+from retrieval.integrity.check_caches import CACHE
+from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
+from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
+from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
 
 Progress = Callable[[str, int, int], None]
 """Called with a step's name, how much of it is done, and how much there is."""

@@ -38,8 +38,8 @@ from retrieval.collection.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, V
 from retrieval.collection.sealing import COPIES_KEY, Seal, read_copies
 from retrieval.collection.segment_notes import read_notes
 from retrieval.collection.segments import segment_row
+from retrieval.integrity.salvage_catalogue import Salvaged, salvage
 from retrieval.metadata.photo import Metadata, read_metadata
-from retrieval.salvage import Salvaged, salvage
 
 _MOVED = ("path", "name", "size", "mtime_ns", "missing_since", "state")  # what the catalogue knows better than a note
 _FOLDER = re.compile(r"\d{6,18}")

@@ -10,8 +10,8 @@ from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.segment import META, TEMPORARY_SUFFIX, verify_segment
 from retrieval.catalogue.database import Database
 from retrieval.collection.collection import SEGMENTS
-from retrieval.consistency import check_rows, compare_segment, read_segment_rows, segment_ids
-from retrieval.findings import Findings, size_of
+from retrieval.integrity.compare_rows import check_rows, compare_segment, read_segment_rows, segment_ids
+from retrieval.integrity.report import Findings, size_of
 
 _LOOKS = 5
 

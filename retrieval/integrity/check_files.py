@@ -8,7 +8,7 @@ from retrieval.collection.options import read_options
 from retrieval.collection.sealing import Seal
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
-from retrieval.findings import Findings, size_of
+from retrieval.integrity.report import Findings, size_of
 
 
 def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:

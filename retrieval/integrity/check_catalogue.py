@@ -41,7 +41,7 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
     Parameters
     ----------
     file : Path
-        Whose write-ahead log is sound (see `retrieval.journal`).
+        Whose write-ahead log is sound (see `retrieval.integrity.sqlite_log`).
     seal_file : Path
         The collection's seal.
     tell : callable

@@ -14,7 +14,6 @@ import pytest
 
 from index.errors import CairnError
 from index.segment import write_segment
-from retrieval import rebuilding, reextraction, repair
 from retrieval.catalogue.catalogue import Move, Rewritten
 from retrieval.collection.collection import SEAL, SEGMENTS, Collection
 from retrieval.collection.sealing import seal
@@ -22,12 +21,15 @@ from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
 from retrieval.features.staging import Staged
 from retrieval.groups.links import ask_photos
-from retrieval.integrity import check_collection
+from retrieval.integrity import rebuild_catalogue as rebuilding
+from retrieval.integrity import rebuild_segments as reextraction
+from retrieval.integrity import repair
+from retrieval.integrity.check import check_collection
+from retrieval.integrity.repair import repair_collection
+from retrieval.integrity.salvage_catalogue import salvage
 from retrieval.metadata.photo import Metadata
-from retrieval.repair import repair_collection
-from retrieval.salvage import salvage
 from tests.conftest import Indexed, Ran
-from tests.retrieval.test_integrity import add_caches, files_of, flip
+from tests.retrieval.integrity.test_check import add_caches, files_of, flip
 
 CATALOGUE = "catalogue.sqlite"
 FEW = 2  # photos of the second segment, which are extracted again

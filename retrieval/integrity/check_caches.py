@@ -2,10 +2,10 @@
 
 import re
 
-from retrieval.findings import Findings, files_below
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import LOG, groups_are_whole
 from retrieval.groups.link_log import check_log
+from retrieval.integrity.report import Findings, files_below
 from retrieval.photos.thumbnails import CACHE, is_whole, is_without_checksum
 from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
 

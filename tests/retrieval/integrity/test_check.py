@@ -20,8 +20,8 @@ from retrieval.collection.collection import SEAL, Collection
 from retrieval.collection.sealing import read_seal, seal
 from retrieval.groups.link_log import Link, open_log
 from retrieval.indexing.compaction import compact
-from retrieval.integrity import CheckReport, check_collection
-from retrieval.journal import is_damaged
+from retrieval.integrity.check import CheckReport, check_collection
+from retrieval.integrity.sqlite_log import is_damaged
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
 from tests.postgresql import postgresql  # noqa: F401
@@ -337,7 +337,7 @@ def log(folder: Path) -> Iterator[Path]:
 def test_the_log_of_a_killed_process_is_no_damage_and_a_flipped_byte_in_it_is(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retrieval.journal._PAUSE", 0.0)
+    monkeypatch.setattr("retrieval.integrity.sqlite_log._PAUSE", 0.0)
     folder = log.parent
     contents = log.read_bytes()
     with contextlib.closing(sqlite3.connect(f"file:{folder / CATALOGUE}?mode=ro", uri=True)) as connection:

@@ -1,0 +1,1 @@
+"""Damage: what looks for it, and what mends it; only commands may import it."""
