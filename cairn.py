@@ -20,13 +20,13 @@ def make_app() -> "typer.Typer":
     from learning.compress_commands import compress
     from learning.mine_commands import mine
     from learning.patch_commands import patches
-    from retrieval.care_commands import compact, remove, retrain
-    from retrieval.command_line import set_up
-    from retrieval.commands import index, info, query
-    from retrieval.group_commands import group
-    from retrieval.integrity_commands import check, repair
-    from retrieval.metadata_commands import metadata
-    from retrieval.panels import EVERYDAY, HEALTH, LEARN, MEASURE
+    from retrieval.commands.care import compact, remove, retrain
+    from retrieval.commands.collection import index, info, query
+    from retrieval.commands.command_line import set_up
+    from retrieval.commands.groups import group
+    from retrieval.commands.integrity import check, repair
+    from retrieval.commands.metadata import metadata
+    from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
     from retrieval.web.serve_commands import serve
 
     app = typer.Typer(
@@ -53,7 +53,7 @@ def make_app() -> "typer.Typer":
 def main() -> None:
     """Run the command line; what a user can cause ends with one sentence and exit code 2."""
     try:
-        from retrieval.console import run
+        from retrieval.commands.console import run
 
         run(lambda **how: make_app()(**how))
     except KeyboardInterrupt:  # before a command has begun

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retrieval.commands import (
+from retrieval.commands.collection import (
     Descriptor,
     Detector,
     EngineName,
@@ -23,9 +23,9 @@ from retrieval.commands import (
     Workers,
     cores,
 )
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
-from retrieval.panels import MEASURED, RUNNING, VOCABULARY
-from retrieval.progress import INDEXING
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.panels import MEASURED, RUNNING, VOCABULARY
+from retrieval.commands.progress import INDEXING
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands import Seed, Workers, cores
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
-from retrieval.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
+from retrieval.commands.collection import Seed, Workers, cores
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 
 def blocks(

@@ -8,9 +8,9 @@ import typer
 from learning.blocks_command import blocks
 from learning.boosted_command import boosted
 from learning.similarity_commands import similarity
-from retrieval.commands import CatalogueAddress, Seed, Workers, cores
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
-from retrieval.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
+from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
 learn.command()(similarity)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands import Seed
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.collection import Seed
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
 
 
 def compress(

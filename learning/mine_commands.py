@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands import CatalogueAddress, MeasurementScale, Seed, Workers, cores, print_failures
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
-from retrieval.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
+from retrieval.commands.collection import CatalogueAddress, MeasurementScale, Seed, Workers, cores, print_failures
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
 
 
 def mine(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands import MeasurementScale, Seed
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
-from retrieval.panels import CORRESPONDENCES, OUTPUT, REGIONS
+from retrieval.commands.collection import MeasurementScale, Seed
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.panels import CORRESPONDENCES, OUTPUT, REGIONS
 
 patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from retrieval.commands import CatalogueAddress, Seed, Workers, cores
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
-from retrieval.panels import DATA, OUTPUT, TUNING
+from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.panels import DATA, OUTPUT, TUNING
 
 if TYPE_CHECKING:
     from learning.similarity import LearntSimilarity

@@ -17,8 +17,8 @@ from learning.stages import Progress, check_pooling
 from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.verdict import Verdict, compare
 from retrieval.collection.collection import OPTIONS
-from retrieval.commands import print_failures
-from retrieval.console import print_json, progress_bars, say
+from retrieval.commands.collection import print_failures
+from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model
 from retrieval.descriptors.registry import Sift
 from retrieval.photos.decoding import ImageOptions, list_photos

@@ -23,7 +23,7 @@ from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from learning.drawings import new_figure
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands import cores
+from retrieval.commands.collection import cores
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detectors import DETECTORS, RegionOptions
 from retrieval.search.engine import ENGINES

@@ -23,7 +23,7 @@ from eval.staged import RetrievalSet
 from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands import cores
+from retrieval.commands.collection import cores
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detectors import RegionOptions
 from retrieval.search.engine import ENGINES

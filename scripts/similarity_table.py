@@ -24,7 +24,7 @@ from index.errors import CairnError
 from learning.drawings import new_figure
 from learning.similarity import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands import cores
+from retrieval.commands.collection import cores
 
 PHOTOS = (0, 2, 3, 5, 10, 1_000_000)  # bounds of how many photos of an object are learnt from
 # Of a set and a vocabulary: tf-idf, and by k what was learnt from each split.

@@ -689,7 +689,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, indexed: Indexed) -> None:
     assert done.stderr.startswith("cairn: ") and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("module", ["typer", "retrieval.console", "numpy"])
+@pytest.mark.parametrize("module", ["typer", "retrieval.commands.console", "numpy"])
 def test_ctrl_c_while_modules_are_imported_is_one_sentence(module: str) -> None:
     script = f"""
 import sys

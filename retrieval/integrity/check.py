@@ -1,7 +1,8 @@
 """Integrity of a collection: every file is read again, and compared with what was written.
 
-What a segment or a cache holds is checked by the checksums in it, all else by those of the seal (`retrieval.collection.sealing`),
-and the catalogue row by row against the segments. Nothing is changed, and other processes may go on writing.
+What a segment or a cache holds is checked by the checksums in it, all else by those of the seal
+(`retrieval.collection.sealing`), and the catalogue row by row against the segments. Nothing is changed, and other
+processes may go on writing.
 """
 
 import re

@@ -16,7 +16,7 @@ from retrieval.catalogue.changes import Move
 from retrieval.collection.collection import SEGMENTS, STAGING, Collection
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
-from retrieval.console import printable_name
+from retrieval.commands.console import printable_name
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.photos.decoding import list_photos

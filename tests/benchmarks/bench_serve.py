@@ -63,7 +63,7 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     """Write the collection."""
     from eval.synthetic import build_demo_collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.commands import cores
+    from retrieval.commands.collection import cores
     from retrieval.indexing.adding import index_photos
 
     rng = np.random.default_rng(arguments.seed)

@@ -20,7 +20,7 @@ import numpy as np
 from learning.pair_gradients import WordPairs
 from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
 from learning.triplets import Triplets
-from retrieval.commands import cores
+from retrieval.commands.collection import cores
 
 
 def draw_words(words: int, offset: float, size: int, rng: np.random.Generator) -> np.ndarray:

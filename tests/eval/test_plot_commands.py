@@ -29,7 +29,7 @@ POINTS, VIEWS = 60, 2
 def draw(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Draw:
     """Runs `cairn plot ARGUMENTS…` in this process."""
     from eval.plot_commands import plot
-    from retrieval.console import run
+    from retrieval.commands.console import run
 
     def call(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["cairn plot", *map(str, arguments)])

@@ -26,7 +26,7 @@ from learning.mined import MinedMatches
 from learning.mining import MiningOptions, MiningReport, mine_matches
 from learning.photosource import PhotoSource
 from learning.proposals import random_pairs
-from retrieval.console import run
+from retrieval.commands.console import run
 from retrieval.descriptors.registry import Sift
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.photos.decoding import read_photo

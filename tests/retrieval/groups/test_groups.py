@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.console import run
-from retrieval.group_commands import group
+from retrieval.commands.console import run
+from retrieval.commands.groups import group
 from retrieval.groups.groups import (
     DuplicateOptions,
     GroupOptions,

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from index.errors import CairnError
-from retrieval.panels import OUTPUT
+from retrieval.commands.panels import OUTPUT
 
 DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
 """Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C."""
@@ -122,7 +122,7 @@ def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str
     quiet : bool
         Show nothing.
     titles : dict of str to str
-        What each step is called; see `retrieval.progress`.
+        What each step is called; see `retrieval.commands.progress`.
 
     Yields
     ------
@@ -131,7 +131,7 @@ def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str
     """
     from rich.console import Console
 
-    from retrieval.progress import bars, lines
+    from retrieval.commands.progress import bars, lines
 
     console = Console(stderr=True)
     if quiet:

@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from retrieval.panels import OUTPUT
+from retrieval.commands.panels import OUTPUT
 
 _WIDEST_NAME = 30
 _WIDEST_PAGE = 110

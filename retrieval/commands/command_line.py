@@ -26,7 +26,7 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
-        from retrieval.help_pages import print_help
+        from retrieval.commands.help_pages import print_help
 
         print_help(self, ctx)
 
@@ -36,7 +36,7 @@ class Group(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
-        from retrieval.help_pages import print_help
+        from retrieval.commands.help_pages import print_help
 
         print_help(self, ctx)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from retrieval import console, progress
-from retrieval.console import progress_bars
-from retrieval.progress import EVERY, INDEXING, Told, bars
+from retrieval.commands import console, progress
+from retrieval.commands.console import progress_bars
+from retrieval.commands.progress import EVERY, INDEXING, Told, bars
 
 
 class Clock:
@@ -64,8 +64,8 @@ def test_lines_go_to_standard_error_and_quiet_is_silent(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pause = Pause()
-    monkeypatch.setattr("retrieval.progress.threading.Event", lambda: pause)
-    monkeypatch.setattr("retrieval.progress.threading.Thread", _AtTheEnd)
+    monkeypatch.setattr("retrieval.commands.progress.threading.Event", lambda: pause)
+    monkeypatch.setattr("retrieval.commands.progress.threading.Thread", _AtTheEnd)
     for quiet, lines in ((False, ["cairn: Reading: 1 of 3 MB (33%), 0 s so far."] * 2), (True, [])):
         with progress_bars(quiet, {"check": "Reading (MB)"}) as tell:
             tell("check", 1, 3)

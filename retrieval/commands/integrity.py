@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from retrieval.care_commands import Folder
-from retrieval.commands import CatalogueAddress, Workers, cores
-from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
+from retrieval.commands.care import Folder
+from retrieval.commands.collection import CatalogueAddress, Workers, cores
+from retrieval.commands.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
 
 
 def check(

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands import CatalogueAddress, Workers, cores
-from retrieval.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.collection import CatalogueAddress, Workers, cores
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
 
 
 def group(

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from index.errors import CairnError
-from retrieval.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say, tell_error
-from retrieval.panels import FILTERS, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY, WATCH
-from retrieval.progress import INDEXING
+from retrieval.commands.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say, tell_error
+from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY, WATCH
+from retrieval.commands.progress import INDEXING
 
 Workers = Annotated[
     int,
