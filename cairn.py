@@ -27,7 +27,7 @@ def make_app() -> "typer.Typer":
     from retrieval.commands.integrity import check, repair
     from retrieval.commands.metadata import metadata
     from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
-    from retrieval.web.serve_commands import serve
+    from retrieval.web.serve_command import serve
 
     app = typer.Typer(
         name="cairn",

@@ -9,9 +9,21 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.web import problems, routes_groups, routes_pages, routes_photos, routes_search
+from retrieval.web import problems
 from retrieval.web.guard import Guard
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
+from retrieval.web.routes import (
+    groups as routes_groups,
+)
+from retrieval.web.routes import (
+    pages as routes_pages,
+)
+from retrieval.web.routes import (
+    photos as routes_photos,
+)
+from retrieval.web.routes import (
+    search as routes_search,
+)
 from retrieval.web.service import ServeOptions, Service
 
 __all__ = ["ServeOptions", "create_app"]

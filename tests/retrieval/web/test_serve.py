@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from retrieval.web.guard import Guard, host_name, log_trace
-from retrieval.web.serve_commands import is_loopback
+from retrieval.web.serve_command import is_loopback
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 
@@ -129,7 +129,7 @@ def test_a_defect_is_a_sentence_with_all_headers() -> None:
 
 def test_a_collection_that_does_not_open_is_one_sentence(tmp_path: Path) -> None:
     from index.errors import CairnError
-    from retrieval.web.serve_commands import open_collection
+    from retrieval.web.serve_command import open_collection
     from retrieval.web.workers import Pool, PoolOptions
     from tests.web.odd_jobs import SlowToStart
 

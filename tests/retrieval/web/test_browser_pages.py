@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import VIEWS, Indexed
+from tests.retrieval.web.conftest import serving
 from tests.web.browser import DESKTOP, PHONE, SMALLEST, Visit, chromium, draw_box, visit, visiting, wait_for_results  # noqa: F401
-from tests.web.conftest import serving
 
 pytestmark = pytest.mark.browser
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.conftest import Indexed
+from tests.retrieval.web.conftest import serving
+from tests.retrieval.web.test_browser_pages import tiles
 from tests.web.browser import PHONE, chromium, visiting, wait_for_results  # noqa: F401
-from tests.web.conftest import serving
-from tests.web.test_browser_pages import tiles
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 QUOTES = "\"'/><b onmouseover=alert(3)>"

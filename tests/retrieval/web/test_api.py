@@ -19,8 +19,8 @@ from retrieval.search.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
 from retrieval.web.workers import PoolOptions
 from tests.conftest import Indexed, Ran
+from tests.retrieval.web.conftest import serving
 from tests.web.browser import overlap
-from tests.web.conftest import serving
 
 Cairn = Callable[..., Ran]
 QUERY = "coffee_001.jpg"

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-STATIC = Path(__file__).resolve().parent / "static"
+STATIC = Path(__file__).resolve().parents[1] / "static"
 PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
 # The system's own table may say something else.
 TYPES = {
