@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from learning.precision import average_precision, ranked_hits
+from learning.measures.precision import average_precision, ranked_hits
 
 __all__ = ["average_precision", "mean_average_precision", "ranked", "rectangular_average_precision"]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
+from learning.measures.roc import auc, fpr95
 from learning.phototour import SPLITS, Pairs, PatchSet
-from learning.roc import auc, fpr95
 from retrieval.descriptors.registry import Descriptor
 from retrieval.regions.patches import resample_patches
 
@@ -35,7 +35,7 @@ class PatchReport:
     bytes: int  # of one descriptor as it is kept
     pairs: int
     patches: int  # that occur in the pairs, each described once
-    fpr95: float  # 0 to 1; see learning.roc
+    fpr95: float  # 0 to 1; see learning.measures.roc
     auc: float
     ms_per_patch: float  # spent in `describe`, on one thread; reading and resampling left out
     distances: np.ndarray  # (pairs,) float32: squared Euclidean, of the pairs in their order

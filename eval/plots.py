@@ -8,7 +8,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.drawings import new_figure, pixel_contribution, pooling_figure, require_matplotlib
-from learning.roc import fpr95, roc_curve
+from learning.measures.roc import fpr95, roc_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def plot_roc(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], path: Path) ->
     Parameters
     ----------
     curves : mapping of str to (ndarray (M,), ndarray (M,) bool)
-        By label: distances and whether a pair matches; see `learning.roc.roc_curve`.
+        By label: distances and whether a pair matches; see `learning.measures.roc.roc_curve`.
     path : Path
         PNG, PDF or SVG, by its suffix; replaced where it exists. So in all functions here.
     """

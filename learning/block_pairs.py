@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
+from learning.measures.roc import auc, fpr95
 from learning.phototour import Pairs
-from learning.roc import auc, fpr95
 from learning.rows import squared_distances
 from learning.sources import Source
 from retrieval.descriptors.blocks.descriptor import Blocks

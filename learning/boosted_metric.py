@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from index.parallel import one_thread
-from learning.roc import fpr95
+from learning.measures.roc import fpr95
 from learning.rows import squared_distances
 
 _PAIRS = 8_192  # measured at a time

@@ -11,8 +11,8 @@ from index.inverted import InvertedIndex
 from index.parallel import one_thread
 from index.similarity import SimilarityMatrix
 from learning.labels import Relevance, hold_out
+from learning.measures.precision import average_precision
 from learning.pair_gradients import WordPairs
-from learning.precision import average_precision
 from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
 from learning.triplets import TripletOptions, collect_triplets, places
 from learning.vectors import unit_vectors

@@ -24,7 +24,7 @@ import numpy as np
 from peers import PEERS, Peer
 
 from eval.patches import evaluate_patches
-from learning.roc import fpr95
+from learning.measures.roc import fpr95
 from retrieval.descriptors.registry import Descriptor, find_descriptor
 
 ROOT = Path(__file__).resolve().parent.parent

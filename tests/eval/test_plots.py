@@ -76,7 +76,7 @@ def test_a_plot_that_cannot_be_written_is_refused(name: str, tmp_path: Path, mon
 
 
 def test_curves_are_those_of_the_distances_and_the_best_comes_first(drawn: list[Any], tmp_path: Path) -> None:
-    from learning.roc import fpr95, roc_curve
+    from learning.measures.roc import fpr95, roc_curve
 
     plot_roc({"poor": CURVES["poor"], "good": CURVES["good"]}, tmp_path / "roc.png")
     axes = drawn[0].axes[0]

@@ -21,7 +21,7 @@ from learning.boosted_metric import (
     principal_axes,
     similarity,
 )
-from learning.roc import fpr95
+from learning.measures.roc import fpr95
 from retrieval.descriptors.boosted import Boosted
 from tests.retrieval.learnt_models import textures, weak_learners
 

@@ -16,11 +16,11 @@ from learning import ring_distances
 from learning.augmentation import AugmentationOptions
 from learning.candidates import PoolOptions
 from learning.descriptor import LearningOptions, Learnt, learn_descriptor
+from learning.measures.roc import fpr95
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
 from learning.pooling import SelectionOptions
 from learning.projection import ProjectionOptions
 from learning.records import Record
-from learning.roc import fpr95
 from learning.sources import Source, open_sources
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches

@@ -14,8 +14,8 @@ from index.errors import CairnError
 from index.inverted import InvertedIndex, rank
 from index.similarity import SimilarityMatrix
 from learning.labels import Labels, ObjectLabels
+from learning.measures.precision import average_precision
 from learning.pair_gradients import WordPairs, pair_gradients, self_gradients
-from learning.precision import average_precision
 from learning.similarity import LearntSimilarity, SimilarityOptions, learn_similarity
 from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
 from learning.triplets import TripletOptions, Triplets, collect_triplets

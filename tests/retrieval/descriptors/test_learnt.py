@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
-from learning.roc import fpr95
+from learning.measures.roc import fpr95
 from retrieval.collection.collection import DESCRIPTOR, Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from learning.roc import auc, fpr95, fpr_at_recall, roc_curve
+from learning.measures.roc import auc, fpr95, fpr_at_recall, roc_curve
 
 M, N = True, False  # a matching pair, and another
 
