@@ -12,7 +12,7 @@ import numpy as np
 from index.errors import CairnError
 from index.parallel import one_thread
 from learning.measures.roc import auc, fpr95
-from learning.phototour import SPLITS, Pairs, PatchSet
+from learning.patches.phototour import SPLITS, Pairs, PatchSet
 from retrieval.descriptors.registry import Descriptor
 from retrieval.regions.patches import resample_patches
 

@@ -10,9 +10,9 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
 from learning.measures.roc import auc, fpr95
-from learning.phototour import Pairs
-from learning.rows import squared_distances
-from learning.sources import Source
+from learning.patches.phototour import Pairs
+from learning.patches.rows import squared_distances
+from learning.patches.sources import Source
 from retrieval.descriptors.blocks.descriptor import Blocks
 from retrieval.regions.patches import resample_patches
 

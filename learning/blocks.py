@@ -12,8 +12,8 @@ from index.arrays import fingerprint, save_json
 from index.errors import CairnError
 from learning.block_pairs import BlockPairs, load_pairs, pairs_of_each
 from learning.embedding import Moments, learn_embedding
+from learning.patches.sources import Source
 from learning.powell import PowellOptions, Trial, Trials, best_of, maximise_area
-from learning.sources import Source
 from learning.stages import Progress, with_moments
 from retrieval.descriptors.blocks.descriptor import (
     BEST,

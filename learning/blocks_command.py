@@ -129,8 +129,8 @@ def blocks(
 
     from index.errors import CairnError
     from learning.blocks import PRESETS, BlockOptions, Preset, learn_blocks, provenance
+    from learning.patches.sources import open_sources
     from learning.powell import PowellOptions, best_of
-    from learning.sources import open_sources
     from retrieval.descriptors.blocks.descriptor import Blocks
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, save_model
 

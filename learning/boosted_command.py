@@ -156,7 +156,7 @@ def boosted(
     from learning.boosted_metric import MetricOptions
     from learning.boosted_search import SearchOptions
     from learning.boosting import PLAIN, BoostingOptions, learn_boosted
-    from learning.sources import open_sources
+    from learning.patches.sources import open_sources
     from learning.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
     from retrieval.descriptors.boosted import Boosted
     from retrieval.descriptors.boxes import ResponseOptions

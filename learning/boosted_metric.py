@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from index.parallel import one_thread
 from learning.measures.roc import fpr95
-from learning.rows import squared_distances
+from learning.patches.rows import squared_distances
 
 _PAIRS = 8_192  # measured at a time
 _LARGEST = 700.0  # exponent that double precision holds

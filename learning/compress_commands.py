@@ -46,7 +46,7 @@ def compress(
     """
     from index.errors import CairnError
     from learning.compression import CompressionOptions, compress_model
-    from learning.phototour import PatchSet
+    from learning.patches.phototour import PatchSet
     from retrieval.descriptors.learnt import check_model_path, load_model, save_model
 
     started = perf_counter()

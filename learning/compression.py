@@ -8,8 +8,8 @@ import numpy as np
 
 from index.errors import CairnError
 from learning import binary, product
-from learning.phototour import PatchSet
-from learning.sources import describe_patches
+from learning.patches.phototour import PatchSet
+from learning.patches.sources import describe_patches
 from retrieval.descriptors.codes import Code
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 

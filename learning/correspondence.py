@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from index.errors import CairnError
-from learning.phototour import PATCH
+from learning.patches.phototour import PATCH
 
 ALONE, AMBIGUOUS = -1, -2
 """Instead of a reference detection's number: matches none of them; neither matches one nor is free of all."""

@@ -9,7 +9,7 @@ import numpy as np
 from index.errors import CairnError
 from learning.correspondence import Detections
 from learning.harris import harris_corners
-from learning.phototour import PATCH
+from learning.patches.phototour import PATCH
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.extraction import rotations
 from retrieval.photos.decoding import ImageOptions, Photo, read_photo

@@ -10,8 +10,8 @@ from learning.anchors import Anchors
 from learning.described import Described
 from learning.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
 from learning.latent import Rows, nearest_batch
+from learning.patches.rows import squared_distances
 from learning.projection import MetricUnits
-from learning.rows import squared_distances
 
 _SAMPLE = 20_000  # candidates of either kind that units are measured on
 

@@ -17,10 +17,10 @@ from learning.latent import Alternation, alternate
 from learning.latent_metric import MetricProblem
 from learning.latent_pooling import PoolingProblem
 from learning.mined import MinedMatches
+from learning.patches.rows import BlockRows
 from learning.pooling import SelectionOptions, dim_of, largest_contributions, pooling_of
 from learning.projection import MetricUnits, ProjectionOptions
 from learning.records import LatentRecord
-from learning.rows import BlockRows
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.pooling import ChannelOptions
 

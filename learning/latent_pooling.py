@@ -7,8 +7,8 @@ import numpy as np
 
 from learning.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
 from learning.latent import Rows, nearest_batch
+from learning.patches.rows import ArrayRows, BlockRows
 from learning.pooling import WeightUnits
-from learning.rows import ArrayRows, BlockRows
 
 
 @dataclass(frozen=True)

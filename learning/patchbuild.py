@@ -16,8 +16,8 @@ from learning.correspondence import Detections, MatchRule
 from learning.detections import POINTS, SIFT_SIDE, DetectionOptions
 from learning.jitter import JitterOptions
 from learning.labelled import Labelled, Progress
+from learning.patches.phototour import PATCH, SPLITS
 from learning.patchfiles import write_bitmaps, write_info, write_interest, write_pairs
-from learning.phototour import PATCH, SPLITS
 from learning.planar import label_sequences
 from learning.pointfile import label_points, read_points
 from learning.sequences import read_sequences

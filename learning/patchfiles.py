@@ -1,4 +1,4 @@
-"""Writing the files of a PhotoTour folder; `learning.phototour` says what they hold, and reads them."""
+"""Writing the files of a PhotoTour folder; `learning.patches.phototour` says what they hold, and reads them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from learning.phototour import PATCH, PER_BITMAP, ROW, SIDE, bitmap_name, bitmaps_of
+from learning.patches.phototour import PATCH, PER_BITMAP, ROW, SIDE, bitmap_name, bitmaps_of
 
 
 def write_bitmaps(

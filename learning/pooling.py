@@ -9,7 +9,7 @@ from index.errors import CairnError
 from learning.candidates import CandidatePool
 from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights, vector_penalty
 from learning.measures.roc import fpr95
-from learning.rows import ArrayRows, BlockRows
+from learning.patches.rows import ArrayRows, BlockRows
 from retrieval.descriptors.learnt import Pooling
 from retrieval.descriptors.pooling import ChannelOptions
 

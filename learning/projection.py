@@ -6,8 +6,8 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric, metric_penalty
+from learning.patches.rows import DifferenceRows
 from learning.pooling import fpr95_of
-from learning.rows import DifferenceRows
 
 NORMS = ("nuclear", "frobenius")
 

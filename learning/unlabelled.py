@@ -18,11 +18,11 @@ from learning.history import LogEntry
 from learning.latent_metric import units_of
 from learning.latent_models import Held, PoolingWork, ProjectionWork, Setting
 from learning.mined import MinedMatches, MinedPatches
+from learning.patches.rows import BlockRows, squared_distances
 from learning.pooling import SelectionOptions, pooling_of
 from learning.projection import MetricUnits, ProjectionOptions
 from learning.records import LatentRecord, Records
 from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
-from learning.rows import BlockRows, squared_distances
 from learning.stages import Progress, check_pooling, check_stages, with_moments
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.pooling import VERSION as channels_version

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from learning.sources import Patches
+from learning.patches.sources import Patches
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from retrieval.regions.patches import resample_patches
 

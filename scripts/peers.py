@@ -22,7 +22,7 @@ from rich.table import Table
 
 from eval.patches import PatchReport, default_pair_file, evaluate_patches
 from index.errors import CairnError
-from learning.phototour import Pairs, PatchSet
+from learning.patches.phototour import Pairs, PatchSet
 from retrieval.descriptors.registry import Descriptor, find_descriptor
 
 PATCH = 64  # pixels along a side, as in PhotoTour

@@ -32,8 +32,8 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.label_files import read_labels
 from learning.mined import MinedMatches, MinedPatches
+from learning.patches.phototour import PatchSet
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
-from learning.phototour import PatchSet
 from learning.pointfile import read_points
 from learning.records import LatentRecord, Record, Records
 from learning.sequences import read_sequences

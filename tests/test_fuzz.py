@@ -27,7 +27,7 @@ from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.mined import MinedMatches
-from learning.phototour import PatchSet
+from learning.patches.phototour import PatchSet
 from learning.pointfile import read_points
 from learning.records import Record, Records
 from retrieval.collection.options import read_options

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from skimage import data
 
-from learning.phototour import PatchSet
+from learning.patches.phototour import PatchSet
 from retrieval.descriptors.learnt import LearntModel, load_model, save_model
 from tests.conftest import Ran, changed
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.phototour import Pairs
+from learning.patches.phototour import Pairs
 from scripts.peers import PEERS, Peer, describe, some_pairs
 
 DIMS = {

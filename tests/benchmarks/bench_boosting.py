@@ -24,8 +24,8 @@ import numpy as np
 from learning.boosted_metric import PairResponses, learn_metric
 from learning.boosted_search import Boosting
 from learning.boosting import BoostingOptions
+from learning.patches.phototour import PATCH, PatchSet
 from learning.patchfiles import write_bitmaps, write_info
-from learning.phototour import PATCH, PatchSet
 from learning.weak_learners import PairLevels, PairList, draw_candidates, pair_levels
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor

@@ -24,11 +24,11 @@ from joblib.externals.loky import get_reusable_executor
 from index.arrays import load_array, save_array
 from learning import ring_distances
 from learning.candidates import candidate_pool
+from learning.patches.phototour import PATCH, PatchSet
+from learning.patches.rows import BlockRows
 from learning.patchfiles import write_bitmaps, write_info
-from learning.phototour import PATCH, PatchSet
 from learning.pooling import RankedPairs, SelectionOptions, learn_weights
 from learning.ring_distances import RingDistances, write_ring_distances
-from learning.rows import BlockRows
 from retrieval.descriptors.pooling import ChannelOptions
 from tests.retrieval.learnt_models import textures
 

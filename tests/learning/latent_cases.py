@@ -9,7 +9,7 @@ from learning.dual_averaging import AveragingOptions
 from learning.latent import Problem, Rows
 from learning.latent_metric import MetricProblem
 from learning.latent_pooling import PoolingProblem
-from learning.rows import ArrayRows
+from learning.patches.rows import ArrayRows
 
 KINDS = ("nuclear", "frobenius", "weights")
 """What is learnt: a metric of either norm, or weights."""

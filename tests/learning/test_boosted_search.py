@@ -11,7 +11,7 @@ from index.errors import CairnError
 from learning import weak_learners
 from learning.boosted_search import Boosting, SearchOptions
 from learning.boosting import pair_list
-from learning.sources import open_sources
+from learning.patches.sources import open_sources
 from learning.weak_learners import (
     LEVELS,
     CandidateOptions,

@@ -13,7 +13,7 @@ from learning import weak_learners
 from learning.boosted_metric import MetricOptions, factorise
 from learning.boosted_search import SearchOptions
 from learning.boosting import BoostingOptions, LearntBoosted, learn_boosted
-from learning.sources import Source, open_sources
+from learning.patches.sources import Source, open_sources
 from learning.weak_learners import CandidateOptions
 from retrieval.descriptors.boosted import KINDS
 from retrieval.descriptors.boxes import ResponseOptions

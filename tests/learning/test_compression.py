@@ -31,7 +31,7 @@ def model_of(**changes):
 
 
 class Patches:
-    """Random patches, as `learning.phototour.PatchSet` gives them."""
+    """Random patches, as `learning.patches.phototour.PatchSet` gives them."""
 
     fingerprint = "f00d"
 

@@ -13,15 +13,15 @@ from threadpoolctl import threadpool_limits
 from index.errors import CairnError
 from learning import descriptor as module
 from learning import ring_distances
-from learning.augmentation import AugmentationOptions
 from learning.candidates import PoolOptions
 from learning.descriptor import LearningOptions, Learnt, learn_descriptor
 from learning.measures.roc import fpr95
+from learning.patches.augmentation import AugmentationOptions
+from learning.patches.sources import Source, open_sources
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
 from learning.pooling import SelectionOptions
 from learning.projection import ProjectionOptions
 from learning.records import Record
-from learning.sources import Source, open_sources
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
 from tests.retrieval.learnt_models import pooling as some_pooling

@@ -17,7 +17,7 @@ from learning.dual_averaging import (
     sparse_weights,
     vector_objective,
 )
-from learning.rows import ArrayRows
+from learning.patches.rows import ArrayRows
 
 lengths = st.integers(1, 12)
 # Quarters, so that distances that differ by just the margin are common; and finer ones, still without rounding.

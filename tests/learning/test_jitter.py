@@ -12,7 +12,7 @@ from learning.correspondence import Detections, MatchRule, disagreement, is_matc
 from learning.detections import DetectionOptions, keypoint_frames
 from learning.jitter import JitterOptions, jitter
 from learning.patchbuild import SplitOptions, build_from_sequences
-from learning.phototour import PatchSet
+from learning.patches.phototour import PatchSet
 from tests.conftest import Ran
 from tests.learning.test_patchbuild import write_sequence
 

@@ -16,7 +16,7 @@ from learning.latent import Rows, alternate
 from learning.latent_metric import MetricProblem, units_of
 from learning.latent_pooling import PoolingProblem
 from learning.mined import MinedMatches
-from learning.rows import BlockRows
+from learning.patches.rows import BlockRows
 from tests.learning.latent_cases import KINDS, Case, drawn_rows, make_case, planted_rows, rows_of
 from tests.learning.mined_files import drawn, in_memory
 
@@ -178,7 +178,7 @@ class TestMetric:
         assert (problem.positives, problem.negatives) == (anchors.positives, anchors.negatives)
         projection = rng.normal(size=(int(rng.integers(0, 4)), 5))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("learning.rows._PAIRS", chunk)
+            patch.setattr("learning.patches.rows._PAIRS", chunk)
             found = problem.distances(projection)
         rows = described.rows.astype(np.float64)
         for distances, kind in zip(found, ("positives", "negatives"), strict=True):

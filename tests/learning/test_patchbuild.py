@@ -17,7 +17,7 @@ from learning.correspondence import Detections
 from learning.detections import SIFT_SIDE, DetectionOptions, cut, detect, inside, keypoint_frames, keypoint_space
 from learning.measures.roc import fpr95
 from learning.patchbuild import SplitOptions, build_from_points, build_from_sequences
-from learning.phototour import SPLITS, PatchSet
+from learning.patches.phototour import SPLITS, PatchSet
 from learning.splits import draw_non_matches, split_points
 from retrieval.descriptors.registry import Sift
 from retrieval.photos.decoding import Photo

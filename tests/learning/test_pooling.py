@@ -10,10 +10,10 @@ from scipy.optimize import linprog
 
 from learning.candidates import PoolOptions, candidate_pool
 from learning.dual_averaging import AveragingOptions, sparse_weights, vector_objective
+from learning.patches.rows import ArrayRows, BlockRows
 from learning.pooling import RankedPairs, SelectionOptions, WeightUnits, dim_of, fpr95_of, learn_weights, pooling_of
 from learning.pooling import refine as refined
 from learning.ring_distances import RingDistances
-from learning.rows import ArrayRows, BlockRows
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.pooling import ChannelOptions
 from tests.retrieval.learnt_models import textures

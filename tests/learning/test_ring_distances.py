@@ -6,8 +6,8 @@ from scipy import ndimage
 
 from learning import ring_distances
 from learning.candidates import PoolOptions, candidate_pool
+from learning.patches.phototour import PatchSet
 from learning.patchfiles import write_bitmaps, write_info
-from learning.phototour import PatchSet
 from learning.ring_distances import RingDistances, write_ring_distances
 from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.regions.patches import resample_patches

@@ -9,7 +9,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from learning.phototour import Pairs, PatchSet
+from learning.patches.phototour import Pairs, PatchSet
 from retrieval.regions.patches import resample_patches
 
 _BATCH = 2_048  # patches described at a time

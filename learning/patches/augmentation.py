@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 
 from index.arrays import fingerprint
-from learning.phototour import Pairs
-from learning.sources import Patches, Source
+from learning.patches.phototour import Pairs
+from learning.patches.sources import Patches, Source
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from learning.augmentation import AugmentationOptions, AugmentedPatches, augment, distort
+from learning.patches.augmentation import AugmentationOptions, AugmentedPatches, augment, distort
+from learning.patches.phototour import Pairs, PatchSet
+from learning.patches.sources import Source
 from learning.patchfiles import write_bitmaps, write_info
-from learning.phototour import Pairs, PatchSet
-from learning.sources import Source
 from tests.retrieval.learnt_models import textures
 
 NUMBER = 30

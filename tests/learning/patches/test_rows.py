@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from learning import rows as module
-from learning.rows import ArrayRows, BlockRows, DifferenceRows
+from learning.patches import rows as module
+from learning.patches.rows import ArrayRows, BlockRows, DifferenceRows
 
 
 @st.composite

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from learning.patches.phototour import Pairs
+from learning.patches.sources import open_sources
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
-from learning.phototour import Pairs
-from learning.sources import open_sources
 
 POINTS, VIEWS = 50, 4
 Write = Callable[..., Path]

@@ -1,0 +1,1 @@
+"""Labelled patches as every learner takes them: the PhotoTour format, sources, rows of pairs, distorted copies."""
