@@ -14,7 +14,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from learning.sequences import read_sequences
+from learning.building.sequences import read_sequences
 from retrieval.descriptors.registry import Descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.indexing.adding import Progress
@@ -124,7 +124,7 @@ def find_pairs(folder: Path) -> list[PhotoPair]:
     Raises
     ------
     CairnError
-        As `learning.sequences.read_sequences`, or a homography is singular but for rounding.
+        As `learning.building.sequences.read_sequences`, or a homography is singular but for rounding.
     """
     pairs = []
     for sequence in read_sequences(folder):

@@ -109,10 +109,10 @@ def build(
     and _2 for test, with P matches and N non-matches.
     """
     from index.errors import CairnError
-    from learning.correspondence import MatchRule
-    from learning.detections import DetectionOptions
-    from learning.jitter import JitterOptions
-    from learning.patchbuild import SplitOptions, build_from_points, build_from_sequences
+    from learning.building.correspondence import MatchRule
+    from learning.building.detections import DetectionOptions
+    from learning.building.jitter import JitterOptions
+    from learning.building.patchset import SplitOptions, build_from_points, build_from_sequences
 
     started = perf_counter()
     splits = SplitOptions(train, validation, test, seed)

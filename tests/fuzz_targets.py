@@ -30,13 +30,13 @@ from index.neighbours import FaissOptions, FlannOptions
 from index.segment import Segment, verify_segment, write_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions
+from learning.building.pointfile import read_points
+from learning.building.sequences import read_sequences
 from learning.label_files import read_labels
 from learning.mined import MinedMatches, MinedPatches
 from learning.patches.phototour import PatchSet
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
-from learning.pointfile import read_points
 from learning.records import LatentRecord, Record, Records
-from learning.sequences import read_sequences
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.csv_import import read_table
 from retrieval.collection.options import CollectionOptions, read_options, write_options

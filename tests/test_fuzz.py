@@ -26,9 +26,9 @@ from index.neighbours import FaissOptions, FaissSearch, FlannOptions, FlannSearc
 from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
+from learning.building.pointfile import read_points
 from learning.mined import MinedMatches
 from learning.patches.phototour import PatchSet
-from learning.pointfile import read_points
 from learning.records import Record, Records
 from retrieval.collection.options import read_options
 from retrieval.descriptors.codes import ProductCode

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.errors import CairnError
-from learning.correspondence import Detections, MatchRule
+from learning.building.correspondence import Detections, MatchRule
 from retrieval.features.extraction import rotations
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from learning.detections import SIFT_SIDE, DetectionOptions, detect
-from learning.harris import HarrisOptions, cornerness, harris_corners
+from learning.building.detections import SIFT_SIDE, DetectionOptions, detect
+from learning.building.harris import HarrisOptions, cornerness, harris_corners
 from retrieval.photos.decoding import Photo
 from tests.retrieval.learnt_models import textures
 

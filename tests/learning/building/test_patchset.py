@@ -13,12 +13,20 @@ import pytest
 import typer
 
 from index.errors import CairnError
-from learning.correspondence import Detections
-from learning.detections import SIFT_SIDE, DetectionOptions, cut, detect, inside, keypoint_frames, keypoint_space
+from learning.building.correspondence import Detections
+from learning.building.detections import (
+    SIFT_SIDE,
+    DetectionOptions,
+    cut,
+    detect,
+    inside,
+    keypoint_frames,
+    keypoint_space,
+)
+from learning.building.patchset import SplitOptions, build_from_points, build_from_sequences
+from learning.building.point_splits import draw_non_matches, split_points
 from learning.measures.roc import fpr95
-from learning.patchbuild import SplitOptions, build_from_points, build_from_sequences
 from learning.patches.phototour import SPLITS, PatchSet
-from learning.splits import draw_non_matches, split_points
 from retrieval.descriptors.registry import Sift
 from retrieval.photos.decoding import Photo
 from retrieval.regions.patches import resample_patches

@@ -6,11 +6,19 @@ from typing import BinaryIO
 
 import numpy as np
 
-from learning.correspondence import ALONE, AMBIGUOUS, Detections, MatchRule, assign_points, disagreement, is_match
-from learning.detections import DetectionOptions, cut, detect, keypoint_space, read_full
-from learning.jitter import JitterOptions, jitter
-from learning.labelled import Labelled, Progress
-from learning.sequences import Sequence
+from learning.building.correspondence import (
+    ALONE,
+    AMBIGUOUS,
+    Detections,
+    MatchRule,
+    assign_points,
+    disagreement,
+    is_match,
+)
+from learning.building.detections import DetectionOptions, cut, detect, keypoint_space, read_full
+from learning.building.jitter import JitterOptions, jitter
+from learning.building.labelled import Labelled, Progress
+from learning.building.sequences import Sequence
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ import numpy as np
 from index.arrays import publish_folder, save_json
 from index.errors import CairnError
 from index.parallel import one_thread
-from learning.correspondence import Detections, MatchRule
-from learning.detections import POINTS, SIFT_SIDE, DetectionOptions
-from learning.jitter import JitterOptions
-from learning.labelled import Labelled, Progress
+from learning.building.correspondence import Detections, MatchRule
+from learning.building.detections import POINTS, SIFT_SIDE, DetectionOptions
+from learning.building.jitter import JitterOptions
+from learning.building.labelled import Labelled, Progress
+from learning.building.planar import label_sequences
+from learning.building.point_splits import draw_matches, draw_non_matches, split_points
+from learning.building.pointfile import label_points, read_points
+from learning.building.sequences import read_sequences
 from learning.patches.phototour import PATCH, SPLITS
 from learning.patchfiles import write_bitmaps, write_info, write_interest, write_pairs
-from learning.planar import label_sequences
-from learning.pointfile import label_points, read_points
-from learning.sequences import read_sequences
-from learning.splits import draw_matches, draw_non_matches, split_points
 
 
 @dataclass(frozen=True)

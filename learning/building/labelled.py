@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from learning.correspondence import Detections
+from learning.building.correspondence import Detections
 
 Progress = Callable[[str, int, int], None]
 """Told about a step's name, how much of it is done, and how much there is."""

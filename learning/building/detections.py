@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 
 from index.errors import CairnError
-from learning.correspondence import Detections
-from learning.harris import harris_corners
+from learning.building.correspondence import Detections
+from learning.building.harris import harris_corners
 from learning.patches.phototour import PATCH
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.extraction import rotations

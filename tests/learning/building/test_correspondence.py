@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.correspondence import (
+from learning.building.correspondence import (
     ALONE,
     AMBIGUOUS,
     Detections,
@@ -16,7 +16,7 @@ from learning.correspondence import (
     is_match,
     near_pairs,
 )
-from learning.detections import SIFT_SIDE, keypoint_frames
+from learning.building.detections import SIFT_SIDE, keypoint_frames
 
 RULE = MatchRule()
 

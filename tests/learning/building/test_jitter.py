@@ -8,13 +8,13 @@ import pytest
 
 from index.arrays import load_json
 from index.errors import CairnError
-from learning.correspondence import Detections, MatchRule, disagreement, is_match
-from learning.detections import DetectionOptions, keypoint_frames
-from learning.jitter import JitterOptions, jitter
-from learning.patchbuild import SplitOptions, build_from_sequences
+from learning.building.correspondence import Detections, MatchRule, disagreement, is_match
+from learning.building.detections import DetectionOptions, keypoint_frames
+from learning.building.jitter import JitterOptions, jitter
+from learning.building.patchset import SplitOptions, build_from_sequences
 from learning.patches.phototour import PatchSet
 from tests.conftest import Ran
-from tests.learning.test_patchbuild import write_sequence
+from tests.learning.building.test_patchset import write_sequence
 
 NUMBER = 2_000
 

@@ -1,0 +1,1 @@
+"""Labelled patches made from photos: detect, correspond, cut, split."""
