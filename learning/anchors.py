@@ -11,7 +11,7 @@ from index.arrays import fingerprint
 from index.parallel import one_thread
 from learning.described import Described
 from learning.latent import Rows
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 
 _BLOCK = 2_048  # features that are compared with all their candidates at a time: with 8,000, 200 MB
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from index.errors import CairnError
 from index.text import printable
-from learning.imagepairs import Overlaps, measurement_regions
-from learning.mined import MinedMatches
+from learning.mining.imagepairs import Overlaps, measurement_regions
+from learning.mining.matches import MinedMatches
 from retrieval.photos.decoding import ImageOptions, Photo, read_colour, read_photo
 from retrieval.regions.geometry import upright_frames
 from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses

@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from index.arrays import load_array
 from index.parallel import one_thread
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 
 _BATCH = 8_192  # patches described at a time
 

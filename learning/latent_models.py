@@ -16,7 +16,7 @@ from learning.history import LogEntry
 from learning.latent import Alternation, alternate
 from learning.latent_metric import MetricProblem
 from learning.latent_pooling import PoolingProblem
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 from learning.patches.rows import BlockRows
 from learning.pooling import SelectionOptions, dim_of, largest_contributions, pooling_of
 from learning.projection import MetricUnits, ProjectionOptions

@@ -98,9 +98,9 @@ def mine(
     from dataclasses import replace
 
     from index.errors import CairnError
-    from learning.homographies import MapOptions
-    from learning.mining import MiningOptions, mine_matches
-    from learning.photosource import PhotoSource
+    from learning.mining.homographies import MapOptions
+    from learning.mining.mining import MiningOptions, mine_matches
+    from learning.mining.photosource import PhotoSource
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detectors import RegionOptions

@@ -17,7 +17,7 @@ from learning.described import Described, describe_mined
 from learning.history import LogEntry
 from learning.latent_metric import units_of
 from learning.latent_models import Held, PoolingWork, ProjectionWork, Setting
-from learning.mined import MinedMatches, MinedPatches
+from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
 from learning.pooling import SelectionOptions, pooling_of
 from learning.projection import MetricUnits, ProjectionOptions

@@ -9,9 +9,9 @@ from typing import Any
 
 from index.arrays import fingerprint
 from index.errors import CairnError
-from learning.mined import MinedMatches
-from learning.mining import MiningOptions, mine_matches
-from learning.photosource import PhotoSource
+from learning.mining.matches import MinedMatches
+from learning.mining.mining import MiningOptions, mine_matches
+from learning.mining.photosource import PhotoSource
 from learning.records import TABLE, LatentRecord
 from learning.stages import Progress, check_pooling
 from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from learning.latent_models import PoolingWork, ProjectionWork
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 from learning.projection import ProjectionOptions
 from learning.unlabelled import UnlabelledOptions
 from retrieval.collection.collection import Collection

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from learning.mined import PATCH, Entry, MinedMatches, _check, write_mined
+from learning.mining.matches import PATCH, Entry, MinedMatches, _check, write_mined
 
 Arrays = dict[str, np.ndarray]
 

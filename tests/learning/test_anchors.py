@@ -12,7 +12,7 @@ from learning import anchors as comparing
 from learning import described as module
 from learning.anchors import Anchors, candidates_of, draw_features, find_nearest
 from learning.described import Described, describe_mined
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 from tests.learning.mined_files import Arrays, drawn, in_memory, write
 
 seeds = st.integers(0, 2**32 - 1)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from learning.closeup import KINDS, Closeup, ellipse_points, find_closeups, project_matches
 from learning.closeup_drawing import COLOURS, closeup_figure
-from learning.imagepairs import measurement_regions
-from learning.mined import MinedMatches
+from learning.mining.imagepairs import measurement_regions
+from learning.mining.matches import MinedMatches
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.overlap import overlap_sets
-from tests.learning.test_mined import write
+from tests.learning.mining.test_matches import write
 
 WIDTH, HEIGHT, SCALE = 240, 200, 3.0
 NAMES = ["one", "two", "three", "four"]

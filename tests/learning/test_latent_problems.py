@@ -15,7 +15,7 @@ from learning.dual_averaging import AveragingOptions
 from learning.latent import Rows, alternate
 from learning.latent_metric import MetricProblem, units_of
 from learning.latent_pooling import PoolingProblem
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 from learning.patches.rows import BlockRows
 from tests.learning.latent_cases import KINDS, Case, drawn_rows, make_case, planted_rows, rows_of
 from tests.learning.mined_files import drawn, in_memory

@@ -15,7 +15,7 @@ from learning import report
 from learning.closeup import Closeup, Crop, project_matches
 from learning.history import LogEntry
 from learning.history_drawing import history_figure
-from learning.imagepairs import Overlaps
+from learning.mining.imagepairs import Overlaps
 from learning.report import check_report, write_report
 from retrieval.descriptors.learnt import LearntModel, Pooling
 from retrieval.descriptors.pooling import ChannelOptions

@@ -13,9 +13,9 @@ import pytest
 from index.errors import CairnError
 from learning.anchors import Anchors
 from learning.latent_models import PoolingWork, ProjectionWork
-from learning.mined import MinedMatches
-from learning.mining import MiningOptions, mine_matches
-from learning.photosource import PhotoSource
+from learning.mining.matches import MinedMatches
+from learning.mining.mining import MiningOptions, mine_matches
+from learning.mining.photosource import PhotoSource
 from learning.unlabelled import Unlabelled, UnlabelledOptions, learn_unlabelled
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from tests.learning.mined_files import drawn, in_memory

@@ -13,7 +13,7 @@ from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.anchors import candidates_of
 from learning.latent_models import Held
-from learning.mined import MinedMatches
+from learning.mining.matches import MinedMatches
 from learning.verdict import Figures, Verdict, compare
 from retrieval.descriptors.registry import check_patches
 from tests.learning.mined_files import drawn, in_memory

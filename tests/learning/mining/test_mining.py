@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from eval.synthetic import DemoCollection
 from index.errors import CairnError
-from learning import imagepairs
-from learning.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map, refine_map
-from learning.imagepairs import Overlaps, measurement_regions, mine_pair
 from learning.mine_commands import mine
-from learning.mined import MinedMatches
-from learning.mining import MiningOptions, MiningReport, mine_matches
-from learning.photosource import PhotoSource
-from learning.proposals import random_pairs
+from learning.mining import imagepairs
+from learning.mining.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map, refine_map
+from learning.mining.imagepairs import Overlaps, measurement_regions, mine_pair
+from learning.mining.matches import MinedMatches
+from learning.mining.mining import MiningOptions, MiningReport, mine_matches
+from learning.mining.photosource import PhotoSource
+from learning.mining.proposals import random_pairs
 from retrieval.commands.console import run
 from retrieval.descriptors.registry import Sift
 from retrieval.features.extraction import Extractor, FeatureOptions

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from index.errors import CairnError
-from learning.imagepairs import Chunk, MinedPair, MinedPhoto
-from learning.mined import PATCH, Entry, write_mined
+from learning.mining.imagepairs import Chunk, MinedPair, MinedPhoto
+from learning.mining.matches import PATCH, Entry, write_mined
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging
 from retrieval.indexing.adding import Progress

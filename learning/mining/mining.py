@@ -13,10 +13,10 @@ import numpy as np
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.text import printable
-from learning.assembly import Assembly
-from learning.homographies import MapOptions
-from learning.imagepairs import Chunk, MinedPhoto, Overlaps
-from learning.photosource import PhotoSource
+from learning.mining.assembly import Assembly
+from learning.mining.homographies import MapOptions
+from learning.mining.imagepairs import Chunk, MinedPhoto, Overlaps
+from learning.mining.photosource import PhotoSource
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging, stage_all
@@ -72,7 +72,7 @@ def mine_matches(
     workers: int = 1,
     progress: Progress = lambda step, done, of: None,
 ) -> MiningReport:
-    """Mine matches from photos, and write them to a file (see `learning.mined`).
+    """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
 
     Homographies are established between image pairs from matches of descriptors. Then P(x) and N(x) of each feature x
     of a first photo follow from the overlap of measurement regions alone, whatever they look like.

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.arrays import save_bytes
 from index.errors import CairnError
-from learning.homographies import MapOptions, PhotoFeatures, find_map
+from learning.mining.homographies import MapOptions, PhotoFeatures, find_map
 from retrieval.features.staging import Staged, Staging
 from retrieval.regions.overlap import overlap_sets
 

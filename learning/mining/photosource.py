@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
-from learning.proposals import random_pairs, ranked_pairs
+from learning.mining.proposals import random_pairs, ranked_pairs
 from retrieval.collection.collection import OPTIONS, Collection
 from retrieval.photos.decoding import list_photos
 

@@ -1,0 +1,1 @@
+"""Matches made from unlabelled photos: propose pairs, map, overlap, assemble, the file of matches."""
