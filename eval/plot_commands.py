@@ -167,7 +167,7 @@ def _error_of_codes(
     """Lengths in bits that the descriptor can have, their errors, and that of the descriptor as it is."""
     from eval.patches import evaluate_patches
     from index.errors import CairnError
-    from learning.binary import centred_code
+    from learning.codes.binary import centred_code
     from retrieval.descriptors.learnt import LearntDescriptor
 
     if model.code is not None:

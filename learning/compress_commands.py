@@ -45,7 +45,7 @@ def compress(
     original at the same size.
     """
     from index.errors import CairnError
-    from learning.compression import CompressionOptions, compress_model
+    from learning.codes.compression import CompressionOptions, compress_model
     from learning.patches.phototour import PatchSet
     from retrieval.descriptors.learnt import check_model_path, load_model, save_model
 

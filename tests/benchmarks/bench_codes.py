@@ -20,7 +20,7 @@ import numpy as np
 
 from index.parallel import one_thread
 from index.signatures import hamming, pack
-from learning.product import ProductOptions, learn_product
+from learning.codes.product import ProductOptions, learn_product
 
 BAR = 1.3
 DIM, RUNS = 64, 7

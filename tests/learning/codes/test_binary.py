@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.binary import centred_code, learn_binary, parseval_frame, random_projections, spread_code
+from learning.codes.binary import centred_code, learn_binary, parseval_frame, random_projections, spread_code
 
 
 @settings(deadline=None, max_examples=30)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from index.errors import CairnError
-from learning import binary, product
+from learning.codes import binary, product
 from learning.patches.phototour import PatchSet
 from learning.patches.sources import describe_patches
 from retrieval.descriptors.codes import Code

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.product import ProductOptions, balanced_rotation, learn_product, rows_of_moments
+from learning.codes.product import ProductOptions, balanced_rotation, learn_product, rows_of_moments
 
 DIM = 20
 SPECTRUM = np.exp(-np.arange(DIM) / 5)

@@ -1,0 +1,1 @@
+"""Binary and product codes of a learnt descriptor, and the moments they need."""
