@@ -18,8 +18,8 @@ from learning.boosted_metric import (
     principal_axes,
 )
 from learning.boosted_search import Boosting, Round, SearchOptions
+from learning.convex.stages import Progress, with_moments
 from learning.patches.sources import Source
-from learning.stages import Progress, with_moments
 from learning.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
 from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_range
 from retrieval.descriptors.boxes import ResponseOptions

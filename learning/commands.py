@@ -200,13 +200,13 @@ def descriptor(
     from time import perf_counter
 
     from index.errors import CairnError
-    from learning.candidates import PoolOptions
-    from learning.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
+    from learning.convex.candidates import PoolOptions
+    from learning.convex.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
+    from learning.convex.projection import ProjectionOptions
+    from learning.convex.records import TABLE
+    from learning.convex.ring_selection import SelectionOptions
     from learning.patches.augmentation import AugmentationOptions
     from learning.patches.sources import open_sources
-    from learning.pooling import SelectionOptions
-    from learning.projection import ProjectionOptions
-    from learning.records import TABLE
     from learning.unlabelled import UnlabelledOptions, metric_options
     from learning.unlabelled_command import is_unlabelled, learn_from_photos
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model

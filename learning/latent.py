@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from learning.dual_averaging import Batch
+from learning.convex.dual_averaging import Batch
 from learning.history import LogEntry
 
 Parameters = TypeVar("Parameters")

@@ -7,11 +7,11 @@ import numpy as np
 
 from index.parallel import one_thread
 from learning.anchors import Anchors
+from learning.convex.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
+from learning.convex.projection import MetricUnits
 from learning.described import Described
-from learning.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
 from learning.latent import Rows, nearest_batch
 from learning.patches.rows import squared_distances
-from learning.projection import MetricUnits
 
 _SAMPLE = 20_000  # candidates of either kind that units are measured on
 

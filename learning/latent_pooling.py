@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from learning.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
+from learning.convex.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
+from learning.convex.ring_selection import WeightUnits
 from learning.latent import Rows, nearest_batch
 from learning.patches.rows import ArrayRows, BlockRows
-from learning.pooling import WeightUnits
 
 
 @dataclass(frozen=True)

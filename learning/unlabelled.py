@@ -12,18 +12,18 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
 from learning.anchors import Anchors, candidates_of, draw_features, find_nearest
-from learning.candidates import CandidatePool, PoolOptions, candidate_pool
+from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
+from learning.convex.projection import MetricUnits, ProjectionOptions
+from learning.convex.records import LatentRecord, Records
+from learning.convex.ring_distances import BLOCK, RingDistances, write_ring_distances
+from learning.convex.ring_selection import SelectionOptions, pooling_of
+from learning.convex.stages import Progress, check_pooling, check_stages, with_moments
 from learning.described import Described, describe_mined
 from learning.history import LogEntry
 from learning.latent_metric import units_of
 from learning.latent_models import Held, PoolingWork, ProjectionWork, Setting
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
-from learning.pooling import SelectionOptions, pooling_of
-from learning.projection import MetricUnits, ProjectionOptions
-from learning.records import LatentRecord, Records
-from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
-from learning.stages import Progress, check_pooling, check_stages, with_moments
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions

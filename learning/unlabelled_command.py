@@ -9,11 +9,11 @@ from typing import Any
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from learning.convex.records import TABLE, LatentRecord
+from learning.convex.stages import Progress, check_pooling
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photosource import PhotoSource
-from learning.records import TABLE, LatentRecord
-from learning.stages import Progress, check_pooling
 from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.verdict import Verdict, compare
 from retrieval.collection.collection import OPTIONS

@@ -27,9 +27,9 @@ from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.building.pointfile import read_points
+from learning.convex.records import Record, Records
 from learning.mining.matches import MinedMatches
 from learning.patches.phototour import PatchSet
-from learning.records import Record, Records
 from retrieval.collection.options import read_options
 from retrieval.descriptors.codes import ProductCode
 from retrieval.descriptors.learnt import load_model

@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 import pytest
 
+from learning.convex.projection import ProjectionOptions
 from learning.latent_models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
-from learning.projection import ProjectionOptions
 from learning.unlabelled import UnlabelledOptions
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions

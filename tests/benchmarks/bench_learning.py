@@ -22,19 +22,19 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 
 from index.arrays import load_array, save_array
-from learning import ring_distances
-from learning.candidates import candidate_pool
+from learning.convex import ring_distances
+from learning.convex.candidates import candidate_pool
+from learning.convex.ring_distances import RingDistances, write_ring_distances
+from learning.convex.ring_selection import RankedPairs, SelectionOptions, learn_weights
 from learning.patches.phototour import PATCH, PatchSet
 from learning.patches.rows import BlockRows
 from learning.patchfiles import write_bitmaps, write_info
-from learning.pooling import RankedPairs, SelectionOptions, learn_weights
-from learning.ring_distances import RingDistances, write_ring_distances
 from retrieval.descriptors.pooling import ChannelOptions
 from tests.retrieval.learnt_models import textures
 
 BAR_MINUTES, BAR_GB = 90.0, 12.0
 POINTS = 2048  # of two patches each
-GAMMA = 0.1  # in the units of `learning.pooling.WeightUnits`
+GAMMA = 0.1  # in the units of `learning.convex.ring_selection.WeightUnits`
 
 
 def resident_gb(whose: int) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from learning.dual_averaging import AveragingOptions
+from learning.convex.dual_averaging import AveragingOptions
 from learning.latent import Problem, Rows
 from learning.latent_metric import MetricProblem
 from learning.latent_pooling import PoolingProblem

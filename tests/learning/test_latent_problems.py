@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learning.anchors import Anchors
+from learning.convex.dual_averaging import AveragingOptions
 from learning.described import Described
-from learning.dual_averaging import AveragingOptions
 from learning.latent import Rows, alternate
 from learning.latent_metric import MetricProblem, units_of
 from learning.latent_pooling import PoolingProblem

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import cv2
 
-from learning.candidates import PoolOptions
-from learning.pooling import SelectionOptions
-from learning.projection import ProjectionOptions
+from learning.convex.candidates import PoolOptions
+from learning.convex.projection import ProjectionOptions
+from learning.convex.ring_selection import SelectionOptions
 from learning.unlabelled import UnlabelledOptions
 from tests.test_learning_end_to_end import VIEWS, view_of
 

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from index.arrays import load_array, save_array
 from index.parallel import one_thread
-from learning.candidates import CandidatePool
+from learning.convex.candidates import CandidatePool
 from learning.patches.sources import Patches
 from retrieval.descriptors.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
 from retrieval.regions.patches import resample_patches

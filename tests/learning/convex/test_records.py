@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning import records as module
-from learning.records import LatentRecord, Record, Records, best
+from learning.convex import records as module
+from learning.convex.records import LatentRecord, Record, Records, best
 
 RECORD = Record("pooling", "a" * 64, 0.3, 0.1, 64, 3, 0.05, 0.4, 0, 1.5)
 

@@ -11,17 +11,17 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from index.errors import CairnError
-from learning import descriptor as module
-from learning import ring_distances
-from learning.candidates import PoolOptions
-from learning.descriptor import LearningOptions, Learnt, learn_descriptor
+from learning.convex import descriptor as module
+from learning.convex import ring_distances
+from learning.convex.candidates import PoolOptions
+from learning.convex.descriptor import LearningOptions, Learnt, learn_descriptor
+from learning.convex.projection import ProjectionOptions
+from learning.convex.records import Record
+from learning.convex.ring_selection import SelectionOptions
 from learning.measures.roc import fpr95
 from learning.patches.augmentation import AugmentationOptions
 from learning.patches.sources import Source, open_sources
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
-from learning.pooling import SelectionOptions
-from learning.projection import ProjectionOptions
-from learning.records import Record
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
 from tests.retrieval.learnt_models import pooling as some_pooling

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.errors import CairnError
-from learning.candidates import CandidatePool
-from learning.dual_averaging import AveragingOptions, hinge_counts, sparse_weights, vector_penalty
+from learning.convex.candidates import CandidatePool
+from learning.convex.dual_averaging import AveragingOptions, hinge_counts, sparse_weights, vector_penalty
 from learning.measures.roc import fpr95
 from learning.patches.rows import ArrayRows, BlockRows
 from retrieval.descriptors.learnt import Pooling

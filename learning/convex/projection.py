@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.errors import CairnError
-from learning.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric, metric_penalty
+from learning.convex.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric, metric_penalty
+from learning.convex.ring_selection import fpr95_of
 from learning.patches.rows import DifferenceRows
-from learning.pooling import fpr95_of
 
 NORMS = ("nuclear", "frobenius")
 

@@ -8,12 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from learning.candidates import PoolOptions, candidate_pool
-from learning.dual_averaging import AveragingOptions, sparse_weights, vector_objective
+from learning.convex.candidates import PoolOptions, candidate_pool
+from learning.convex.dual_averaging import AveragingOptions, sparse_weights, vector_objective
+from learning.convex.ring_distances import RingDistances
+from learning.convex.ring_selection import (
+    RankedPairs,
+    SelectionOptions,
+    WeightUnits,
+    dim_of,
+    fpr95_of,
+    learn_weights,
+    pooling_of,
+)
+from learning.convex.ring_selection import refine as refined
 from learning.patches.rows import ArrayRows, BlockRows
-from learning.pooling import RankedPairs, SelectionOptions, WeightUnits, dim_of, fpr95_of, learn_weights, pooling_of
-from learning.pooling import refine as refined
-from learning.ring_distances import RingDistances
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.pooling import ChannelOptions
 from tests.retrieval.learnt_models import textures

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from learning import ring_distances
-from learning.candidates import PoolOptions, candidate_pool
+from learning.convex import ring_distances
+from learning.convex.candidates import PoolOptions, candidate_pool
+from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.patches.phototour import PatchSet
 from learning.patchfiles import write_bitmaps, write_info
-from learning.ring_distances import RingDistances, write_ring_distances
 from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.regions.patches import resample_patches
 

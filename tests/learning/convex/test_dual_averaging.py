@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from learning.dual_averaging import (
+from learning.convex.dual_averaging import (
     AveragingOptions,
     hinge_counts,
     low_rank_metric,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning.candidates import PoolOptions, candidate_pool
+from learning.convex.candidates import PoolOptions, candidate_pool
 
 # x, y of a point after a flip about the vertical, the horizontal and each diagonal.
 FLIPS = {

@@ -13,15 +13,23 @@ from joblib import Parallel, delayed
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
-from learning.candidates import CandidatePool, PoolOptions, candidate_pool
+from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
+from learning.convex.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
+from learning.convex.records import Record, Records, best
+from learning.convex.ring_distances import BLOCK, RingDistances, write_ring_distances
+from learning.convex.ring_selection import (
+    RankedPairs,
+    Selection,
+    SelectionOptions,
+    dim_of,
+    learn_weights,
+    pooling_of,
+    refine,
+)
+from learning.convex.stages import Progress, check_pooling, check_stages, with_moments
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
 from learning.patches.sources import Source, describe_patches
-from learning.pooling import RankedPairs, Selection, SelectionOptions, dim_of, learn_weights, pooling_of, refine
-from learning.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
-from learning.records import Record, Records, best
-from learning.ring_distances import BLOCK, RingDistances, write_ring_distances
-from learning.stages import Progress, check_pooling, check_stages, with_moments
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions
