@@ -205,9 +205,9 @@ def descriptor(
     from learning.convex.projection import ProjectionOptions
     from learning.convex.records import TABLE
     from learning.convex.ring_selection import SelectionOptions
+    from learning.latent.descriptor import UnlabelledOptions, metric_options
     from learning.patches.augmentation import AugmentationOptions
     from learning.patches.sources import open_sources
-    from learning.unlabelled import UnlabelledOptions, metric_options
     from learning.unlabelled_command import is_unlabelled, learn_from_photos
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model
     from retrieval.descriptors.pooling import ChannelOptions

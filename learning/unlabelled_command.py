@@ -11,11 +11,11 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from learning.convex.records import TABLE, LatentRecord
 from learning.convex.stages import Progress, check_pooling
+from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
+from learning.latent.verdict import Verdict, compare
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photosource import PhotoSource
-from learning.unlabelled import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
-from learning.verdict import Verdict, compare
 from retrieval.collection.collection import OPTIONS
 from retrieval.commands.collection import print_failures
 from retrieval.commands.console import print_json, progress_bars, say

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from learning.convex.projection import ProjectionOptions
-from learning.latent_models import PoolingWork, ProjectionWork
+from learning.latent.descriptor import UnlabelledOptions
+from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
-from learning.unlabelled import UnlabelledOptions
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
@@ -43,8 +43,8 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
         return replace(QUICK.projection, norm=norm, seed=seed)
 
-    patch.setattr("learning.unlabelled.UnlabelledOptions", options)
-    patch.setattr("learning.unlabelled.metric_options", metric_options)
+    patch.setattr("learning.latent.descriptor.UnlabelledOptions", options)
+    patch.setattr("learning.latent.descriptor.metric_options", metric_options)
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from learning.convex.dual_averaging import AveragingOptions
-from learning.latent import Problem, Rows
-from learning.latent_metric import MetricProblem
-from learning.latent_pooling import PoolingProblem
+from learning.latent.latent import Problem, Rows
+from learning.latent.metric_problem import MetricProblem
+from learning.latent.pooling_problem import PoolingProblem
 from learning.patches.rows import ArrayRows
 
 KINDS = ("nuclear", "frobenius", "weights")

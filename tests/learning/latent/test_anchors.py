@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning import anchors as comparing
-from learning import described as module
-from learning.anchors import Anchors, candidates_of, draw_features, find_nearest
-from learning.described import Described, describe_mined
+from learning.latent import anchors as comparing
+from learning.latent import described as module
+from learning.latent.anchors import Anchors, candidates_of, draw_features, find_nearest
+from learning.latent.described import Described, describe_mined
 from learning.mining.matches import MinedMatches
 from tests.learning.mined_files import Arrays, drawn, in_memory, write
 

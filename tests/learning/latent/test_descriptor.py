@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.anchors import Anchors
-from learning.latent_models import PoolingWork, ProjectionWork
+from learning.latent.anchors import Anchors
+from learning.latent.descriptor import Unlabelled, UnlabelledOptions, learn_unlabelled
+from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photosource import PhotoSource
-from learning.unlabelled import Unlabelled, UnlabelledOptions, learn_unlabelled
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from tests.learning.mined_files import drawn, in_memory
 from tests.learning.unlabelled_cases import QUICK, SHOWN, write_views

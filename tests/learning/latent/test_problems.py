@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning.anchors import Anchors
 from learning.convex.dual_averaging import AveragingOptions
-from learning.described import Described
-from learning.latent import Rows, alternate
-from learning.latent_metric import MetricProblem, units_of
-from learning.latent_pooling import PoolingProblem
+from learning.latent.anchors import Anchors
+from learning.latent.described import Described
+from learning.latent.latent import Rows, alternate
+from learning.latent.metric_problem import MetricProblem, units_of
+from learning.latent.pooling_problem import PoolingProblem
 from learning.mining.matches import MinedMatches
 from learning.patches.rows import BlockRows
 from tests.learning.latent_cases import KINDS, Case, drawn_rows, make_case, planted_rows, rows_of
@@ -203,11 +203,11 @@ class TestMetric:
         """Of each kind some are taken, and not the first: a seed decides."""
         _, anchors, described, _ = some_anchors(8)
         whole = units_of(anchors, described, "nuclear")
-        monkeypatch.setattr("learning.latent_metric._SAMPLE", 6)
+        monkeypatch.setattr("learning.latent.metric_problem._SAMPLE", 6)
         drawn = [units_of(anchors, described, "nuclear", seed).gamma for seed in range(100)]
         assert len(set(drawn)) > 90 and drawn[3] == units_of(anchors, described, "nuclear", 3).gamma
         most = max(len(anchors.positive_patches), len(anchors.negative_patches))
-        monkeypatch.setattr("learning.latent_metric._SAMPLE", most)
+        monkeypatch.setattr("learning.latent.metric_problem._SAMPLE", most)
         assert units_of(anchors, described, "nuclear", 5).gamma == pytest.approx(whole.gamma, rel=1e-5)
 
     @pytest.mark.parametrize("norm", ["nuclear", "frobenius"])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
-from learning.anchors import candidates_of
-from learning.latent_models import Held
+from learning.latent.anchors import candidates_of
+from learning.latent.models import Held
+from learning.latent.verdict import Figures, Verdict, compare
 from learning.mining.matches import MinedMatches
-from learning.verdict import Figures, Verdict, compare
 from retrieval.descriptors.registry import check_patches
 from tests.learning.mined_files import drawn, in_memory
 

@@ -8,17 +8,17 @@ from time import perf_counter
 import numpy as np
 
 from index.parallel import one_thread
-from learning.anchors import Anchors, find_nearest
 from learning.convex.candidates import CandidatePool
 from learning.convex.dual_averaging import AveragingOptions
 from learning.convex.projection import MetricUnits, ProjectionOptions
 from learning.convex.records import LatentRecord
 from learning.convex.ring_selection import SelectionOptions, dim_of, largest_contributions, pooling_of
-from learning.described import Described, describe_mined
 from learning.history import LogEntry
-from learning.latent import Alternation, alternate
-from learning.latent_metric import MetricProblem
-from learning.latent_pooling import PoolingProblem
+from learning.latent.anchors import Anchors, find_nearest
+from learning.latent.described import Described, describe_mined
+from learning.latent.latent import Alternation, alternate
+from learning.latent.metric_problem import MetricProblem
+from learning.latent.pooling_problem import PoolingProblem
 from learning.mining.matches import MinedMatches
 from learning.patches.rows import BlockRows
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel

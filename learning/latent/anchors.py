@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.parallel import one_thread
-from learning.described import Described
-from learning.latent import Rows
+from learning.latent.described import Described
+from learning.latent.latent import Rows
 from learning.mining.matches import MinedMatches
 
 _BLOCK = 2_048  # features that are compared with all their candidates at a time: with 8,000, 200 MB
