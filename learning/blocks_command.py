@@ -128,9 +128,9 @@ def blocks(
     from time import perf_counter
 
     from index.errors import CairnError
-    from learning.blocks import PRESETS, BlockOptions, Preset, learn_blocks, provenance
+    from learning.blocks.descriptor import PRESETS, BlockOptions, Preset, learn_blocks, provenance
+    from learning.blocks.powell import PowellOptions, best_of
     from learning.patches.sources import open_sources
-    from learning.powell import PowellOptions, best_of
     from retrieval.descriptors.blocks.descriptor import Blocks
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, save_model
 

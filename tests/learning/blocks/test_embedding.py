@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eig, eigh
 
 from index.errors import CairnError
-from learning import embedding
-from learning.embedding import Moments, learn_embedding, regularised
+from learning.blocks import embedding
+from learning.blocks.embedding import Moments, learn_embedding, regularised
 
 KINDS = ("lpp", "lde", "glde")
 ORTHOGONAL = {"olpp": "lpp", "olde": "lde", "golde": "glde"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.powell import PowellOptions, Trials, best_of, from_point, maximise_area, to_coordinate
+from learning.blocks.powell import PowellOptions, Trials, best_of, from_point, maximise_area, to_coordinate
 from retrieval.descriptors.blocks.parameters import Parameter, defaults, length
 
 PARAMETERS = [length("width", 4.0), length("radius", 10.0), Parameter("phase", 0.4, 0, 0.8, length=False, ratio=False)]

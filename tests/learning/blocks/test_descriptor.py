@@ -10,12 +10,12 @@ import pytest
 from eval.patches import evaluate_patches
 from index.arrays import load_json
 from index.errors import CairnError
-from learning.block_pairs import BlockPairs, load_pairs
-from learning.blocks import EMBEDDED, PRESETS, TRIALS, BlockOptions, LearntBlocks, learn_blocks
+from learning.blocks.descriptor import EMBEDDED, PRESETS, TRIALS, BlockOptions, LearntBlocks, learn_blocks
+from learning.blocks.pairs import BlockPairs, load_pairs
+from learning.blocks.powell import PowellOptions, best_of
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs
 from learning.patches.sources import Source, open_sources
-from learning.powell import PowellOptions, best_of
 from retrieval.descriptors.blocks.descriptor import BEST, EMBEDDINGS, Blocks, is_blocks, named_blocks
 from retrieval.descriptors.blocks.regions import ARRANGEMENTS
 from retrieval.descriptors.blocks.transforms import TRANSFORMS

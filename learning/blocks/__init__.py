@@ -1,0 +1,1 @@
+"""Brown11: pairs, Powell's method, embeddings."""
