@@ -153,11 +153,11 @@ def boosted(
     from time import perf_counter
 
     from index.errors import CairnError
-    from learning.boosted_metric import MetricOptions
-    from learning.boosted_search import SearchOptions
-    from learning.boosting import PLAIN, BoostingOptions, learn_boosted
+    from learning.boosting.descriptor import PLAIN, BoostingOptions, learn_boosted
+    from learning.boosting.metric import MetricOptions
+    from learning.boosting.search import SearchOptions
+    from learning.boosting.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
     from learning.patches.sources import open_sources
-    from learning.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
     from retrieval.descriptors.boosted import Boosted
     from retrieval.descriptors.boxes import ResponseOptions
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model

@@ -21,12 +21,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from learning.boosted_metric import PairResponses, learn_metric
-from learning.boosted_search import Boosting
-from learning.boosting import BoostingOptions
+from learning.boosting.descriptor import BoostingOptions
+from learning.boosting.metric import PairResponses, learn_metric
+from learning.boosting.search import Boosting
+from learning.boosting.weak_learners import PairLevels, PairList, draw_candidates, pair_levels
 from learning.patches.phototour import PATCH, PatchSet
 from learning.patchfiles import write_bitmaps, write_info
-from learning.weak_learners import PairLevels, PairList, draw_candidates, pair_levels
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor
 from tests.retrieval.learnt_models import boosted, textures

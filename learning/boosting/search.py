@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from learning.weak_learners import LEVELS, PairLevels
+from learning.boosting.weak_learners import LEVELS, PairLevels
 
 _BLOCK = 64  # candidates at a time
 _FAINTEST = 1e-6  # r below which a weak learner is no better than chance

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning import weak_learners
-from learning.boosted_metric import MetricOptions, factorise
-from learning.boosted_search import SearchOptions
-from learning.boosting import BoostingOptions, LearntBoosted, learn_boosted
+from learning.boosting import weak_learners
+from learning.boosting.descriptor import BoostingOptions, LearntBoosted, learn_boosted
+from learning.boosting.metric import MetricOptions, factorise
+from learning.boosting.search import SearchOptions
+from learning.boosting.weak_learners import CandidateOptions
 from learning.patches.sources import Source, open_sources
-from learning.weak_learners import CandidateOptions
 from retrieval.descriptors.boosted import KINDS
 from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntDescriptor, load_model, save_model

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning import weak_learners
-from learning.boosted_search import Boosting, SearchOptions
-from learning.boosting import pair_list
-from learning.patches.sources import open_sources
-from learning.weak_learners import (
+from learning.boosting import weak_learners
+from learning.boosting.descriptor import pair_list
+from learning.boosting.search import Boosting, SearchOptions
+from learning.boosting.weak_learners import (
     LEVELS,
     CandidateOptions,
     PairLevels,
@@ -22,6 +21,7 @@ from learning.weak_learners import (
     most_candidates,
     pair_levels,
 )
+from learning.patches.sources import open_sources
 from retrieval.descriptors.boosted import WeakLearners
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from tests.learning.boosting_cases import write_views

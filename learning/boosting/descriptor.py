@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from index.errors import CairnError
-from learning.boosted_metric import (
+from learning.boosting.metric import (
     FORMS,
     KEPT,
     BoostedMetric,
@@ -17,10 +17,10 @@ from learning.boosted_metric import (
     learn_metric,
     principal_axes,
 )
-from learning.boosted_search import Boosting, Round, SearchOptions
+from learning.boosting.search import Boosting, Round, SearchOptions
+from learning.boosting.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
 from learning.convex.stages import Progress, with_moments
 from learning.patches.sources import Source
-from learning.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
 from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_range
 from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntModel

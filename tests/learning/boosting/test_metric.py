@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning.boosted_metric import (
+from learning.boosting.metric import (
     FORMS,
     KEPT,
     MetricOptions,

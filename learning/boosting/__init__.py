@@ -1,0 +1,1 @@
+"""Trzcinski12: weak learners, AdaBoost, the metric."""
