@@ -133,7 +133,7 @@ def similarity(
     import numpy as np
 
     from eval.plots import check_plot, plot_similarities
-    from learning.label_files import read_labels
+    from learning.labels.files import read_labels
     from retrieval.collection.collection import Collection
 
     check_plot(out)

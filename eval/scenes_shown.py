@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import CairnError
-from learning.ground_truth import read_ground_truth
+from learning.labels.ground_truth import read_ground_truth
 
 # Sources of which the table of groups tells the source alone, not what a photo shows.
 _VAGUE = {"geocbir", "hanoihue", "spotlight", "gim", "bsds", "osie", "kodak", "imagenet"}

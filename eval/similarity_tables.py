@@ -20,8 +20,8 @@ from eval.staged import link_features, load_described, query_folder, stage_set
 from eval.tables import Cell, index_set
 from index.arrays import fingerprint, load_json, save_json
 from index.similarity import nearest_pairs
-from learning.label_files import read_labels
-from learning.labels import Labels, ObjectLabels, split
+from learning.labels.files import read_labels
+from learning.labels.labels import Labels, ObjectLabels, split
 from learning.pair_gradients import WordPairs
 from learning.similarity import SimilarityOptions, learn_similarity
 from retrieval.collection.collection import Collection

@@ -10,7 +10,7 @@ from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.parallel import one_thread
 from index.similarity import SimilarityMatrix
-from learning.labels import Relevance, hold_out
+from learning.labels.labels import Relevance, hold_out
 from learning.measures.precision import average_precision
 from learning.pair_gradients import WordPairs
 from learning.similarity_problem import ObjectiveOptions, SimilarityProblem

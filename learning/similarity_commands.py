@@ -83,10 +83,10 @@ def similarity(
 
     from index.errors import CairnError
     from index.similarity import check_similarity_path, nearest_pairs
-    from learning.label_files import read_labels
+    from learning.labels.files import read_labels
+    from learning.labels.verified import verified_relevance
     from learning.pair_gradients import WordPairs
     from learning.similarity import SimilarityOptions, learn_similarity
-    from learning.verified import verified_relevance
     from retrieval.collection.collection import Collection
 
     began = perf_counter()

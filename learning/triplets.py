@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from learning.labels import Relevance
+from learning.labels.labels import Relevance
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

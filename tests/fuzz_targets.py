@@ -33,7 +33,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.building.pointfile import read_points
 from learning.building.sequences import read_sequences
 from learning.convex.records import LatentRecord, Record, Records
-from learning.label_files import read_labels
+from learning.labels.files import read_labels
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.phototour import PatchSet
 from learning.patchfiles import write_bitmaps, write_info, write_pairs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from index.similarity import SimilarityMatrix
-from learning.ground_truth import read_ground_truth
+from learning.labels.ground_truth import read_ground_truth
 from tests.conftest import Indexed, Ran
 
 Cairn = Callable[..., Ran]

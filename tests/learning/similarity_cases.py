@@ -6,7 +6,7 @@ import numpy as np
 
 from index.inverted import InvertedIndex
 from index.segment import write_segment
-from learning.labels import Labels, ObjectLabels
+from learning.labels.labels import Labels, ObjectLabels
 from learning.pair_gradients import WordPairs
 
 

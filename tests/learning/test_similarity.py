@@ -13,7 +13,7 @@ import learning.pair_gradients
 from index.errors import CairnError
 from index.inverted import InvertedIndex, rank
 from index.similarity import SimilarityMatrix
-from learning.labels import Labels, ObjectLabels
+from learning.labels.labels import Labels, ObjectLabels
 from learning.measures.precision import average_precision
 from learning.pair_gradients import WordPairs, pair_gradients, self_gradients
 from learning.similarity import LearntSimilarity, SimilarityOptions, learn_similarity

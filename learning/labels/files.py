@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from index.errors import CairnError, shown
-from learning.ground_truth import Query, read_ground_truth
-from learning.labels import Labels, ObjectLabels
+from learning.labels.ground_truth import Query, read_ground_truth
+from learning.labels.labels import Labels, ObjectLabels
 from retrieval.catalogue.schema import ImageRow
 from retrieval.photos.decoding import list_photos
 

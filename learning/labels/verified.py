@@ -8,7 +8,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.convex.stages import Progress
-from learning.labels import ISSUED, Relevance
+from learning.labels.labels import ISSUED, Relevance
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import components, link_photos
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.label_files import read_labels
-from learning.labels import Labels
+from learning.labels.files import read_labels
+from learning.labels.labels import Labels
 from retrieval.catalogue.schema import ImageRow
 
 Table = Callable[[str | bytes], Path]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learning.labels import ISSUED, Labels, ObjectLabels, Relevance, hold_out, split
+from learning.labels.labels import ISSUED, Labels, ObjectLabels, Relevance, hold_out, split
 
 PHOTOS = 60
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.labels import hold_out
-from learning.verified import relate, verified_relevance
+from learning.labels.labels import hold_out
+from learning.labels.verified import relate, verified_relevance
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
