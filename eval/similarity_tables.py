@@ -22,8 +22,8 @@ from index.arrays import fingerprint, load_json, save_json
 from index.similarity import nearest_pairs
 from learning.labels.files import read_labels
 from learning.labels.labels import Labels, ObjectLabels, split
-from learning.pair_gradients import WordPairs
-from learning.similarity import SimilarityOptions, learn_similarity
+from learning.similarity.learning import SimilarityOptions, learn_similarity
+from learning.similarity.pair_gradients import WordPairs
 from retrieval.collection.collection import Collection
 from retrieval.indexing.adding import index_photos
 from retrieval.search.engine import Engine, SearchOptions

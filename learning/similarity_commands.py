@@ -11,7 +11,7 @@ from retrieval.commands.console import Json, Quiet, print_json, progress_bars, s
 from retrieval.commands.panels import DATA, OUTPUT, TUNING
 
 if TYPE_CHECKING:
-    from learning.similarity import LearntSimilarity
+    from learning.similarity.learning import LearntSimilarity
 
 
 def similarity(
@@ -85,8 +85,8 @@ def similarity(
     from index.similarity import check_similarity_path, nearest_pairs
     from learning.labels.files import read_labels
     from learning.labels.verified import verified_relevance
-    from learning.pair_gradients import WordPairs
-    from learning.similarity import SimilarityOptions, learn_similarity
+    from learning.similarity.learning import SimilarityOptions, learn_similarity
+    from learning.similarity.pair_gradients import WordPairs
     from retrieval.collection.collection import Collection
 
     began = perf_counter()

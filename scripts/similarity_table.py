@@ -22,7 +22,7 @@ from eval.similarity_tables import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, Simil
 from eval.tables import Cell, markdown, percent
 from index.errors import CairnError
 from learning.drawings import new_figure
-from learning.similarity import SimilarityOptions
+from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.collection import cores
 

@@ -17,9 +17,9 @@ import time
 
 import numpy as np
 
-from learning.pair_gradients import WordPairs
-from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
-from learning.triplets import Triplets
+from learning.similarity.pair_gradients import WordPairs
+from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
+from learning.similarity.triplets import Triplets
 from retrieval.commands.collection import cores
 
 

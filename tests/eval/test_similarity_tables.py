@@ -11,7 +11,7 @@ from eval.similarity_tables import ENGINES, UNSEEN, UNSEEN_BEFORE, SimilarityTab
 from eval.staged import RetrievalSet
 from eval.synthetic import DemoCollection
 from eval.tables import Cell
-from learning.similarity import SimilarityOptions
+from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.engine import SearchOptions
 

@@ -7,7 +7,7 @@ import numpy as np
 from index.inverted import InvertedIndex
 from index.segment import write_segment
 from learning.labels.labels import Labels, ObjectLabels
-from learning.pair_gradients import WordPairs
+from learning.similarity.pair_gradients import WordPairs
 
 
 def index_of(folder: Path, images: list[list[int]], words: int) -> InvertedIndex:

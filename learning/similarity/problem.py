@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from learning.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
-from learning.triplets import Triplets
+from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
+from learning.similarity.triplets import Triplets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ from index.parallel import one_thread
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Relevance, hold_out
 from learning.measures.precision import average_precision
-from learning.pair_gradients import WordPairs
-from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
-from learning.triplets import TripletOptions, collect_triplets, places
-from learning.vectors import unit_vectors
+from learning.similarity.pair_gradients import WordPairs
+from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
+from learning.similarity.triplets import TripletOptions, collect_triplets, places
+from learning.similarity.vectors import unit_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-import learning.pair_gradients
+import learning.similarity.pair_gradients
 from index.errors import CairnError
 from index.inverted import InvertedIndex, rank
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Labels, ObjectLabels
 from learning.measures.precision import average_precision
-from learning.pair_gradients import WordPairs, pair_gradients, self_gradients
-from learning.similarity import LearntSimilarity, SimilarityOptions, learn_similarity
-from learning.similarity_problem import ObjectiveOptions, SimilarityProblem
-from learning.triplets import TripletOptions, Triplets, collect_triplets
-from learning.vectors import unit_vectors
+from learning.similarity.learning import LearntSimilarity, SimilarityOptions, learn_similarity
+from learning.similarity.pair_gradients import WordPairs, pair_gradients, self_gradients
+from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
+from learning.similarity.triplets import TripletOptions, Triplets, collect_triplets
+from learning.similarity.vectors import unit_vectors
 from tests.learning.similarity_cases import dense_matrix, index_of, synonyms
 
 seeds = st.integers(0, 2**32 - 1)
@@ -53,8 +53,8 @@ class TestPairGradients:
         values = rng.random(pairs.parameters)
         slopes = rng.normal(size=len(left))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(learning.pair_gradients, "_GATHERED", gathered)
-            patch.setattr(learning.pair_gradients, "_BLOCK", block)
+            patch.setattr(learning.similarity.pair_gradients, "_GATHERED", gathered)
+            patch.setattr(learning.similarity.pair_gradients, "_BLOCK", block)
             found = pair_gradients(vectors, pairs, left, right)
         dense = vectors.toarray().astype(np.float64)
         wanted = dense @ dense_matrix(values, pairs) @ dense.T

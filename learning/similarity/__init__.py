@@ -1,0 +1,1 @@
+"""Yan13: triplets, gradients, the problem, learning."""
