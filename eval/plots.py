@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from index.errors import CairnError
-from learning.drawings import new_figure, pixel_contribution, pooling_figure, require_matplotlib
 from learning.measures.roc import fpr95, roc_curve
+from learning.reports.drawings import new_figure, pixel_contribution, pooling_figure, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ def lower_envelope(dims: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np
 
 
 def plot_pooling_regions(regions: np.ndarray, weights: np.ndarray, radius: float, path: Path) -> None:
-    """Draw pooling regions beside each pixel's contribution (Fig. 4); see `learning.drawings.pooling_figure`."""
+    """Draw pooling regions beside each pixel's contribution (Fig. 4); see `learning.reports.drawings.pooling_figure`."""
     check_plot(path)
     _save(pooling_figure(regions, weights, radius), path)
 

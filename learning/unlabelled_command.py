@@ -71,7 +71,7 @@ def learn_from_photos(
     began = perf_counter()
     check_pooling(options.stage, options.base, pooling)
     if report is not None:
-        from learning.report import check_report
+        from learning.reports.report import check_report
 
         check_report(report)
     shown = [path for _, path in list_photos([photos])] if photos is not None else []
@@ -207,8 +207,8 @@ def _provenance(
 def _write_report(
     path: Path, photos: Sequence[Path], matches: MinedMatches, learnt: Unlabelled, verdict: Verdict
 ) -> None:
-    from learning.closeup import find_closeups
-    from learning.report import write_report
+    from learning.reports.closeup import find_closeups
+    from learning.reports.report import write_report
 
     meta = matches.meta
     counts = meta.get("counts", {})

@@ -21,7 +21,7 @@ from retrieval_table import find_sets, tell
 from eval.plots import check_plot
 from eval.tables import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
-from learning.drawings import new_figure
+from learning.reports.drawings import new_figure
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.collection import cores
 from retrieval.features.extraction import FeatureOptions

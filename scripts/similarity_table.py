@@ -21,7 +21,7 @@ from eval.plots import check_plot
 from eval.similarity_tables import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, SimilarityTable
 from eval.tables import Cell, markdown, percent
 from index.errors import CairnError
-from learning.drawings import new_figure
+from learning.reports.drawings import new_figure
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.collection import cores

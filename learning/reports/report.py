@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from index.arrays import save_bytes
 from index.errors import CairnError
 from index.text import printable
-from learning.closeup import KINDS, Closeup
-from learning.closeup_drawing import closeup_figure
-from learning.drawings import image_bytes, pooling_figure, require_matplotlib
 from learning.history import LogEntry
-from learning.history_drawing import history_figure
+from learning.reports.closeup import KINDS, Closeup
+from learning.reports.closeup_drawing import closeup_figure
+from learning.reports.drawings import image_bytes, pooling_figure, require_matplotlib
+from learning.reports.history_drawing import history_figure
 from retrieval.descriptors.learnt import LearntModel
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def write_report(
         ``share``, ``mu``, ``gamma``, ``dim``, ``recall`` and ``validation`` are known, and others are headed by
         themselves. Recall is a share, None where it was not measured. A model with a true ``chosen`` is marked.
     closeups : sequence of Closeup
-        Of `learning.closeup.find_closeups`; may be empty.
+        Of `learning.reports.closeup.find_closeups`; may be empty.
 
     Raises
     ------

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning import report
-from learning.closeup import Closeup, Crop, project_matches
 from learning.history import LogEntry
-from learning.history_drawing import history_figure
 from learning.mining.imagepairs import Overlaps
-from learning.report import check_report, write_report
+from learning.reports import report
+from learning.reports.closeup import Closeup, Crop, project_matches
+from learning.reports.history_drawing import history_figure
+from learning.reports.report import check_report, write_report
 from retrieval.descriptors.learnt import LearntModel, Pooling
 from retrieval.descriptors.pooling import ChannelOptions
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from learning.closeup import Closeup, Crop, ellipse_points
-from learning.drawings import new_figure
+from learning.reports.closeup import Closeup, Crop, ellipse_points
+from learning.reports.drawings import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learning.closeup import KINDS, Closeup, ellipse_points, find_closeups, project_matches
-from learning.closeup_drawing import COLOURS, closeup_figure
 from learning.mining.imagepairs import measurement_regions
 from learning.mining.matches import MinedMatches
+from learning.reports.closeup import KINDS, Closeup, ellipse_points, find_closeups, project_matches
+from learning.reports.closeup_drawing import COLOURS, closeup_figure
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.overlap import overlap_sets
 from tests.learning.mining.test_matches import write
