@@ -16,10 +16,10 @@ def make_app() -> "typer.Typer":
 
     from eval.commands import demo, evaluate
     from eval.plot_commands import plot
-    from learning.commands import learn
-    from learning.compress_commands import compress
-    from learning.mine_commands import mine
-    from learning.patch_commands import patches
+    from learning.commands.compress import compress
+    from learning.commands.descriptor import learn
+    from learning.commands.mine import mine
+    from learning.commands.patches import patches
     from retrieval.commands.care import compact, remove, retrain
     from retrieval.commands.collection import index, info, query
     from retrieval.commands.command_line import set_up

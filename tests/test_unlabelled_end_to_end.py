@@ -229,7 +229,7 @@ def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     command = ("learn", "descriptor", made.collection, *POOL, "--work", tmp_path / "work", "--workers", 1, "--json")
     assert cairn(*command, "--out", tmp_path / "a.npz").json["tried"] == len(learnt) > 3
     learnt.clear()
-    monkeypatch.setattr("learning.unlabelled_command.mine_matches", lambda *_, **__: pytest.fail("mined again"))
+    monkeypatch.setattr("learning.commands.unlabelled.mine_matches", lambda *_, **__: pytest.fail("mined again"))
     again = cairn(*command, "--out", tmp_path / "b.npz").json
     assert not learnt and again["tried"] > 3
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -257,7 +257,7 @@ def test_an_interrupted_run_is_picked_up_by_the_same_command(
     assert not (tmp_path / "d.npz").exists()
     before = len(learnt)
     assert learnt.count("projection") == 1
-    monkeypatch.setattr("learning.unlabelled_command.mine_matches", lambda *_, **__: pytest.fail("mined again"))
+    monkeypatch.setattr("learning.commands.unlabelled.mine_matches", lambda *_, **__: pytest.fail("mined again"))
     report = cairn(*command).json
     assert len(learnt) == report["tried"] == made.reports["pooled"]["tried"] > before
     assert (tmp_path / "d.npz").read_bytes() == made.files["pooled"].read_bytes()

@@ -536,7 +536,7 @@ def test_sift_tells_real_matches_from_others(name: str, most: float, tmp_path: P
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Runs `cairn patches ARGUMENTS…`: code, standard output, standard error."""
-    from learning.patch_commands import patches
+    from learning.commands.patches import patches
     from retrieval.commands.console import run
 
     app = typer.Typer()

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from index.errors import CairnError
 from learning.codes.compression import CompressionOptions, compress_model
-from learning.compress_commands import compress
+from learning.commands.compress import compress
 from retrieval.descriptors.learnt import LearntModel, load_model, save_model
 from retrieval.descriptors.registry import find_descriptor
 

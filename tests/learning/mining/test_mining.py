@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from eval.synthetic import DemoCollection
 from index.errors import CairnError
-from learning.mine_commands import mine
+from learning.commands.mine import mine
 from learning.mining import imagepairs
 from learning.mining.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map, refine_map
 from learning.mining.imagepairs import Overlaps, measurement_regions, mine_pair

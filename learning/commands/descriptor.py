@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from learning.blocks_command import blocks
-from learning.boosted_command import boosted
-from learning.similarity_commands import similarity
+from learning.commands.blocks import blocks
+from learning.commands.boosted import boosted
+from learning.commands.similarity import similarity
 from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
 from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
@@ -200,6 +200,7 @@ def descriptor(
     from time import perf_counter
 
     from index.errors import CairnError
+    from learning.commands.unlabelled import is_unlabelled, learn_from_photos
     from learning.convex.candidates import PoolOptions
     from learning.convex.descriptor import RING_DISTANCES, LearningOptions, learn_descriptor
     from learning.convex.projection import ProjectionOptions
@@ -208,7 +209,6 @@ def descriptor(
     from learning.latent.descriptor import UnlabelledOptions, metric_options
     from learning.patches.augmentation import AugmentationOptions
     from learning.patches.sources import open_sources
-    from learning.unlabelled_command import is_unlabelled, learn_from_photos
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model
     from retrieval.descriptors.pooling import ChannelOptions
 
