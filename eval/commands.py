@@ -244,7 +244,7 @@ def demo(
     json: bool = Json,
 ) -> None:
     """Show what Cairn does: index a collection, search for a box, write the picture, and print the score."""
-    from eval.demo import run_demo, run_own_demo
+    from eval.demo.run import run_demo, run_own_demo
 
     titles = {**INDEXING, "queries": "Queries"}
     with progress_bars(quiet or json, titles) as tell:

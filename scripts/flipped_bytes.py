@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 def make_collection(work: Path) -> Path:
     """Make a sealed collection of a few photos in three segments, with every kind of file."""
-    from eval.synthetic import build_demo_collection
+    from eval.demo.synthetic import build_demo_collection
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.collection.sealing import seal

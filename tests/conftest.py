@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 
-from eval.synthetic import _OBJECTS, DemoCollection, build_demo_collection
+from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
 
 # Few objects, few views: enough for a ranking that can be wrong, and quick.
 OBJECTS = ("cat", "coffee", "coins", "page")
@@ -75,7 +75,7 @@ def changed(command: Sequence[object], *options: object) -> list[object]:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eval.synthetic._OBJECTS", tuple(entry for entry in _OBJECTS if entry[0] in OBJECTS))
+        patch.setattr("eval.demo.synthetic._OBJECTS", tuple(entry for entry in _OBJECTS if entry[0] in OBJECTS))
         return build_demo_collection(tmp_path_factory.mktemp("demo"), views=VIEWS, distractors=DISTRACTORS)
 
 

@@ -61,7 +61,7 @@ class Client:
 
 def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     """Write the collection."""
-    from eval.synthetic import build_demo_collection
+    from eval.demo.synthetic import build_demo_collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.commands.collection import cores
     from retrieval.indexing.adding import index_photos

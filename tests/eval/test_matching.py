@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from eval.demo.synthetic import DemoCollection
 from eval.matching import (
     MatchingOptions,
     View,
@@ -23,7 +24,6 @@ from eval.matching import (
     matching_average_precision,
 )
 from eval.metrics import average_precision
-from eval.synthetic import DemoCollection
 from index.errors import CairnError
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import FeatureOptions

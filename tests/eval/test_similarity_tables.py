@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from eval.benchmark import run_benchmark
+from eval.demo.synthetic import DemoCollection
 from eval.similarity_tables import ENGINES, UNSEEN, UNSEEN_BEFORE, SimilarityTable
 from eval.staged import RetrievalSet
-from eval.synthetic import DemoCollection
 from eval.tables import Cell
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from eval.synthetic import DemoCollection
+from eval.demo.synthetic import DemoCollection
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos

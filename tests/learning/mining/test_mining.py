@@ -16,7 +16,7 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.synthetic import DemoCollection
+from eval.demo.synthetic import DemoCollection
 from index.errors import CairnError
 from learning.commands.mine import mine
 from learning.mining import imagepairs

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from eval.synthetic import DemoCollection
+from eval.demo.synthetic import DemoCollection
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from eval.scenes import Recipe, View, expose, photograph, render_ground, render_view, scatter, shrink
+from eval.demo.scenes import Recipe, View, expose, photograph, render_ground, render_view, scatter, shrink
 from index.errors import CairnError
 
 # The objects: name, file, and the crop x0, y0, x1, y1 in its pixels where the rest of it is clutter.

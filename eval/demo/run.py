@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from eval.benchmark import run_queries
+from eval.demo.synthetic import build_demo_collection
 from eval.metrics import mean_average_precision
 from eval.oxford import read_ground_truth
-from eval.synthetic import build_demo_collection
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from eval.demo.scenes import HEIGHT, WIDTH, photograph
+from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
 from eval.oxford import read_ground_truth
-from eval.scenes import HEIGHT, WIDTH, photograph
-from eval.synthetic import _OBJECTS, DemoCollection, build_demo_collection
 from index.errors import CairnError
 
 
@@ -18,7 +18,7 @@ from index.errors import CairnError
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
     with pytest.MonkeyPatch.context() as patch:  # five objects are enough, and quicker
         chosen = ("cat", "coins", "galaxies", "moon", "page")
-        patch.setattr("eval.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in chosen))
+        patch.setattr("eval.demo.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in chosen))
         return build_demo_collection(tmp_path_factory.mktemp("demo"), seed=3, distractors=3)
 
 
@@ -38,7 +38,7 @@ def _fit(warped: np.ndarray, photo: np.ndarray, seen: np.ndarray) -> float:
 def test_a_photo_depends_on_the_seed_and_itself_alone(
     demo: DemoCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in ("cat", "galaxies")))
+    monkeypatch.setattr("eval.demo.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in ("cat", "galaxies")))
     same = build_demo_collection(tmp_path / "same", seed=3, distractors=1)
     other = build_demo_collection(tmp_path / "other", seed=4, views=3, distractors=1)
     assert same.photos == 2 * 8 + 1

@@ -1,0 +1,1 @@
+"""The synthetic benchmark and the demonstration."""
