@@ -19,7 +19,7 @@ import numpy as np
 from retrieval_table import find_sets, tell
 
 from eval.plots import check_plot
-from eval.tables import Cell, Result, markdown, measure, percent
+from eval.tables.retrieval import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from learning.reports.drawings import new_figure
 from retrieval.collection.options import CollectionOptions

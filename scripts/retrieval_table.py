@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.staged import RetrievalSet
-from eval.tables import Cell, Result, markdown, measure, percent
+from eval.tables.retrieval import Cell, Result, markdown, measure, percent
+from eval.tables.staged import RetrievalSet
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.collection import cores

@@ -2,7 +2,7 @@
 """Measure learnt similarities beside tf-idf: the shape of Yan13's table II and Fig. 4.
 
 On the sets that CAIRN_DATASETS points to, each with its own vocabulary and with the other set's. Several random splits,
-of which the mean and the sample standard deviation are printed; see `eval.similarity_tables` for what is learnt from
+of which the mean and the sample standard deviation are printed; see `eval.tables.similarity` for what is learnt from
 what. What is in the work folder already is not done again.
 
 usage: PYTHONPATH=. scripts/similarity_table.py [--set NAME]... [--neighbours K]... [--splits 3]
@@ -18,8 +18,8 @@ import numpy as np
 from retrieval_table import find_sets, tell
 
 from eval.plots import check_plot
-from eval.similarity_tables import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, SimilarityTable
-from eval.tables import Cell, markdown, percent
+from eval.tables.retrieval import Cell, markdown, percent
+from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, SimilarityTable
 from index.errors import CairnError
 from learning.reports.drawings import new_figure
 from learning.similarity.learning import SimilarityOptions

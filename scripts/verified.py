@@ -25,7 +25,7 @@ from zlib import crc32
 import numpy as np
 
 from eval.scenes_shown import PhotoSet, find_photo_sets
-from eval.tables import markdown
+from eval.tables.retrieval import markdown
 from index.errors import CairnError
 from index.inverted import rank
 from retrieval.collection.collection import Collection

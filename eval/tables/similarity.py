@@ -16,8 +16,8 @@ import numpy as np
 from eval.benchmark import stems_of
 from eval.metrics import average_precision
 from eval.oxford import Query
-from eval.staged import link_features, load_described, query_folder, stage_set
-from eval.tables import Cell, index_set
+from eval.tables.retrieval import Cell, index_set
+from eval.tables.staged import link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
 from index.similarity import nearest_pairs
 from learning.labels.files import read_labels

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval import tables
 from eval.benchmark import run_benchmark
-from eval.staged import RetrievalSet, load_described, save_described, stage_set
-from eval.tables import Cell, Result, markdown, measure, object_of, percent
+from eval.tables import retrieval as tables
+from eval.tables.retrieval import Cell, Result, markdown, measure, object_of, percent
+from eval.tables.staged import RetrievalSet, load_described, save_described, stage_set
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions

@@ -19,7 +19,7 @@ import numpy as np
 from eval.benchmark import stems_of
 from eval.metrics import average_precision, mean_average_precision
 from eval.oxford import Query, missing_photos
-from eval.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
+from eval.tables.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from retrieval.collection.collection import Collection

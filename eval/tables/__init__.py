@@ -1,0 +1,1 @@
+"""The tables of the documentation: staged features, cells, results."""
