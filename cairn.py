@@ -14,8 +14,8 @@ def make_app() -> "typer.Typer":
     """Make the command line; here, and not above, so that Ctrl-C may come while it is imported."""
     import typer
 
-    from eval.commands import demo, evaluate
-    from eval.plot_commands import plot
+    from eval.commands.evaluate import demo, evaluate
+    from eval.commands.plot import plot
     from learning.commands.compress import compress
     from learning.commands.descriptor import learn
     from learning.commands.mine import mine

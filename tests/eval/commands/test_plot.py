@@ -28,7 +28,7 @@ POINTS, VIEWS = 60, 2
 @pytest.fixture
 def draw(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Draw:
     """Runs `cairn plot ARGUMENTS…` in this process."""
-    from eval.plot_commands import plot
+    from eval.commands.plot import plot
     from retrieval.commands.console import run
 
     def call(*arguments: object) -> Ran:
