@@ -99,7 +99,7 @@ def lower_envelope(dims: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np
 
 
 def plot_pooling_regions(regions: np.ndarray, weights: np.ndarray, radius: float, path: Path) -> None:
-    """Draw pooling regions beside each pixel's contribution (Fig. 4); see `learning.reports.drawings.pooling_figure`."""
+    """Draw pooling regions beside each pixel's contribution (Fig. 4): see `pooling_figure`."""
     check_plot(path)
     _save(pooling_figure(regions, weights, radius), path)
 

@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 def main() -> int:
     """Run the campaign."""
-    from tests import crashes
+    from tests.support import crashes
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--kills", type=int, default=100, help="processes to kill")

@@ -65,7 +65,7 @@ class Tally:
 
 def _work(name: str, seed: int, start: int, stop: int) -> None:
     """Read the inputs of a range, and tell of each on standard output in a line."""
-    from tests.fuzz_targets import TARGETS, write
+    from tests.support.fuzz_targets import TARGETS, write
 
     target = TARGETS[name]
     samples = target.samples()
@@ -98,7 +98,7 @@ def write_input(name: str, samples: list[dict[str, bytes]], seed: int, number: i
     """Write an input's files into an empty folder."""
     import numpy as np
 
-    from tests.fuzz_targets import TARGETS, draw, write
+    from tests.support.fuzz_targets import TARGETS, draw, write
 
     rng = np.random.default_rng([seed, zlib.crc32(name.encode()), number])
     write(draw(samples, rng), folder)
@@ -115,7 +115,7 @@ def outcome(name: str, folder: Path) -> dict[str, Any]:
     import numpy as np
 
     from index.errors import CairnError
-    from tests.fuzz_targets import TARGETS
+    from tests.support.fuzz_targets import TARGETS
 
     try:
         with np.errstate(all="ignore"):
@@ -269,7 +269,7 @@ def _cpu(process: int) -> float:
 
 def _keep(work: Path, name: str, seed: int, found: dict[str, Any]) -> None:
     """Write a finding, and the files that it takes."""
-    from tests.fuzz_targets import TARGETS
+    from tests.support.fuzz_targets import TARGETS
 
     folder = work / "findings" / f"{name}-{seed}-{found['end']}"
     if not folder.exists():
@@ -308,7 +308,7 @@ def run(name: str, seed: int, runs: int, work: Path | None, deadline: float) -> 
 
 def main() -> int:
     """Read the command line."""
-    from tests.fuzz_targets import TARGETS
+    from tests.support.fuzz_targets import TARGETS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="which reader; all if left out")

@@ -16,6 +16,9 @@ import pytest
 
 from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
 
+# The fixtures of these are every test's.
+pytest_plugins = [f"tests.support.{name}" for name in ("browser", "picture_views", "postgresql", "written_photos")]
+
 # Few objects, few views: enough for a ranking that can be wrong, and quick.
 OBJECTS = ("cat", "coffee", "coins", "page")
 VIEWS, DISTRACTORS = 3, 4

@@ -29,7 +29,7 @@ from learning.patches.phototour import PATCH, PatchSet
 from learning.patchfiles import write_bitmaps, write_info
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor
-from tests.retrieval.learnt_models import boosted, textures
+from tests.support.learnt_models import boosted, textures
 
 BAR_MINUTES, BAR_GB = 120.0, 8.0
 POINTS = 1024  # of two patches each

@@ -30,7 +30,7 @@ from learning.patches.phototour import PATCH, PatchSet
 from learning.patches.rows import BlockRows
 from learning.patchfiles import write_bitmaps, write_info
 from retrieval.descriptors.pooling import ChannelOptions
-from tests.retrieval.learnt_models import textures
+from tests.support.learnt_models import textures
 
 BAR_MINUTES, BAR_GB = 90.0, 12.0
 POINTS = 2048  # of two patches each

@@ -24,8 +24,8 @@ from learning.patches.sources import Source, open_sources
 from learning.patchfiles import write_bitmaps, write_info, write_pairs
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
-from tests.retrieval.learnt_models import pooling as some_pooling
-from tests.retrieval.learnt_models import textures
+from tests.support.learnt_models import pooling as some_pooling
+from tests.support.learnt_models import textures
 
 POINTS, VIEWS = 60, 3
 SMALL = LearningOptions(

@@ -15,7 +15,7 @@ from learning.labels.verified import relate, verified_relevance
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
-from tests.retrieval.picture_views import write_views
+from tests.support.picture_views import write_views
 
 OBJECTS = {"astronaut": 3, "chelsea": 3, "coffee": 2, "rocket": 1}
 

@@ -13,7 +13,7 @@ from learning.latent import described as module
 from learning.latent.anchors import Anchors, candidates_of, draw_features, find_nearest
 from learning.latent.described import Described, describe_mined
 from learning.mining.matches import MinedMatches
-from tests.learning.mined_files import Arrays, drawn, in_memory, write
+from tests.support.mined_files import Arrays, drawn, in_memory, write
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -16,7 +16,7 @@ from learning.latent.models import Held
 from learning.latent.verdict import Figures, Verdict, compare
 from learning.mining.matches import MinedMatches
 from retrieval.descriptors.registry import check_patches
-from tests.learning.mined_files import drawn, in_memory
+from tests.support.mined_files import drawn, in_memory
 
 
 @dataclass

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.mining.image_pair_split import split_image_pairs
 from learning.mining.matches import PATCH, Entry, MinedMatches, write_mined
-from tests.learning.mined_files import Arrays, write
+from tests.support.mined_files import Arrays, write
 
 
 def example() -> Arrays:

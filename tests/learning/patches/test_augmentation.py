@@ -9,7 +9,7 @@ from learning.patches.augmentation import AugmentationOptions, AugmentedPatches,
 from learning.patches.phototour import Pairs, PatchSet
 from learning.patches.sources import Source
 from learning.patchfiles import write_bitmaps, write_info
-from tests.retrieval.learnt_models import textures
+from tests.support.learnt_models import textures
 
 NUMBER = 30
 STILL = AugmentationOptions(rotation=0, scale=0, stretch=0, shift=0, gamma=0, blur=0, noise=0)

@@ -24,7 +24,6 @@ from retrieval.catalogue.catalogue import (
     unique_name,
 )
 from retrieval.catalogue.schema import FORMAT
-from tests.postgresql import postgresql  # noqa: F401
 from tests.support.paths import ROOT
 
 

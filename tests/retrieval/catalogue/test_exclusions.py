@@ -20,12 +20,11 @@ from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from tests.conftest import Ran
-from tests.postgresql import postgresql  # noqa: F401
-from tests.retrieval.written_photos import Album, album  # noqa: F401
+from tests.support.written_photos import Album
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def filled(request: pytest.FixtureRequest, album: Album) -> Album:  # noqa: F811
+def filled(request: pytest.FixtureRequest, album: Album) -> Album:
     """Four photos, of which two are removed for good."""
     if request.param == "postgresql":
         album.catalogue = request.getfixturevalue("postgresql")()
@@ -33,29 +32,29 @@ def filled(request: pytest.FixtureRequest, album: Album) -> Album:  # noqa: F811
 
 
 @pytest.fixture
-def local(album: Album) -> Album:  # noqa: F811
+def local(album: Album) -> Album:
     """The same, over SQLite alone."""
     return fill(album)
 
 
-def fill(album: Album) -> Album:  # noqa: F811
+def fill(album: Album) -> Album:
     album.put(top=0, a__one=3, a__two=6, b=9)
     album.index()
     remove(album, "a/one.jpg", "top.jpg")
     return album
 
 
-def remove(album: Album, *names: str) -> None:  # noqa: F811
+def remove(album: Album, *names: str) -> None:
     with album.open() as collection:
         remove_photos(collection, names, for_good=True)
 
 
-def again(album: Album, *paths: Path) -> IndexReport:  # noqa: F811
+def again(album: Album, *paths: Path) -> IndexReport:
     with album.open() as collection:
         return index_photos(collection, paths, again=True)
 
 
-def listed(album: Album) -> dict[str, str]:  # noqa: F811
+def listed(album: Album) -> dict[str, str]:
     with album.open() as collection:
         return {one.name: one.path for one in collection.catalogue.exclusions()}
 

@@ -14,7 +14,6 @@ from retrieval.catalogue.filters import PhotoFilter, parse_condition
 from retrieval.catalogue.metadata_store import PhotoMetadata, column_key, copy_imported
 from retrieval.metadata.photo import Metadata
 from retrieval.metadata.places import Near, great_circle_km
-from tests.postgresql import postgresql  # noqa: F401
 from tests.retrieval.catalogue.test_catalogue import add, segment_row
 
 HOSTILE = "<script>alert('1')</script> %_\\ \"; DROP TABLE metadata; --"

@@ -17,8 +17,7 @@ from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, SegmentR
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.migrations import upgrade
 from retrieval.catalogue.schema import FORMAT, Base, MetadataRow
-from tests.postgresql import postgresql  # noqa: F401
-from tests.retrieval.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
+from tests.support.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT
 
 ROWS = rows_of_format_1()

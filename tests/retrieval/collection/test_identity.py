@@ -14,8 +14,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from tests.conftest import Indexed, Ran
-from tests.hostile import photo
-from tests.postgresql import postgresql  # noqa: F401
+from tests.support.hostile import photo
 
 Cairn = Callable[..., Ran]
 

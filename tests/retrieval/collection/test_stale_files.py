@@ -14,7 +14,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.integrity.check import check_collection
 from tests.conftest import Indexed
-from tests.hostile import photo
+from tests.support.hostile import photo
 
 Index = Callable[[str], int]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Indexed, Ran
-from tests.retrieval.metadata_files import MAKE, ORIGINAL, exif, iptc, jpeg
+from tests.support.metadata_files import MAKE, ORIGINAL, exif, iptc, jpeg
 
 Cairn = Callable[..., Ran]
 QUERY = "coffee_001.jpg"

@@ -32,7 +32,6 @@ from retrieval.groups.groups import (
     read_groups,
 )
 from retrieval.groups.link_log import Link
-from tests.retrieval.picture_views import linked  # noqa: F401
 
 DUPLICATES = DuplicateOptions()
 SAME = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -173,7 +172,7 @@ def test_a_row_of_photos_each_like_the_one_before_is_no_set_of_duplicates_of_the
 
 
 @pytest.fixture
-def copy(linked: Path, tmp_path: Path) -> Path:  # noqa: F811
+def copy(linked: Path, tmp_path: Path) -> Path:
     shutil.copytree(linked, tmp_path / "copy.cairn")
     return tmp_path / "copy.cairn"
 

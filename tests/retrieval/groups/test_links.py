@@ -15,11 +15,11 @@ from retrieval.groups import links as linking
 from retrieval.groups.link_log import Link, open_log
 from retrieval.groups.links import components, link_photos
 from retrieval.indexing.adding import index_photos
-from tests.retrieval.picture_views import LINKED, SIZE, linked, write_views  # noqa: F401
+from tests.support.picture_views import LINKED, SIZE, write_views
 
 
 @pytest.fixture
-def photos(linked: Path) -> Iterator[Collection]:  # noqa: F811
+def photos(linked: Path) -> Iterator[Collection]:
     with Collection.open(linked) as collection:
         yield collection
 
@@ -103,7 +103,7 @@ def test_the_number_of_workers_changes_nothing(photos: Collection) -> None:
 
 
 def test_only_photos_that_were_added_are_asked_with(
-    linked: Path,  # noqa: F811
+    linked: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

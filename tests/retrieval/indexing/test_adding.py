@@ -23,7 +23,7 @@ from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.query import read_query
 from tests.conftest import Indexed
-from tests.hostile import photo
+from tests.support.hostile import photo
 from tests.support.paths import ROOT
 
 # Several batches, so that a run can be stopped between them.

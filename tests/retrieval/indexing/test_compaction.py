@@ -17,13 +17,13 @@ from retrieval.indexing.removal import remove_photos
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.search.engine import SearchOptions
 from tests.conftest import Ran
-from tests.retrieval.written_photos import Album, album, rankings  # noqa: F401
+from tests.support.written_photos import Album, rankings
 
 PHOTOS = {f"p{i:02}": i for i in range(12)}
 
 
 @pytest.fixture
-def filled(album: Album) -> Album:  # noqa: F811
+def filled(album: Album) -> Album:
     """Twelve photos in four segments, two of them removed."""
     album.put(**PHOTOS)
     assert album.index().added == 12

@@ -7,11 +7,11 @@ import pytest
 from index.errors import CairnError
 from retrieval.indexing.removal import remove_photos
 from tests.conftest import Ran
-from tests.retrieval.written_photos import Album, album  # noqa: F401
+from tests.support.written_photos import Album
 
 
 @pytest.fixture
-def filled(album: Album) -> Album:  # noqa: F811
+def filled(album: Album) -> Album:
     album.put(top=0, a__one=3, a__two=6, a__b__three=9, ab__four=1)
     album.index()
     return album

@@ -18,26 +18,26 @@ from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, RetrainReport, retrain
 from retrieval.search.engine import Engine, SearchOptions
 from tests.conftest import Ran
-from tests.retrieval.written_photos import Album, album, features_of, query_of, rankings  # noqa: F401
+from tests.support.written_photos import Album, features_of, query_of, rankings
 
 PHOTOS = {f"p{i:02}": i for i in (0, 1, 2, 3, 4, 5, 6, 10)}
 OPTIONS = RetrainOptions(words=25)
 
 
 @pytest.fixture
-def filled(album: Album) -> Album:  # noqa: F811
+def filled(album: Album) -> Album:
     """Eight photos in three segments, one without features."""
     album.put(**PHOTOS)
     assert album.index().added == len(PHOTOS)
     return album
 
 
-def run(album: Album, options: RetrainOptions = OPTIONS, **more: Any) -> RetrainReport:  # noqa: F811
+def run(album: Album, options: RetrainOptions = OPTIONS, **more: Any) -> RetrainReport:
     with album.open() as collection:
         return retrain(collection, options, **more)
 
 
-def check_words(album: Album, photos: dict[str, int]) -> Vocabulary:  # noqa: F811
+def check_words(album: Album, photos: dict[str, int]) -> Vocabulary:
     """Compare all words with those that the vocabulary gives to the photos' features; give the vocabulary."""
     with album.open() as collection:
         vocabulary = collection.vocabulary
@@ -79,7 +79,7 @@ def test_it_gives_what_a_fresh_index_of_the_same_photos_gives(filled: Album) -> 
         assert folders == {row.folder for row in collection.catalogue.segments()}
 
 
-def test_two_photos_of_one_content_count_once(album: Album) -> None:  # noqa: F811
+def test_two_photos_of_one_content_count_once(album: Album) -> None:
     """As in a fresh index: the features of a content are staged once."""
     album.put(a=0, b=1, c=0, d=2)
     album.index()
@@ -99,7 +99,7 @@ def test_photos_that_were_removed_have_no_say_and_leave(filled: Album) -> None:
         assert collection.catalogue.removed() == frozenset()
 
 
-def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> None:  # noqa: F811
+def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> None:
     album.options = CollectionOptions(batch=3, keep_descriptors=True)
     album.put(**PHOTOS)
     album.index()
@@ -224,7 +224,7 @@ def test_what_is_removed_meanwhile_stays_removed(filled: Album) -> None:
     check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p00", "p10")})
 
 
-def test_a_collection_without_features_says_so(album: Album) -> None:  # noqa: F811
+def test_a_collection_without_features_says_so(album: Album) -> None:
     album.put(empty=10)
     album.index()
     with pytest.raises(CairnError, match="No photo of the collection has any features"):
@@ -263,7 +263,7 @@ def test_photos_that_may_not_be_read_are_not_left_out(filled: Album, monkeypatch
     assert filled.answers() == before
 
 
-def test_a_collection_may_have_a_name_that_is_no_text(album: Album) -> None:  # noqa: F811
+def test_a_collection_may_have_a_name_that_is_no_text(album: Album) -> None:
     folder = album.place.with_name(os.fsdecode(b"caf\xe9.cairn"))
     album.put(**PHOTOS)
     with Collection.create(folder, CollectionOptions(words=20)) as collection:

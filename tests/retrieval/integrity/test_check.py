@@ -24,7 +24,6 @@ from retrieval.integrity.check import CheckReport, check_collection
 from retrieval.integrity.sqlite_log import is_damaged
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
-from tests.postgresql import postgresql  # noqa: F401
 
 CATALOGUE = "catalogue.sqlite"
 
@@ -402,7 +401,7 @@ def test_what_is_no_collection_is_refused(tmp_path: Path, cairn: Callable[..., R
 
 def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
     folder: Path,
-    postgresql: Callable[[], str],  # noqa: F811
+    postgresql: Callable[[], str],
     cairn: Callable[..., Ran],
 ) -> None:
     address = postgresql()

@@ -15,8 +15,8 @@ from retrieval.metadata.dates import after, beginnings, read_date
 from retrieval.metadata.iptc import read_iptc
 from retrieval.metadata.photo import Metadata, clean, clean_position, clean_tags, read_metadata
 from retrieval.metadata.xmp import Xmp, read_xmp
-from tests.hostile import hostile_files
-from tests.retrieval.metadata_files import (
+from tests.support.hostile import hostile_files
+from tests.support.metadata_files import (
     DATE_TIME,
     DESCRIPTION,
     DIGITISED,

@@ -16,7 +16,7 @@ from PIL import Image, ImageFile
 from index.errors import CairnError
 from retrieval.photos import decoding as image_module
 from retrieval.photos.decoding import ImageOptions, Photo, list_photos, read_colour, read_photo
-from tests.hostile import UNREADABLE, encode, photo, png, write_hostile_folder
+from tests.support.hostile import UNREADABLE, encode, photo, png, write_hostile_folder
 from tests.support.paths import ROOT
 
 WHOLE = ImageOptions(max_side=0)

@@ -12,7 +12,7 @@ import pytest
 
 from retrieval.photos.decoding import list_photos
 from retrieval.photos.watching import WatchOptions, changes
-from tests.hostile import photo
+from tests.support.hostile import photo
 from tests.support.paths import ROOT
 
 

@@ -20,7 +20,7 @@ from retrieval.web.guard import HEADERS
 from retrieval.web.workers import PoolOptions
 from tests.conftest import Indexed, Ran
 from tests.retrieval.web.conftest import serving
-from tests.web.browser import overlap
+from tests.support.browser import overlap
 
 Cairn = Callable[..., Ran]
 QUERY = "coffee_001.jpg"

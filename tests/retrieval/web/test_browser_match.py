@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import Indexed
-from tests.web.browser import Visit, chromium, drawn_lines, project, visit  # noqa: F401
+from tests.support.browser import Visit, drawn_lines, project
 
 pytestmark = pytest.mark.browser
 
@@ -17,12 +17,12 @@ QUERY, PHOTO = "coffee_001", "coffee_002"
 
 
 @pytest.fixture
-def address(visit: Visit, indexed: Indexed) -> str:  # noqa: F811
+def address(visit: Visit, indexed: Indexed) -> str:
     box = ",".join(str(round(value)) for value in indexed.boxes[QUERY])
     return f"/match?q={visit.number(f'{QUERY}.jpg')}:{box}&photo={visit.number(f'{PHOTO}.jpg')}"
 
 
-def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: str) -> None:  # noqa: F811
+def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: str) -> None:
     page = visit.open(address)
     lines = drawn_lines(page)
     errors = np.linalg.norm(project(indexed.homography(QUERY, PHOTO), lines[:, 0]) - lines[:, 1], axis=1)
@@ -35,7 +35,7 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     assert np.abs(drawn_lines(page) - lines).max() < 0.1
 
 
-def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, address: str) -> None:  # noqa: F811
+def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, address: str) -> None:
     page = visit.open(address)
     drawn_lines(page)
     drawn = page.locator("#pair .region").evaluate_all("all => all.map((one) => one.getAttribute('points'))")
@@ -47,7 +47,7 @@ def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, addres
     assert region.min() >= -0.5 and (region.max(axis=0) <= size - 0.5).all()
 
 
-def test_ellipses_lie_where_their_lines_end(visit: Visit, address: str) -> None:  # noqa: F811
+def test_ellipses_lie_where_their_lines_end(visit: Visit, address: str) -> None:
     page = visit.open(address)
     drawn_lines(page)
     script = """() => JSON.stringify([...document.querySelectorAll('#pair .match')].slice(0, 20).map((match) => {
@@ -63,7 +63,7 @@ def test_ellipses_lie_where_their_lines_end(visit: Visit, address: str) -> None:
     assert np.abs(np.array(json.loads(page.evaluate(script)))).max() < 0.5
 
 
-def test_a_match_is_highlighted_by_the_pointer_and_by_buttons(visit: Visit, address: str) -> None:  # noqa: F811
+def test_a_match_is_highlighted_by_the_pointer_and_by_buttons(visit: Visit, address: str) -> None:
     page = visit.open(address)
     count = len(drawn_lines(page))
     page.locator("#pair .match").first.dispatch_event("pointerenter")
@@ -79,7 +79,7 @@ def test_a_match_is_highlighted_by_the_pointer_and_by_buttons(visit: Visit, addr
     assert page.locator("#pair .spot").first.is_visible()
 
 
-def test_the_overlay_registers_the_photos(visit: Visit, indexed: Indexed, address: str) -> None:  # noqa: F811
+def test_the_overlay_registers_the_photos(visit: Visit, indexed: Indexed, address: str) -> None:
     page = visit.open(address)
     page.wait_for_selector("#overlay:not([hidden]) .above")
     page.evaluate("document.querySelector('.above').decode()")
@@ -107,7 +107,7 @@ def test_the_overlay_registers_the_photos(visit: Visit, indexed: Indexed, addres
     assert np.abs(estimate - project(indexed.homography(QUERY, PHOTO), middle)).max() < 3
 
 
-def test_flicker_and_slider(visit: Visit, address: str) -> None:  # noqa: F811
+def test_flicker_and_slider(visit: Visit, address: str) -> None:
     page = visit.open(address)
     button = page.get_by_role("button", name="Flicker")
     button.wait_for()
@@ -133,7 +133,7 @@ def test_flicker_and_slider(visit: Visit, address: str) -> None:  # noqa: F811
     assert page.locator(".above").evaluate("above => getComputedStyle(above).clipPath") == "none"
 
 
-def test_downloads(visit: Visit, address: str) -> None:  # noqa: F811
+def test_downloads(visit: Visit, address: str) -> None:
     page = visit.open(address)
     lines = drawn_lines(page)
     taken = {}
@@ -149,7 +149,7 @@ def test_downloads(visit: Visit, address: str) -> None:  # noqa: F811
     assert taken["match.jpg"].startswith(b"\xff\xd8\xff")
 
 
-def test_photos_that_do_not_match_are_said_to(visit: Visit) -> None:  # noqa: F811
+def test_photos_that_do_not_match_are_said_to(visit: Visit) -> None:
     numbers = [visit.number(name) for name in ("cat_001.jpg", "page_001.jpg")]
     page = visit.open(f"/match?q={numbers[0]}&photo={numbers[1]}")
     page.get_by_text("Geometry does not confirm").wait_for()
@@ -157,7 +157,7 @@ def test_photos_that_do_not_match_are_said_to(visit: Visit) -> None:  # noqa: F8
     assert page.locator("#pair img").count() == 2
 
 
-def test_the_arithmetic_of_homographies_and_ellipses(visit: Visit) -> None:  # noqa: F811
+def test_the_arithmetic_of_homographies_and_ellipses(visit: Visit) -> None:
     """js/homography.js against NumPy."""
     rng = np.random.default_rng(1)
     page = visit.open("/status")

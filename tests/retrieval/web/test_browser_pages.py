@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import VIEWS, Indexed
 from tests.retrieval.web.conftest import serving
-from tests.web.browser import DESKTOP, PHONE, SMALLEST, Visit, chromium, draw_box, visit, visiting, wait_for_results  # noqa: F401
+from tests.support.browser import DESKTOP, PHONE, SMALLEST, Visit, draw_box, visiting, wait_for_results
 
 pytestmark = pytest.mark.browser
 
@@ -54,7 +54,7 @@ def tiles(page: Any) -> list[str]:
     return [str(name) for name in page.locator("#photos .name").all_text_contents()]
 
 
-def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/")
     everything = sorted(path.name for path in indexed.photos.iterdir())
     assert tiles(page) == everything
@@ -90,10 +90,10 @@ LONG = [
 
 
 @pytest.mark.parametrize("size", [DESKTOP, SMALLEST])
-def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: str, size: tuple[int, int]) -> None:  # noqa: F811
+def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: str, size: tuple[int, int]) -> None:
     names = [*LONG, "short.jpg", "石" * 40 + "_b.jpg"]
     photos = [photo(place, name) | {"title": "The harbour" if place == 0 else None} for place, name in enumerate(names)]
-    with visiting(chromium, served, size) as visit:  # noqa: F811
+    with visiting(chromium, served, size) as visit:
         pretend(visit.page, "/api/photos", lambda _: (200, {"total": 4, "offset": 0, "photos": photos}))
         visit.page.route(
             "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)
@@ -117,7 +117,7 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
         assert page.get_by_role("link", name=LONG[1], exact=True).count() == 1
 
 
-def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:  # noqa: F811
+def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     total = 100_000
 
     def answer(fields: dict[str, str]) -> tuple[int, Any]:
@@ -158,7 +158,7 @@ DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width=
 
 
 def test_names_with_markup_are_text(
-    chromium: Any,  # noqa: F811
+    chromium: Any,
     indexed: Indexed,
     tmp_path: Path,
 ) -> None:
@@ -174,7 +174,7 @@ def test_names_with_markup_are_text(
     with Collection.create(tmp_path / "c.cairn", CollectionOptions()) as collection:
         report = index_photos(collection, [photos], vocabulary=indexed.folder)
     assert report.added == 2
-    with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, visiting(chromium, base) as visit:  # noqa: F811
+    with serving(tmp_path / "c.cairn", tmp_path / "cache") as base, visiting(chromium, base) as visit:
         page = visit.open("/")
         assert MARKUP in tiles(page)
         page.locator("#photos a").first.click()
@@ -190,7 +190,7 @@ def test_names_with_markup_are_text(
         assert page.evaluate("document.querySelectorAll('main b, img[src=x]').length") == 0
 
 
-def test_groups(visit: Visit) -> None:  # noqa: F811
+def test_groups(visit: Visit) -> None:
     page = visit.open("/groups")
     if page.locator("#note").is_visible():  # nobody looked for groups
         assert "cairn group" in page.locator("#note").text_content()
@@ -213,7 +213,7 @@ def test_groups(visit: Visit) -> None:  # noqa: F811
     assert page.get_by_role("link", name="Download as CSV").get_attribute("href") == "/api/groups.csv"
 
 
-def test_status(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+def test_status(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/status")
     facts = page.request.get(visit.base + "/api/collection").json()
     assert f"{facts['images']} photos can be searched" in page.locator("#holdings").text_content()
@@ -233,7 +233,7 @@ def test_status(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
 NO_PHOTO = "it is not a photo in a format that can be read"
 
 
-def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:  # noqa: F811
+def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     page = visit.page
     facts = page.request.get(visit.base + "/api/collection").json()
     failed = [{"name": f"rome/{number}.jpg", "reason": NO_PHOTO} for number in range(3)]
@@ -268,7 +268,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:  # no
     ]
 
 
-def test_status_of_a_collection_without_photos(visit: Visit) -> None:  # noqa: F811
+def test_status_of_a_collection_without_photos(visit: Visit) -> None:
     page = visit.page
     facts = page.request.get(visit.base + "/api/collection").json()
     empty = {"images": 0, "features": 0, "words": 0, "segments": 0, "bytes": {}, "vocabulary": None}
@@ -279,7 +279,7 @@ def test_status_of_a_collection_without_photos(visit: Visit) -> None:  # noqa: F
     assert "cairn index demo.cairn FOLDER" in page.locator("#steps").text_content()
 
 
-def test_a_server_that_is_gone_is_said(visit: Visit) -> None:  # noqa: F811
+def test_a_server_that_is_gone_is_said(visit: Visit) -> None:
     page = visit.page
     page.route("**/api/**", lambda route: route.abort())
     visit.open("/")
@@ -287,7 +287,7 @@ def test_a_server_that_is_gone_is_said(visit: Visit) -> None:  # noqa: F811
     visit.excuse("Failed to load resource")
 
 
-def test_a_busy_server_is_asked_again(visit: Visit) -> None:  # noqa: F811
+def test_a_busy_server_is_asked_again(visit: Visit) -> None:
     page = visit.page
     busy = [True, True]
 
@@ -305,7 +305,7 @@ def test_a_busy_server_is_asked_again(visit: Visit) -> None:  # noqa: F811
     visit.excuse("Failed to load resource")
 
 
-def test_what_is_not_there_is_said(visit: Visit) -> None:  # noqa: F811
+def test_what_is_not_there_is_said(visit: Visit) -> None:
     page = visit.open("/photo?number=987654321")
     page.wait_for_selector("#error:not(:empty)")
     assert page.locator("#error").text_content().endswith(".")
@@ -318,7 +318,7 @@ def test_what_is_not_there_is_said(visit: Visit) -> None:  # noqa: F811
     assert "neither NUMBER nor" in page.locator("#error").text_content()
 
 
-def addresses(visit: Visit) -> list[str]:  # noqa: F811
+def addresses(visit: Visit) -> list[str]:
     first, second = visit.number("coffee_001.jpg"), visit.number("coffee_002.jpg")
     box = "150,100,450,350"
     return [
@@ -332,8 +332,8 @@ def addresses(visit: Visit) -> list[str]:  # noqa: F811
     ]
 
 
-def test_pages_fit_a_phone(chromium: Any, served: str) -> None:  # noqa: F811
-    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:  # noqa: F811
+def test_pages_fit_a_phone(chromium: Any, served: str) -> None:
+    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         for address in addresses(visit):
             page = visit.open(address)
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], address
@@ -341,12 +341,12 @@ def test_pages_fit_a_phone(chromium: Any, served: str) -> None:  # noqa: F811
                 visit.excuse("Failed to load resource")
 
 
-def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:  # noqa: F811
+def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:
     word = "a_name_without_a_place_to_break_it_" * 5
     grouped = [photo(place, f"{word}{place}.jpg") | {"duplicate_of": 0 if place else None} for place in range(5)]
     groups = [{"group": 1234567, "photos": grouped, "links": 123456}]
     listed = [one | {"title": word} for one in grouped]
-    with visiting(chromium, served, SMALLEST) as visit:  # noqa: F811
+    with visiting(chromium, served, SMALLEST) as visit:
         page = visit.page
         everything = [*addresses(visit), "/?name=nothing&tag=nothing"]
         for pretended in (False, True):
@@ -372,11 +372,11 @@ def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:  # n
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_has_no_serious_findings(chromium: Any, served: str, scheme: str) -> None:  # noqa: F811
+def test_axe_has_no_serious_findings(chromium: Any, served: str, scheme: str) -> None:
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = (Path(package.__file__).parent / "axe.min.js").read_text()
     # axe is put in from outside, which the content security policy would not let a page do.
-    with visiting(chromium, served, color_scheme=scheme, bypass_csp=True) as visit:  # noqa: F811
+    with visiting(chromium, served, color_scheme=scheme, bypass_csp=True) as visit:
         for address in addresses(visit):
             page = visit.open(address)
             if address.startswith("/photo"):
@@ -391,7 +391,7 @@ def test_axe_has_no_serious_findings(chromium: Any, served: str, scheme: str) ->
 
 
 @pytest.mark.parametrize("path", ["/", "/photo?number=0", "/search", "/match", "/groups", "/status"])
-def test_each_page_has_landmarks_one_heading_and_no_inline_code(visit: Visit, path: str) -> None:  # noqa: F811
+def test_each_page_has_landmarks_one_heading_and_no_inline_code(visit: Visit, path: str) -> None:
     source = visit.page.request.get(visit.base + path).text()
     for tag in ("main", "header", "nav", "h1"):
         assert len(re.findall(f"<{tag}[ >]", source)) >= 1, tag

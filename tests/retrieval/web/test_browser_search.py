@@ -8,10 +8,9 @@ import pytest
 
 from retrieval.search.outlines import clip_polygon
 from tests.conftest import VIEWS, Indexed
-from tests.web.browser import (
+from tests.support.browser import (
     PHONE,
     Visit,
-    chromium,  # noqa: F401
     corners,
     draw_box,
     drawn_lines,
@@ -20,7 +19,6 @@ from tests.web.browser import (
     project,
     read_box,
     screen_point,
-    visit,  # noqa: F401
     visiting,
     wait_for_results,
 )
@@ -63,7 +61,7 @@ def assert_regions_right(page: Any, indexed: Indexed) -> None:
         assert points.min() >= -0.5 and (points.max(axis=0) <= [639.5, 479.5]).all(), stem
 
 
-def test_a_box_drawn_with_the_mouse_finds_the_object(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+def test_a_box_drawn_with_the_mouse_finds_the_object(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/")
     page.get_by_role("link", name=f"{ASKED}.jpg").click()
     page.wait_for_selector(".box-canvas")
@@ -91,7 +89,7 @@ def test_a_box_drawn_with_the_mouse_finds_the_object(visit: Visit, indexed: Inde
     assert wait_for_results(page) == names
 
 
-def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:  # noqa: F811
+def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:
     page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
     draw_box(page, (100, 100, 200, 180))
     drawn = read_box(page)
@@ -116,8 +114,8 @@ def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:  # noqa: F811
     assert page.get_by_role("link", name="Search with the whole photo").is_visible()
 
 
-def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:  # noqa: F811
-    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:  # noqa: F811
+def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:
+    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
         finger = page.context.new_cdp_session(page)
         start, end = (screen_point(page, *point) for point in ((120, 90), (420, 330)))
@@ -130,7 +128,7 @@ def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:  # noqa:
 
 @pytest.mark.parametrize("how", ["picker", "paste", "drop"])
 def test_a_turned_phone_photo_is_uploaded_boxed_and_found(
-    visit: Visit,  # noqa: F811
+    visit: Visit,
     indexed: Indexed,
     tmp_path: Path,
     how: str,
@@ -161,7 +159,7 @@ def test_a_turned_phone_photo_is_uploaded_boxed_and_found(
 
 
 def test_a_bad_upload_is_said_beside_it_and_changes_nothing_else(
-    visit: Visit,  # noqa: F811
+    visit: Visit,
     indexed: Indexed,
     tmp_path: Path,
 ) -> None:
@@ -183,7 +181,7 @@ def test_a_bad_upload_is_said_beside_it_and_changes_nothing_else(
     assert page.locator(".chip").count() == 2
 
 
-def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:
     # One from the collection, a second picked there for it, a third from the results.
     box = ",".join(map(str, asked_box(indexed)))
     page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}:{box}")
@@ -215,7 +213,7 @@ def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:  # n
     assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
 
 
-def test_options_and_filters(visit: Visit) -> None:  # noqa: F811
+def test_options_and_filters(visit: Visit) -> None:
     page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
     wait_for_results(page)
     page.get_by_text("Options and filters").click()
@@ -242,13 +240,13 @@ def test_options_and_filters(visit: Visit) -> None:  # noqa: F811
     visit.excuse("Failed to load resource")
 
 
-def test_an_upload_that_is_gone_is_said(visit: Visit) -> None:  # noqa: F811
+def test_an_upload_that_is_gone_is_said(visit: Visit) -> None:
     page = visit.open("/search?q=u0abc-def")
     page.wait_for_selector("#error:not(:empty)")
     assert "upload it again" in page.locator("#error").text_content()
 
 
-def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:  # noqa: F811
+def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/")
     keys = page.keyboard
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
 from tests.retrieval.web.test_browser_pages import tiles
-from tests.web.browser import PHONE, chromium, visiting, wait_for_results  # noqa: F401
+from tests.support.browser import PHONE, visiting, wait_for_results
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 QUOTES = "\"'/><b onmouseover=alert(3)>"
@@ -120,7 +120,7 @@ def test_a_photo_tells_what_is_known_of_it(client: httpx.Client) -> None:
 
 
 @pytest.mark.browser
-def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:  # noqa: F811
+def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:
         page = visit.open("/")
         page.get_by_text("Dates and tags").click()
@@ -164,7 +164,7 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:  # 
 
 
 @pytest.mark.browser
-def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:  # noqa: F811
+def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:  # whatever runs or opens a dialog is a complaint
         number = visit.number("coffee_001.jpg")
         page = visit.open(f"/photo?number={number}")
@@ -187,7 +187,7 @@ def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:  # no
 
 
 @pytest.mark.browser
-def test_pages_with_metadata_are_accessible_and_fit_a_phone(chromium: Any, served: str) -> None:  # noqa: F811
+def test_pages_with_metadata_are_accessible_and_fit_a_phone(chromium: Any, served: str) -> None:
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = (Path(package.__file__).parent / "axe.min.js").read_text()
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True, bypass_csp=True) as visit:

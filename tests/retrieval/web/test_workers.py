@@ -14,7 +14,7 @@ from index.errors import CairnError
 from retrieval.web.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
-from tests.web.odd_jobs import OddJobs
+from tests.support.odd_jobs import OddJobs
 
 OPTIONS = PoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
 

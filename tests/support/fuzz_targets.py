@@ -45,10 +45,9 @@ from retrieval.groups.groups import read_groups
 from retrieval.groups.link_log import Link, open_log
 from retrieval.metadata.photo import MOST_TAGS, read_metadata
 from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
-from tests.fuzzing import Rng, mutate, pick
-from tests.hostile import encode, photo
-from tests.learning import mined_files
-from tests.retrieval import learnt_models, metadata_files
+from tests.support import learnt_models, metadata_files, mined_files
+from tests.support.fuzzing import Rng, mutate, pick
+from tests.support.hostile import encode, photo
 
 Sample = dict[str, bytes]
 SIDE = 96  # longer side of the sample photos, pixels

@@ -35,9 +35,9 @@ from retrieval.descriptors.codes import ProductCode
 from retrieval.descriptors.learnt import load_model
 from retrieval.groups.link_log import open_log
 from retrieval.photos.decoding import read_photo
-from tests.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
-from tests.fuzzing import bomb, write_zip
-from tests.hostile import encode, photo
+from tests.support.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
+from tests.support.fuzzing import bomb, write_zip
+from tests.support.hostile import encode, photo
 from tests.support.paths import ROOT
 
 # Files of the catalogue are read by SQLite and judged there.
@@ -172,7 +172,7 @@ def test_what_counts_as_a_finding(fuzz: ModuleType, monkeypatch: pytest.MonkeyPa
         return found
 
     assert raising(CairnError(f"{tmp_path}/x is damaged.")) == {"refused": True}
-    assert raising(ValueError("x"))["finding"].startswith("ValueError at tests/test_fuzz.py:read")
+    assert raising(ValueError("x"))["finding"].startswith("ValueError at tests/whole/test_fuzz.py:read")
     assert raising(AssertionError())["finding"].startswith("AssertionError")
     assert raising(CairnError("damaged"), MemoryError())["finding"].startswith("memory")
     assert raising(CairnError("x" * 5000))["finding"].startswith("message")

@@ -8,7 +8,7 @@ from learning.convex.candidates import PoolOptions
 from learning.convex.projection import ProjectionOptions
 from learning.convex.ring_selection import SelectionOptions
 from learning.latent.descriptor import UnlabelledOptions
-from tests.test_learning_end_to_end import VIEWS, view_of
+from tests.whole.test_learning import VIEWS, view_of
 
 SHOWN = ("astronaut", "chelsea", "coffee", "rocket")
 SIDE = 320

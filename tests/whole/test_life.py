@@ -26,11 +26,9 @@ from retrieval.photos.decoding import ImageOptions
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.query import read_query
-from tests.postgresql import postgresql  # noqa: F401
-from tests.retrieval.written_photos import (
+from tests.support.written_photos import (
     WORDS,
     Album,
-    album,  # noqa: F401
     counts_of,
     extraction_from_files,
     query_of,
@@ -259,7 +257,7 @@ def test_many_lives_leave_no_traces() -> None:
 # What a run of indexing tells
 
 
-def test_a_photo_that_moves_keeps_its_number_and_what_is_known_of_it(album: Album) -> None:  # noqa: F811
+def test_a_photo_that_moves_keeps_its_number_and_what_is_known_of_it(album: Album) -> None:
     album.put(a__x=0, a__y=1, b=3)
     album.index()
     before = album.held()
@@ -280,7 +278,7 @@ def test_a_photo_that_moves_keeps_its_number_and_what_is_known_of_it(album: Albu
     assert album.index().unchanged == 3
 
 
-def test_photos_may_take_each_others_names(album: Album) -> None:  # noqa: F811
+def test_photos_may_take_each_others_names(album: Album) -> None:
     album.put(a=0, b=1, c=2, d=3)
     album.index()
     before = album.held()
@@ -292,7 +290,7 @@ def test_photos_may_take_each_others_names(album: Album) -> None:  # noqa: F811
     assert album.answers() == album.fresh(a=1, b=2, c=0, d=3).answers()
 
 
-def test_a_photo_that_another_one_overwrites_is_gone(album: Album) -> None:  # noqa: F811
+def test_a_photo_that_another_one_overwrites_is_gone(album: Album) -> None:
     album.put(a=0, b=1, c=2)
     album.index()
     before = album.held()
@@ -303,7 +301,7 @@ def test_a_photo_that_another_one_overwrites_is_gone(album: Album) -> None:  # n
     assert album.answers() == album.fresh(b=0, c=2).answers()
 
 
-def test_a_photo_that_vanishes_is_found_until_it_is_removed_and_comes_back(album: Album) -> None:  # noqa: F811
+def test_a_photo_that_vanishes_is_found_until_it_is_removed_and_comes_back(album: Album) -> None:
     album.put(a=0, b=1, sub__c=2)
     album.index()
     before, answers = album.held(), album.answers()
@@ -325,7 +323,7 @@ def test_a_photo_that_vanishes_is_found_until_it_is_removed_and_comes_back(album
     assert album.held() == {"a.jpg": before["a.jpg"], "b.jpg": before["b.jpg"], "e.jpg": before["sub/c.jpg"]}
 
 
-def test_copies_of_a_photo_are_photos_of_their_own(album: Album) -> None:  # noqa: F811
+def test_copies_of_a_photo_are_photos_of_their_own(album: Album) -> None:
     album.put(a=0, b=0)
     album.index()
     before = album.held()
@@ -337,7 +335,7 @@ def test_copies_of_a_photo_are_photos_of_their_own(album: Album) -> None:  # noq
     assert album.held()["d.jpg"] == before["a.jpg"]
 
 
-def test_a_damaged_file_hides_no_photo(album: Album) -> None:  # noqa: F811
+def test_a_damaged_file_hides_no_photo(album: Album) -> None:
     album.put(a=0, b=1, c=2)
     album.index()
     before = album.held()
@@ -423,7 +421,7 @@ def test_real_photos_come_and_go(
 # Readers, while another process writes
 
 
-def _change(album: Album, told: Any) -> None:  # noqa: F811
+def _change(album: Album, told: Any) -> None:
     """Change a collection in all ways, and tell what it answers after each."""
     album.options = CollectionOptions(batch=100)
     for turn in range(2):
@@ -444,7 +442,7 @@ def _change(album: Album, told: Any) -> None:  # noqa: F811
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process with the same stubs")
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_whoever_searches_meanwhile_sees_the_collection_of_one_moment(
-    album: Album,  # noqa: F811
+    album: Album,
     database: str,
     request: pytest.FixtureRequest,
 ) -> None:

@@ -23,8 +23,8 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from tests.conftest import Ran, changed
-from tests.learning.unlabelled_cases import QUICK, SHOWN, write_views
-from tests.test_learning_end_to_end import run_command, view_of
+from tests.support.unlabelled_cases import QUICK, SHOWN, write_views
+from tests.whole.test_learning import run_command, view_of
 
 Cairn = Callable[..., Ran]
 

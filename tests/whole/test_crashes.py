@@ -15,7 +15,7 @@ import pytest
 
 from index.arrays import save_array
 from index.neighbours import INDEX_FILE, FaissOptions, FaissSearch
-from tests.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
+from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="victims are forked")

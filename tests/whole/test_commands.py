@@ -17,8 +17,7 @@ from PIL import Image
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import Collection
 from tests.conftest import Indexed, Ran
-from tests.hostile import UNREADABLE, photo, write_hostile_folder
-from tests.postgresql import postgresql  # noqa: F401
+from tests.support.hostile import UNREADABLE, photo, write_hostile_folder
 from tests.support.paths import ROOT
 
 Cairn = Callable[..., Ran]
@@ -510,7 +509,7 @@ def test_a_catalogue_in_postgresql(
     indexed: Indexed,
     cairn: Cairn,
     tmp_path: Path,
-    postgresql: Callable[[], str],  # noqa: F811
+    postgresql: Callable[[], str],
 ) -> None:
     address = ("--catalogue", postgresql())
     folder = tmp_path / "photos"
