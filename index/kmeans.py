@@ -10,7 +10,8 @@ import scipy.sparse
 
 from index.arrays import load_array
 from index.errors import CairnError
-from index.neighbours import search_backend, squared_distances
+from index.neighbours import squared_distances
+from index.search_backends import search_backend
 
 # 16 MiB of 128-D descriptors: larger ones would be given back to the system, and cleared by it, each time.
 BLOCK_ROWS = 32_768

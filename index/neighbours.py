@@ -1,81 +1,31 @@
-"""Approximate nearest-neighbour search: one small contract, three back-ends that can be exchanged."""
+"""Approximate nearest-neighbour search: the contract that every back-end keeps."""
 
 import abc
 import dataclasses
 import hashlib
-import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import cv2
 import faiss
 import numpy as np
 
 from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
-from index.extras import install_command
-from index.faiss_file import check_listed, check_scanned
 
 DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.index"
 # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
 BATCH = 16_384
-# A 4-bit code is one of 16, learnt from as many points at least.
-FEWEST_CODED = 16
-# Settings may come from a file: more than these would only take time and memory.
-MOST_LIST_FACTOR, MOST_TREES = 16, 64
 MOST_SEED = 2**63 - 1
 # The stubs of both leave out some of what their C++ sides add.
 _faiss: Any = faiss
-_cv2: Any = cv2
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """What every back-end has: nothing. Each adds its own."""
-
-
-@dataclass(frozen=True)
-class FaissOptions(SearchOptions):
-    """Settings of the `faiss` back-end."""
-
-    exact_below: int = 2_000  # with fewer points than this, all distances are computed
-    lists_from: int = 30_000  # from so many points on, only some inverted lists are scanned, not all codes
-    list_factor: float = 1.0  # inverted lists = list_factor * sqrt(points)
-    probes: int = 32  # inverted lists scanned for a query
-    code_dims: int = 2  # dimensions a 4-bit code stands for: 1 to 4; fewer is slower and more accurate
-    candidates: int = 16  # best by code, whose exact distances are then computed, beside the k asked for
-
-    def __post_init__(self) -> None:
-        _check_whole(self, exact_below=0, lists_from=0, probes=1, code_dims=1, candidates=1)
-        factor = self.list_factor
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
-            raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")
-
-
-@dataclass(frozen=True)
-class FlannOptions(SearchOptions):
-    """Settings of the `flann` and `pyflann` back-ends."""
-
-    trees: int = 8  # randomised kd-trees (Philbin 2007)
-    checks: int = 1_024  # leaves visited for a query, over all trees
-
-    def __post_init__(self) -> None:
-        _check_whole(self, trees=1, checks=1)
-        if self.trees > MOST_TREES:
-            raise CairnError(f"trees must be at most {MOST_TREES}.")
-
-
-def _check_whole(options: SearchOptions, **least: int) -> None:
-    """Raise CairnError where an option is no whole number of 31 bits, or less than it may be."""
-    for name, smallest in least.items():
-        value = getattr(options, name)
-        if type(value) is not int or not smallest <= value < 1 << 31:
-            raise CairnError(f"{name} must be a whole number from {smallest} on.")
 
 
 class NearestNeighbours(abc.ABC):
@@ -280,161 +230,6 @@ class NearestNeighbours(abc.ABC):
         """
 
 
-class FaissSearch(NearestNeighbours):
-    """Product-quantised codes scanned in registers, the best re-ranked by exact distance (André 2015; Douze 2024).
-
-    Three sizes: few points are searched exactly; up to some ten thousand all codes are scanned; beyond that the points
-    are split into inverted lists and only those near the query are scanned.
-    """
-
-    name = "faiss"
-    options_type = FaissOptions
-    draft = FaissOptions(lists_from=0, probes=8, code_dims=4, candidates=6)
-
-    def _build(self) -> None:
-        dim = self.points.shape[1]
-        self._index: Any = None
-        if self._is_exact:
-            return
-        codes, lists = self._codes, self._lists
-        if lists:
-            index = _faiss.index_factory(dim, f"IVF{lists},PQ{codes}x4fs")
-            index.nprobe = min(self.options.probes, lists)
-            _set_training(index.cp, self.seed)
-        else:
-            index = _faiss.index_factory(dim, f"PQ{codes}x4fs")
-        _set_training(index.pq.cp, self.seed)
-        with _one_thread():
-            index.train(self.points)
-        index.add(self.points)
-        self._index = index
-
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
-        if self._index is None:
-            return faiss.knn(queries, self.points, k)[1]
-        wanted = min(len(self.points), self.options.candidates + k + k // 4 - 1)
-        return self._index.search(queries, wanted)[1]
-
-    def _write(self, file: Path) -> bool:
-        if self._index is None:
-            return False
-        # Not by faiss, which does not notice that a full disk has not taken all of it.
-        file.write_bytes(faiss.serialize_index(self._index).tobytes())
-        return True
-
-    def _read(self, contents: bytes) -> None:
-        if self._is_exact:
-            raise ValueError("so few points need none")
-        array = np.frombuffer(contents, np.uint8)
-        count, dim = self.points.shape
-        if self._lists:
-            check_listed(array, count, dim, self._codes, self._lists, min(self.options.probes, self._lists))
-        else:
-            check_scanned(array, count, dim, self._codes)
-        self._index = faiss.deserialize_index(array)
-
-    @property
-    def _is_exact(self) -> bool:
-        """Whether all distances are computed."""
-        return len(self.points) < max(self.options.exact_below, FEWEST_CODED)
-
-    @property
-    def _codes(self) -> int:
-        """4-bit codes of a point."""
-        dim, dims = self.points.shape[1], self.options.code_dims
-        return dim // dims if dim % dims == 0 else dim
-
-    @property
-    def _lists(self) -> int:
-        """Inverted lists; 0: there are none."""
-        count = len(self.points)
-        if count < self.options.lists_from:
-            return 0
-        return min(count, max(1, round(self.options.list_factor * count**0.5)))
-
-
-class FlannSearch(NearestNeighbours):
-    """Randomised kd-trees (Muja & Lowe 2009), the search of Philbin 2007, by OpenCV's binding."""
-
-    name = "flann"
-    options_type = FlannOptions
-    draft = FlannOptions(checks=256)
-
-    def _build(self) -> None:
-        # OpenCV has one generator a thread, and its trees draw from it.
-        cv2.setRNGSeed(self.seed % 2**31)
-        self._index = _cv2.flann_Index(self.points, {"algorithm": 1, "trees": self.options.trees})
-
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
-        if len(queries) == 0:
-            return np.empty((0, k), np.int64)
-        found, _ = self._index.knnSearch(queries, k, params={"checks": self.options.checks})
-        return found.astype(np.int64)
-
-    def _write(self, file: Path) -> bool:
-        # FLANN believes what a file of its own says, pointers and all; building again takes 1.3 s for 100,000 points.
-        return False
-
-    def _read(self, contents: bytes) -> None:
-        self._build()
-
-
-class PyflannSearch(NearestNeighbours):
-    """Randomised kd-trees by pyflann, the binding of the original FLANN; an optional extra.
-
-    The library ignores the seed it is given, so two builds differ, and so do two loads, which build again; it works on
-    the caller's array without holding on to it.
-    """
-
-    name = "pyflann"
-    options_type = FlannOptions
-    draft = FlannOptions(checks=256)
-    seeded = False
-
-    def _new(self) -> Any:
-        import pyflann_ibeis
-
-        return pyflann_ibeis.FLANN()
-
-    def _build(self) -> None:
-        self._index = self._new()
-        self._index.build_index(
-            self.points, algorithm="kdtree", trees=self.options.trees, random_seed=self.seed % 2**31
-        )
-
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
-        if len(queries) == 0:
-            return np.empty((0, k), np.int64)
-        found, _ = self._index.nn_index(queries, k, checks=self.options.checks)
-        return found.reshape(len(queries), k).astype(np.int64)
-
-    def _write(self, file: Path) -> bool:
-        return False  # as `FlannSearch`
-
-    def _read(self, contents: bytes) -> None:
-        self._build()
-
-
-BACKENDS: dict[str, type[NearestNeighbours]] = {
-    backend.name: backend for backend in (FaissSearch, FlannSearch, PyflannSearch)
-}
-
-
-def search_backend(name: str) -> type[NearestNeighbours]:
-    """The search back-end of a name.
-
-    Raises
-    ------
-    CairnError
-        There is none of that name, or what it needs is not installed.
-    """
-    if name not in BACKENDS:
-        raise CairnError(f"There is no search back-end {name!r}: choose one of {', '.join(sorted(BACKENDS))}.")
-    if name == "pyflann" and importlib.util.find_spec("pyflann_ibeis") is None:
-        raise CairnError(f"The search back-end 'pyflann' is not installed: {install_command('pyflann')}.")
-    return BACKENDS[name]
-
-
 def squared_distances(queries: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Squared distances from each query to points of its own choice.
 
@@ -495,23 +290,9 @@ def _own(points: np.ndarray) -> np.ndarray:
     return points
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Run faiss in one thread for a while.
-
-    Its small codebooks are learnt in so many tiny parallel steps that waiting for each other, on a busy machine, takes
-    threads a hundred times longer than the work does.
-    """
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(threads)
-
-
-def _set_training(clustering: Any, seed: int) -> None:
-    clustering.seed = seed % 2**31
-    clustering.niter = 8
-    # The small codebooks are good from few points, and a warning on standard error would help nobody.
-    clustering.min_points_per_centroid = 1
+def check_whole(options: SearchOptions, **least: int) -> None:
+    """Raise CairnError where an option is no whole number of 31 bits, or less than it may be."""
+    for name, smallest in least.items():
+        value = getattr(options, name)
+        if type(value) is not int or not smallest <= value < 1 << 31:
+            raise CairnError(f"{name} must be a whole number from {smallest} on.")

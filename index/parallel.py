@@ -1,5 +1,6 @@
-"""One thread for many small products of matrices: faster than several, and the same to the last bit everywhere."""
+"""Threads and processes: how many linear algebra takes, and who answers Ctrl-C."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,3 +23,20 @@ def one_thread() -> Iterator[None]:
     """
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+@contextmanager
+def without_interrupt() -> Iterator[None]:
+    """Let the processes that are started within a block not feel Ctrl-C: their parent ends them.
+
+    Python would write a trace for each that is still being started.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    # Of this thread alone; a process has the mask of the thread that starts it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -13,7 +13,8 @@ import numpy as np
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
 from index.kmeans import DescriptorSource, KMeansOptions, Progress, approximate_kmeans, sample_descriptors
-from index.neighbours import NearestNeighbours, SearchOptions, recall_at_1, search_backend
+from index.neighbours import NearestNeighbours, SearchOptions, recall_at_1
+from index.search_backends import search_backend
 
 FORMAT = 1
 CENTRES_FILE = "centres.npy"

@@ -11,7 +11,7 @@ from pathlib import Path
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
 from index.inverted import InvertedIndex, ScoringOptions
-from index.neighbours import search_backend
+from index.search_backends import search_backend
 from index.segment import Segment
 from index.similarity import SimilarityMatrix
 from index.text import COLLECTION_FILE, SEAL, SEGMENTS

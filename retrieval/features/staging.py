@@ -13,9 +13,9 @@ import numpy as np
 
 from index.arrays import load_array, save_array
 from index.errors import CairnError
+from index.parallel import without_interrupt
 from retrieval.features.extraction import Extractor, Features
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.signals import without_interrupt
 
 
 @dataclass(frozen=True)

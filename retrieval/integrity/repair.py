@@ -12,7 +12,8 @@ import numpy as np
 
 from index.arrays import load_array, load_json, save_bytes
 from index.errors import CairnError
-from index.neighbours import DESCRIPTION_FILE, INDEX_FILE, search_backend
+from index.neighbours import DESCRIPTION_FILE, INDEX_FILE
+from index.search_backends import search_backend
 from index.segment import NOTES, verify_segment
 from index.segment_repair import restore_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary

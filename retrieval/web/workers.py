@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from index.errors import CairnError
-from retrieval.signals import without_interrupt
+from index.parallel import without_interrupt
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,10 @@ import pytest
 import scipy.spatial.distance
 
 from index.errors import CairnError
-from index.neighbours import (
-    BACKENDS,
-    FaissOptions,
-    FaissSearch,
-    FlannOptions,
-    FlannSearch,
-    recall_at_1,
-    search_backend,
-    squared_distances,
-)
+from index.faiss_search import FaissOptions, FaissSearch
+from index.flann_search import FlannOptions, FlannSearch
+from index.neighbours import recall_at_1, squared_distances
+from index.search_backends import BACKENDS, search_backend
 
 CASES = {
     "faiss": ("faiss", None),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import index.similarity
 from index.errors import CairnError
-from index.neighbours import search_backend
+from index.search_backends import search_backend
 from index.segment import write_segment
 from index.similarity import SimilarityMatrix, check_similarity_path, nearest_pairs, shared_postings
 from index.vocabulary import Vocabulary

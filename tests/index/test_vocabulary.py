@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from index.faiss_search import FaissOptions
+from index.flann_search import FlannOptions
 from index.kmeans import ArraySource
-from index.neighbours import FaissOptions, FlannOptions
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 
 OPTIONS = VocabularyOptions(words=300, iterations=4, seed=1, search=FaissOptions(exact_below=0, lists_from=0))

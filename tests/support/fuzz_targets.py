@@ -24,9 +24,10 @@ from PIL import Image
 from eval.oxford import read_ground_truth
 from index.arrays import fingerprint, load_array, load_json, save_array, save_json
 from index.errors import CairnError
+from index.faiss_search import FaissOptions
+from index.flann_search import FlannOptions
 from index.inverted import InvertedIndex
 from index.kmeans import ArraySource
-from index.neighbours import FaissOptions, FlannOptions
 from index.segment import Segment, verify_segment, write_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions

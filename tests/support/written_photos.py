@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.neighbours import search_backend
+from index.search_backends import search_backend
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection

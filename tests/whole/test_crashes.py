@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from index.arrays import save_array
-from index.neighbours import INDEX_FILE, FaissOptions, FaissSearch
+from index.faiss_search import FaissOptions, FaissSearch
+from index.neighbours import INDEX_FILE
 from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
 from tests.support.paths import ROOT
 

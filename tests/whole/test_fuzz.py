@@ -21,8 +21,9 @@ import pytest
 from index.archive import open_archive
 from index.arrays import fingerprint, load_array, load_json, save_array
 from index.errors import CairnError, shown
+from index.faiss_search import FaissOptions, FaissSearch
+from index.flann_search import FlannOptions, FlannSearch
 from index.inverted import InvertedIndex
-from index.neighbours import FaissOptions, FaissSearch, FlannOptions, FlannSearch
 from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
