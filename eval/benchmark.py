@@ -11,13 +11,14 @@ from typing import Any
 from eval.metrics import average_precision, mean_average_precision
 from eval.oxford import Query, missing_photos, read_ground_truth
 from index.errors import CairnError
+from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
 from retrieval.collection.options import CollectionOptions
-from retrieval.indexing.adding import Progress, index_photos
-from retrieval.photos.decoding import list_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.photos.listing import list_photos
 from retrieval.search.answers import search_photo
 from retrieval.search.engine import Engine, SearchOptions
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.photos.decoding import list_photos
+from retrieval.photos.listing import list_photos
 
 _IMAGES = ("images", "jpg", "oxbuild_images", "oxbuild_images-v1", "paris", ".")
 _GROUND_TRUTH = ("gt", "gt_files_170407", "gt_files", "paris_120310", ".")

@@ -14,10 +14,10 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
+from index.progress import Progress
 from learning.building.sequences import read_sequences
 from retrieval.descriptors.registry import Descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
-from retrieval.indexing.adding import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions.overlap import OverlapSets, overlap_sets
 

@@ -2,7 +2,6 @@
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
+from index.progress import Progress
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import SPLITS, Pairs, PatchSet
 from retrieval.descriptors.registry import Descriptor
@@ -20,8 +20,6 @@ PUBLISHED_TEST = "m50_100000_100000_0.txt"  # what results on the published sets
 _PATCHES = 1024  # described at a time
 _PAIRS = 16_384  # measured at a time
 _MEMORY = 1 << 29  # bytes of descriptors kept in memory; more go to a temporary file
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

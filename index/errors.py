@@ -1,4 +1,4 @@
-"""The one exception for what a user can cause, and how its message shows a text that is not ours."""
+"""The one exception for what a user can cause, and what the system refuses."""
 
 import errno
 from pathlib import Path
@@ -25,8 +25,3 @@ def refuse_unreadable(path: Path, error: OSError) -> None:
         raise Unreadable(
             f"{path} cannot be read ({error.strerror}): check the disk and its rights, then run the command again."
         ) from error
-
-
-def shown(text: str, longest: int = 80) -> str:
-    """A text of a file as a message may show it: in quotes, without control characters, and no longer than that."""
-    return repr(text if len(text) <= longest else f"{text[:longest]}…")

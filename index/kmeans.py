@@ -1,6 +1,6 @@
 """Approximate k-means (Philbin 2007) over descriptors that are streamed, never held."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ import scipy.sparse
 from index.arrays import load_array
 from index.errors import CairnError
 from index.neighbours import squared_distances
+from index.progress import Step
 from index.search_backends import search_backend
 
 # 16 MiB of 128-D descriptors: larger ones would be given back to the system, and cleared by it, each time.
@@ -19,8 +20,6 @@ BLOCK_ROWS = 32_768
 CLOSURE_ROWS = 8_192
 # Points of largest error that are remembered in a pass, to re-seed empty clusters from.
 RESERVE = 4_096
-
-Progress = Callable[[int, int], None]
 
 
 class DescriptorSource(Protocol):
@@ -174,7 +173,7 @@ class FileSource:
 
 
 def approximate_kmeans(
-    source: DescriptorSource, options: KMeansOptions, *, progress: Progress | None = None
+    source: DescriptorSource, options: KMeansOptions, *, progress: Step | None = None
 ) -> KMeansResult:
     """Cluster descriptors with an approximate nearest centre in place of the exact one (Philbin et al., CVPR 2007).
 

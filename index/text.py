@@ -1,28 +1,11 @@
-"""Names of photos: what a database can store, and how they are made unique."""
+"""Text that is not ours: what a database can store, and how a message shows it."""
 
-import itertools
 import re
-from collections.abc import Container
-from pathlib import Path
 
 from index.errors import CairnError
 
-COLLECTION_FILE = "collection.toml"
-"""A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
 SEGMENTS, SEAL = "segments", "collection.sums"
 """Its folder of segments, and the file of its checksums."""
-
-
-def unique_name(path: Path | str, taken: Container[str]) -> str:
-    """A name for a photo that no other has: its file's, else with its folder's before it, else with (2), (3), ….
-
-    >>> unique_name("/holiday/rome/1.jpg", {"1.jpg", "rome/1.jpg"})
-    'rome/1 (2).jpg'
-    """
-    path = Path(path)
-    long = f"{path.parent.name}/{path.name}" if path.parent.name else path.name
-    numbered = (f"{long.removesuffix(path.suffix)} ({i}){path.suffix}" for i in itertools.count(2))
-    return next(name for name in itertools.chain([path.name, long], numbered) if name not in taken)
 
 
 def check_storable(text: str) -> None:
@@ -47,3 +30,15 @@ def printable(text: str) -> str:
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
     return re.sub("[\0\ud800-\udfff]", escape, text)
+
+
+def shown(text: str, longest: int = 80) -> str:
+    """A text of a file as a message may show it: in quotes, without control characters, and no longer than that."""
+    return repr(text if len(text) <= longest else f"{text[:longest]}…")
+
+
+def printable_name(name: str) -> str:
+    """Give a name with control characters escaped, so that it stays on its line and in its colours."""
+    return "".join(
+        character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
+    )

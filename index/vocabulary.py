@@ -12,8 +12,9 @@ import numpy as np
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
-from index.kmeans import DescriptorSource, KMeansOptions, Progress, approximate_kmeans, sample_descriptors
+from index.kmeans import DescriptorSource, KMeansOptions, approximate_kmeans, sample_descriptors
 from index.neighbours import NearestNeighbours, SearchOptions, recall_at_1
+from index.progress import Step
 from index.search_backends import search_backend
 
 FORMAT = 1
@@ -82,7 +83,7 @@ class Vocabulary:
         *,
         descriptor: str = "",
         trained_on: str = "",
-        progress: Progress | None = None,
+        progress: Step | None = None,
     ) -> Self:
         """Make a vocabulary by approximate k-means.
 

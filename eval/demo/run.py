@@ -10,9 +10,10 @@ from eval.demo.synthetic import build_demo_collection
 from eval.metrics import mean_average_precision
 from eval.oxford import read_ground_truth
 from index.errors import CairnError
+from index.progress import Progress
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.indexing.adding import Progress, index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.search.answers import answer_query
 from retrieval.search.engine import SearchOptions
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
+from index.progress import Progress
 from learning.blocks.embedding import Moments, learn_embedding
 from learning.blocks.pairs import BlockPairs, load_pairs, pairs_of_each
 from learning.blocks.powell import PowellOptions, Trial, Trials, best_of, maximise_area
-from learning.convex.stages import Progress, with_moments
+from learning.convex.stages import with_moments
 from learning.patches.sources import Source
 from retrieval.descriptors.blocks.descriptor import (
     BEST,

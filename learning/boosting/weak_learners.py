@@ -1,7 +1,7 @@
 """Weak learners to choose from: boxes and orientations drawn at random, and their responses on pairs of patches."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.parallel import one_thread
+from index.progress import Step
 from learning.patches.sources import Patches
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from retrieval.regions.patches import resample_patches
@@ -31,8 +32,6 @@ _CGROUP_LIMITS = (  # where a container's limit on memory is: of cgroup version 
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 _TAILS = 0.005  # share of them at either end that gets no levels of its own
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def pair_levels(
     responses_of: ResponseOptions,
     *,
     workers: int = 1,
-    progress: Progress = lambda done, of: None,
+    progress: Step = lambda done, of: None,
 ) -> PairLevels:
     """Evaluate candidates on pairs, some pairs at a time.
 

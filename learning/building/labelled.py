@@ -7,9 +7,6 @@ import numpy as np
 
 from learning.building.correspondence import Detections
 
-Progress = Callable[[str, int, int], None]
-"""Told about a step's name, how much of it is done, and how much there is."""
-
 
 @dataclass(frozen=True)
 class Labelled:

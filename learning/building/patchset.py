@@ -12,10 +12,11 @@ import numpy as np
 from index.arrays import publish_folder, save_json
 from index.errors import CairnError
 from index.parallel import one_thread
+from index.progress import Progress
 from learning.building.correspondence import Detections, MatchRule
 from learning.building.detections import POINTS, SIFT_SIDE, DetectionOptions
 from learning.building.jitter import JitterOptions
-from learning.building.labelled import Labelled, Progress
+from learning.building.labelled import Labelled
 from learning.building.planar import label_sequences
 from learning.building.point_splits import draw_matches, draw_non_matches, split_points
 from learning.building.pointfile import label_points, read_points

@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from index.progress import Progress
 from learning.building.correspondence import (
     ALONE,
     AMBIGUOUS,
@@ -17,7 +18,7 @@ from learning.building.correspondence import (
 )
 from learning.building.detections import DetectionOptions, cut, detect, keypoint_space, read_full
 from learning.building.jitter import JitterOptions, jitter
-from learning.building.labelled import Labelled, Progress
+from learning.building.labelled import Labelled
 from learning.building.sequences import Sequence
 
 

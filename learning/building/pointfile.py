@@ -9,10 +9,11 @@ import numpy as np
 
 from index.archive import open_archive
 from index.errors import CairnError
+from index.progress import Progress
 from learning.building.correspondence import Detections, MatchRule, near_pairs
 from learning.building.detections import cut, keypoint_frames, keypoint_space, read_full
-from learning.building.labelled import Labelled, Progress
-from retrieval.photos.decoding import PHOTO_SUFFIXES
+from learning.building.labelled import Labelled
+from retrieval.photos.listing import PHOTO_SUFFIXES
 
 _LARGEST_FILE = 1 << 31  # bytes, of the file and of what is packed in it
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.photos.decoding import PHOTO_SUFFIXES
+from retrieval.photos.listing import PHOTO_SUFFIXES
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.progress import Progress
 from learning.convex.records import TABLE, LatentRecord
-from learning.convex.stages import Progress, check_pooling
+from learning.convex.stages import check_pooling
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.latent.verdict import Verdict, compare
 from learning.mining.matches import MinedMatches
@@ -21,7 +22,8 @@ from retrieval.commands.collection import print_failures
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model
 from retrieval.descriptors.registry import Sift
-from retrieval.photos.decoding import ImageOptions, list_photos
+from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.listing import list_photos
 
 MINED = "mined"
 """Folder, within that of a run, of the matches that are mined from a collection."""

@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
+from index.progress import Progress
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
 from learning.convex.records import Record, Records, best
@@ -26,7 +27,7 @@ from learning.convex.ring_selection import (
     pooling_of,
     refine,
 )
-from learning.convex.stages import Progress, check_pooling, check_stages, with_moments
+from learning.convex.stages import check_pooling, check_stages, with_moments
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
 from learning.patches.sources import Source, describe_patches

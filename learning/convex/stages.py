@@ -1,6 +1,5 @@
 """What learning with labels and without have in common: the stages, and how a model is finished."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ from index.parallel import one_thread
 from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
 
 STAGES = ("pooling", "projection", "both")
-Progress = Callable[[str, int, int], None]
 
 
 def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientations: int) -> None:

@@ -8,11 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from index.errors import CairnError, shown
+from index.errors import CairnError
+from index.text import shown
 from learning.labels.ground_truth import Query, read_ground_truth
 from learning.labels.labels import Labels, ObjectLabels
 from retrieval.catalogue.schema import ImageRow
-from retrieval.photos.decoding import list_photos
+from retrieval.photos.listing import list_photos
 
 _GROUND_TRUTH = re.compile(r".+_(query|good|ok|junk)\.txt", re.DOTALL)
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from index.errors import CairnError, shown
+from index.errors import CairnError
+from index.text import shown
 
 # Oxford5K's query files, and they alone, write `oxc1_all_souls_000013` for the photo `all_souls_000013`.
 _PUBLISHED_PREFIX = "oxc1_"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from index.errors import CairnError
-from learning.convex.stages import Progress
+from index.progress import Progress
 from learning.labels.labels import ISSUED, Relevance
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import components, link_photos

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from index.errors import CairnError
+from index.progress import Progress
 from learning.mining.imagepairs import Chunk, MinedPair, MinedPhoto
 from learning.mining.matches import PATCH, Entry, write_mined
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging
-from retrieval.indexing.adding import Progress
 from retrieval.photos.decoding import ImageOptions, read_photo
 
 _BYTES = PATCH * PATCH

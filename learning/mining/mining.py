@@ -12,6 +12,7 @@ import numpy as np
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.progress import Progress
 from index.text import printable
 from learning.mining.assembly import Assembly
 from learning.mining.homographies import MapOptions
@@ -20,7 +21,6 @@ from learning.mining.photosource import PhotoSource
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging, stage_all
-from retrieval.indexing.adding import Progress
 from retrieval.photos.decoding import ImageOptions
 
 _CHUNK = 16  # image pairs whose results are kept in one file

@@ -8,7 +8,7 @@ import numpy as np
 from index.errors import CairnError
 from learning.mining.proposals import random_pairs, ranked_pairs
 from retrieval.collection.collection import OPTIONS, Collection
-from retrieval.photos.decoding import list_photos
+from retrieval.photos.listing import list_photos
 
 PROPOSALS = ("random", "ranking")
 PAIRS = {"random": 10_000, "ranking": 2_000}

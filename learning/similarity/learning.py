@@ -1,6 +1,5 @@
 """Learn which words mean the same, and what each is worth (Yan13)."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import numpy as np
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.parallel import one_thread
+from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Relevance, hold_out
 from learning.measures.precision import average_precision
@@ -20,7 +20,6 @@ from learning.similarity.vectors import unit_vectors
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Progress = Callable[[str, int, int], None]
 
 _SCORES = 1 << 22  # scores of held-out photos at a time
 

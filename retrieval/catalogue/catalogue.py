@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from index.text import check_storable, printable, unique_name
+from index.text import check_storable, printable
 from retrieval.catalogue.browsing import folders_of, numbers_of, page_of
 from retrieval.catalogue.changes import (
     Move,
@@ -45,7 +45,7 @@ from retrieval.catalogue.metadata_store import (
     tag_counts,
 )
 from retrieval.catalogue.migrations import prepare
-from retrieval.catalogue.names import free_names
+from retrieval.catalogue.names import free_names, unique_name
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,

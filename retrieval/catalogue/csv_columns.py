@@ -12,7 +12,7 @@ from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_head
 from retrieval.catalogue.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
 from retrieval.metadata.dates import date_orders, read_date
 from retrieval.metadata.photo import clean
-from retrieval.photos.decoding import PHOTO_SUFFIXES
+from retrieval.photos.listing import PHOTO_SUFFIXES
 
 FIELDS = {
     "date": "taken",

@@ -1,13 +1,13 @@
 """Names that photos get in a catalogue: those that they wish for where they are free, else others like them."""
 
 import hashlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.text import unique_name
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.schema import ImageRow
 
@@ -75,3 +75,15 @@ class _TakenNames:
     def _look_up(self, names: list[str]) -> None:
         self._looked_up.update(names)
         self._taken.update(self._session.scalars(sa.select(ImageRow.name).where(ImageRow.name.in_(names))))
+
+
+def unique_name(path: Path | str, taken: Container[str]) -> str:
+    """A name for a photo that no other has: its file's, else with its folder's before it, else with (2), (3), ….
+
+    >>> unique_name("/holiday/rome/1.jpg", {"1.jpg", "rome/1.jpg"})
+    'rome/1 (2).jpg'
+    """
+    path = Path(path)
+    long = f"{path.parent.name}/{path.name}" if path.parent.name else path.name
+    numbered = (f"{long.removesuffix(path.suffix)} ({i}){path.suffix}" for i in itertools.count(2))
+    return next(name for name in itertools.chain([path.name, long], numbered) if name not in taken)

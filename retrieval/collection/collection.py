@@ -14,7 +14,7 @@ from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
 from index.segment import Segment
 from index.similarity import SimilarityMatrix
-from index.text import COLLECTION_FILE, SEAL, SEGMENTS
+from index.text import SEAL, SEGMENTS
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.collection.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
@@ -22,6 +22,7 @@ from retrieval.collection.options import CollectionOptions, read_options, write_
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.extraction import Extractor
+from retrieval.photos.listing import COLLECTION_FILE
 
 OPTIONS = COLLECTION_FILE
 DESCRIPTOR = "descriptor.npz"

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from index.text import printable_name
 from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
-from retrieval.commands.console import Json, Quiet, print_json, printable_name, progress_bars, say
+from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
 from retrieval.commands.progress import INDEXING
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from index.errors import CairnError
-from retrieval.commands.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say, tell_error
+from index.text import printable_name
+from retrieval.commands.console import FAILED, Json, Quiet, print_json, progress_bars, say, tell_error
 from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY, WATCH
 from retrieval.commands.progress import INDEXING
 
@@ -173,7 +174,8 @@ def index(
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.extraction import FeatureOptions
     from retrieval.indexing.adding import index_photos
-    from retrieval.photos.decoding import ImageOptions, list_photos
+    from retrieval.photos.decoding import ImageOptions
+    from retrieval.photos.listing import list_photos
     from retrieval.regions.detectors import RegionOptions
 
     if again and watch:

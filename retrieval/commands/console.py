@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from index.errors import CairnError
+from index.text import printable_name
 from retrieval.commands.panels import OUTPUT
 
 DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
@@ -104,13 +105,6 @@ def say(text: str) -> None:
     from rich.console import Console
 
     Console(soft_wrap=True, highlight=False, markup=False).print(printable_name(text))
-
-
-def printable_name(name: str) -> str:
-    """Give a name with control characters escaped, so that it stays on its line and in its colours."""
-    return "".join(
-        character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
-    )
 
 
 @contextmanager

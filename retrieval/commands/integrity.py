@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from index.text import printable_name
 from retrieval.commands.care import Folder
 from retrieval.commands.collection import CatalogueAddress, Workers, cores
-from retrieval.commands.console import FAILED, Json, Quiet, print_json, printable_name, progress_bars, say
+from retrieval.commands.console import FAILED, Json, Quiet, print_json, progress_bars, say
 
 
 def check(

@@ -17,10 +17,11 @@ from scipy.sparse.csgraph import connected_components
 
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
+from index.progress import Progress
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.groups.clustering import cluster
-from retrieval.groups.links import Link, Progress, link_photos
+from retrieval.groups.links import Link, link_photos
 from retrieval.groups.looks import Copy, find_copies
 from retrieval.groups.originals import original_first
 from retrieval.groups.sightings import see_photos

@@ -1,13 +1,14 @@
 """Links: photos of a collection that geometry verifies with each other, found by asking it with each of its photos."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from index.errors import CairnError
+from index.progress import Progress
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.groups.link_log import Link, open_log
@@ -18,9 +19,6 @@ STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
 
 _OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1)
-
-Progress = Callable[[str, int, int], None]
-"""Called with the step's name, how many photos have been asked with, and how many there are."""
 
 
 def link_photos(

@@ -15,6 +15,7 @@ import numpy as np
 
 from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
+from index.progress import Progress
 from index.segment import write_segment
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, Known, Move, check_storable, printable
@@ -28,12 +29,10 @@ from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.metadata.photo import Metadata, read_metadata
-from retrieval.photos.decoding import list_photos, read_photo
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.listing import list_photos
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
-
-Progress = Callable[[str, int, int], None]
-"""Called with the step's name, how much of it is done, and how much there is."""
 
 
 @dataclass

@@ -2,11 +2,12 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from index.progress import Progress
 from index.segment import Segment, write_segment
 from retrieval.catalogue.catalogue import Rewritten, SegmentRow
 from retrieval.collection.collection import SEGMENTS, Collection
@@ -17,8 +18,6 @@ from retrieval.collection.stale_files import remove_leftovers, remove_unfinished
 from retrieval.photos.thumbnails import forget_thumbnails
 
 STEP = "compact"
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from index.arrays import load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
 from index.kmeans import FileSource
+from index.progress import Progress
 from index.segment import Segment, write_segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
@@ -24,8 +25,6 @@ from retrieval.collection.segments import check_sound, segment_row
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staging, stage_all
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from index.errors import CairnError
+from index.progress import Progress
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.collection.collection import (
@@ -39,7 +40,7 @@ from retrieval.integrity.check_caches import CACHE, CACHES, check_caches
 from retrieval.integrity.check_catalogue import check_server, check_sqlite
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
-from retrieval.integrity.report import CheckReport, Damage, Findings, Progress, size_of
+from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
 from retrieval.integrity.sqlite_log import is_damaged
 
 __all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection", "report_json"]

@@ -14,12 +14,12 @@ import sqlalchemy as sa
 from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
-from index.text import unique_name
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import FILE, Catalogue
 from retrieval.catalogue.database import Database, chunks
 from retrieval.catalogue.exclusions import Exclusion, write_exclusions
 from retrieval.catalogue.metadata_store import SINGLE, TAG
+from retrieval.catalogue.names import unique_name
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,

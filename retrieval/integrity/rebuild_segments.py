@@ -10,20 +10,19 @@ import numpy as np
 
 from index.arrays import hash_file, load_array, load_json
 from index.errors import CairnError
+from index.progress import Progress
 from index.segment import COLUMN_PREFIX, META, write_segment
+from index.text import printable_name
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.catalogue.changes import Move
 from retrieval.collection.collection import SEGMENTS, STAGING, Collection
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
-from retrieval.commands.console import printable_name
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.photos.decoding import list_photos
+from retrieval.photos.listing import list_photos
 
 STEP = "extract"
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from index.arrays import load_array, load_json, save_bytes
 from index.errors import CairnError
 from index.neighbours import DESCRIPTION_FILE, INDEX_FILE
+from index.progress import Progress
 from index.search_backends import search_backend
 from index.segment import NOTES, verify_segment
 from index.segment_repair import restore_segment
@@ -44,9 +45,6 @@ from retrieval.integrity.check_caches import CACHE
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
 from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
-
-Progress = Callable[[str, int, int], None]
-"""Called with a step's name, how much of it is done, and how much there is."""
 
 
 @dataclass

@@ -1,16 +1,15 @@
 """What a check of a collection finds, as its parts report it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import walk
 from pathlib import Path
 
+from index.progress import Progress
+
 STEP = "check"
 
 _MEGABYTE = 1e6
-
-Progress = Callable[[str, int, int], None]
-"""Called with the step's name, the megabytes that were read, and how many there are."""
 
 
 @dataclass(frozen=True)

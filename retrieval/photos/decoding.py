@@ -8,8 +8,6 @@ import io
 import os
 import stat
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,14 +17,10 @@ from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
 from index.extras import install_command
-from index.text import COLLECTION_FILE
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
 Image.MAX_IMAGE_PIXELS = None
 
-PHOTO_SUFFIXES = frozenset(
-    (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
-) | {".bmp", ".gif", ".ppm", ".pgm"}
 # Pillow reads far more, some through other programs (PostScript): only what photos come in is tried.
 Image.init()
 _FORMATS: tuple[str, ...] = ("JPEG", "PNG", "TIFF", "WEBP", "GIF", "BMP", "PPM", "AVIF")
@@ -144,84 +138,6 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
         As `read_photo`.
     """
     return _read(Path(path), options or ImageOptions(), colour=True)
-
-
-def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) -> list[tuple[Path, Path]]:
-    """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
-
-    A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
-    folders, and collections, are skipped, links are followed once. A file named explicitly is taken whatever its
-    extension, and its root is its folder. A file that is reached twice is listed once. Entries that cannot be read,
-    such as a broken link or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files and folders.
-    passed_over : Counter, optional
-        Counts the other files of the folders, that are not hidden, by their endings in lower case, such as ".pdf".
-
-    Raises
-    ------
-    CairnError
-        A path does not exist.
-    """
-    listed: list[tuple[Path, Path]] = []
-    known: set[str] = set()
-    for given in map(Path, paths):
-        try:
-            is_folder = stat.S_ISDIR(given.stat().st_mode)
-        except FileNotFoundError:
-            raise CairnError(f"There is no file or folder {str(given)!r}; check the name.") from None
-        except (OSError, ValueError) as error:
-            raise CairnError(f"{str(given)!r} cannot be read: {_system_reason(error)}.") from None
-        found = []
-        for path in _walk(given, passed_over) if is_folder else (given,):
-            real = os.path.realpath(path)
-            if real not in known:
-                known.add(real)
-                found.append((given if is_folder else given.parent, path))
-        listed += sorted(found)
-    return listed
-
-
-def _walk(root: Path, passed_over: Counter[str] | None) -> Iterator[Path]:
-    """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
-    folders: list[Path] = [root]
-    links: list[Path] = []
-    seen: set[str] = set()
-    while folders or links:
-        if not folders:
-            link = links.pop(0)
-            if not os.path.isdir(link):  # noqa: PTH112 (Path.is_dir raises where a folder above is locked)
-                yield link
-                continue
-            folders.append(link)
-        folder = folders.pop()
-        real = os.path.realpath(folder)
-        if real in seen:
-            continue
-        seen.add(real)
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            yield folder  # reading it fails with the reason, which is how the user learns of it
-            continue
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            path = folder / entry.name
-            is_photo = path.suffix.lower() in PHOTO_SUFFIXES
-            if entry.is_symlink():
-                if is_photo or os.path.isdir(path):  # noqa: PTH112
-                    links.append(path)
-            elif entry.is_dir():
-                if not os.path.lexists(path / COLLECTION_FILE):
-                    folders.append(path)
-            elif is_photo:
-                yield path
-            elif passed_over is not None:
-                passed_over[path.suffix.lower()] += 1
 
 
 def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:
@@ -390,7 +306,7 @@ def _turn(image: np.ndarray, orientation: int) -> np.ndarray:
     return image
 
 
-def _system_reason(error: Exception) -> str:
+def system_reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
     known = {
         errno.ENOENT: "the file does not exist",
@@ -405,7 +321,7 @@ def _system_reason(error: Exception) -> str:
 def _reason(error: Exception) -> str:
     """Say in one plain sentence, without the path, why a file could not be read."""
     if isinstance(error, OSError) and error.errno is not None:
-        return _system_reason(error)
+        return system_reason(error)
     if isinstance(error, UnidentifiedImageError):
         return "it is not a photo in a format that can be read, or its header is damaged"
     if isinstance(error, MemoryError):

@@ -63,7 +63,7 @@ def run(side: str, arguments: argparse.Namespace) -> dict:
 
 def measure(side: str, folder: Path, number: int, max_side: int) -> dict:
     """CPU seconds of this process, and regions, over a folder's first photos."""
-    from retrieval.photos.decoding import list_photos
+    from retrieval.photos.listing import list_photos
 
     paths = [path for _, path in list_photos([folder])][:number]
     extract = {"cairn": cairn, "pycolmap": pycolmap}[side](max_side)

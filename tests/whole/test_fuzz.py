@@ -20,12 +20,13 @@ import pytest
 
 from index.archive import open_archive
 from index.arrays import fingerprint, load_array, load_json, save_array
-from index.errors import CairnError, shown
+from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
 from index.inverted import InvertedIndex
 from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
+from index.text import shown
 from index.vocabulary import Vocabulary
 from learning.building.pointfile import read_points
 from learning.convex.records import Record, Records

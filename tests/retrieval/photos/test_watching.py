@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.photos.decoding import list_photos
+from retrieval.photos.listing import list_photos
 from retrieval.photos.watching import WatchOptions, changes
 from tests.support.hostile import photo
 from tests.support.paths import ROOT

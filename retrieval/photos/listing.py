@@ -1,0 +1,98 @@
+"""Which files of a folder are photos."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from index.errors import CairnError
+from retrieval.photos.decoding import system_reason
+
+COLLECTION_FILE = "collection.toml"
+"""A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
+
+
+PHOTO_SUFFIXES = frozenset(
+    (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
+) | {".bmp", ".gif", ".ppm", ".pgm"}
+
+
+def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) -> list[tuple[Path, Path]]:
+    """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
+
+    A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
+    folders, and collections, are skipped, links are followed once. A file named explicitly is taken whatever its
+    extension, and its root is its folder. A file that is reached twice is listed once. Entries that cannot be read,
+    such as a broken link or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    passed_over : Counter, optional
+        Counts the other files of the folders, that are not hidden, by their endings in lower case, such as ".pdf".
+
+    Raises
+    ------
+    CairnError
+        A path does not exist.
+    """
+    listed: list[tuple[Path, Path]] = []
+    known: set[str] = set()
+    for given in map(Path, paths):
+        try:
+            is_folder = stat.S_ISDIR(given.stat().st_mode)
+        except FileNotFoundError:
+            raise CairnError(f"There is no file or folder {str(given)!r}; check the name.") from None
+        except (OSError, ValueError) as error:
+            raise CairnError(f"{str(given)!r} cannot be read: {system_reason(error)}.") from None
+        found = []
+        for path in _walk(given, passed_over) if is_folder else (given,):
+            real = os.path.realpath(path)
+            if real not in known:
+                known.add(real)
+                found.append((given if is_folder else given.parent, path))
+        listed += sorted(found)
+    return listed
+
+
+def _walk(root: Path, passed_over: Counter[str] | None) -> Iterator[Path]:
+    """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
+    folders: list[Path] = [root]
+    links: list[Path] = []
+    seen: set[str] = set()
+    while folders or links:
+        if not folders:
+            link = links.pop(0)
+            if not os.path.isdir(link):  # noqa: PTH112 (Path.is_dir raises where a folder above is locked)
+                yield link
+                continue
+            folders.append(link)
+        folder = folders.pop()
+        real = os.path.realpath(folder)
+        if real in seen:
+            continue
+        seen.add(real)
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            yield folder  # reading it fails with the reason, which is how the user learns of it
+            continue
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = folder / entry.name
+            is_photo = path.suffix.lower() in PHOTO_SUFFIXES
+            if entry.is_symlink():
+                if is_photo or os.path.isdir(path):  # noqa: PTH112
+                    links.append(path)
+            elif entry.is_dir():
+                if not os.path.lexists(path / COLLECTION_FILE):
+                    folders.append(path)
+            elif is_photo:
+                yield path
+            elif passed_over is not None:
+                passed_over[path.suffix.lower()] += 1
