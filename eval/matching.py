@@ -16,7 +16,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
 from learning.building.sequences import read_sequences
-from retrieval.descriptors.registry import Descriptor
+from retrieval.descriptors.contract import Descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions.overlap import OverlapSets, overlap_sets

@@ -13,7 +13,7 @@ from index.parallel import one_thread
 from index.progress import Progress
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import SPLITS, Pairs, PatchSet
-from retrieval.descriptors.registry import Descriptor
+from retrieval.descriptors.contract import Descriptor
 from retrieval.regions.patches import resample_patches
 
 PUBLISHED_TEST = "m50_100000_100000_0.txt"  # what results on the published sets are reported on

@@ -22,7 +22,8 @@ from rich.table import Table
 
 from eval.matching import MatchingOptions, MatchingReport, evaluate_matching, find_pairs
 from index.errors import CairnError
-from retrieval.descriptors.registry import Descriptor, find_descriptor
+from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.detectors import RegionOptions

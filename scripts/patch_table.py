@@ -25,7 +25,8 @@ from peers import PEERS, Peer
 
 from eval.patches import evaluate_patches
 from learning.measures.roc import fpr95
-from retrieval.descriptors.registry import Descriptor, find_descriptor
+from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.registry import find_descriptor
 
 ROOT = Path(__file__).resolve().parent.parent
 # Points of two photos; a wide pair sees a point from directions 60 degrees and more apart.

@@ -23,7 +23,8 @@ from rich.table import Table
 from eval.patches import PatchReport, default_pair_file, evaluate_patches
 from index.errors import CairnError
 from learning.patches.phototour import Pairs, PatchSet
-from retrieval.descriptors.registry import Descriptor, find_descriptor
+from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.registry import find_descriptor
 
 PATCH = 64  # pixels along a side, as in PhotoTour
 # The patch of a SIFT keypoint is so many of its sizes wide: the scale factor that OpenCV gives for its learnt

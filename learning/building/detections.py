@@ -11,10 +11,9 @@ from learning.building.correspondence import Detections
 from learning.building.harris import harris_corners
 from learning.patches.phototour import PATCH
 from retrieval.descriptors.gradients import dominant_orientation
-from retrieval.features.extraction import rotations
 from retrieval.photos.decoding import ImageOptions, Photo, read_photo
 from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions, find_detector
-from retrieval.regions.geometry import upright_frames
+from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.patches import extract_patches
 from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.building.correspondence import Detections, MatchRule
-from retrieval.features.extraction import rotations
+from retrieval.regions.geometry import rotations
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from retrieval.collection.collection import OPTIONS
 from retrieval.commands.collection import print_failures
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model
-from retrieval.descriptors.registry import Sift
+from retrieval.descriptors.sift import Sift
 from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.listing import list_photos
 

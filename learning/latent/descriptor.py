@@ -25,10 +25,11 @@ from learning.latent.metric_problem import units_of
 from learning.latent.models import Held, PoolingWork, ProjectionWork, Setting
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
+from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions
-from retrieval.descriptors.registry import Descriptor, Sift
+from retrieval.descriptors.sift import Sift
 
 # μ* and γ to try, in the units of either norm (see `projection.MetricUnits`).
 _MUS = {"nuclear": (0.03, 0.01), "frobenius": (1.0, 0.1, 0.01)}

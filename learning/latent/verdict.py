@@ -14,7 +14,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.latent.anchors import find_nearest
 from learning.latent.described import describe_mined
 from learning.latent.models import Held
-from retrieval.descriptors.registry import Descriptor
+from retrieval.descriptors.contract import Descriptor
 
 _FEWEST = 2  # image pairs, without which nothing can be said
 _CHANCE = 0.05  # how often a difference may seem to be one where there is none

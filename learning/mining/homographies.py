@@ -10,7 +10,8 @@ from index.parallel import one_thread
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Features
 from retrieval.matching.nearest import match_descriptors
-from retrieval.matching.verification import VerificationOptions, fit_affine, verify
+from retrieval.matching.verification import VerificationOptions, verify
+from retrieval.regions.geometry import fit_affine
 
 MODELS = ("projective", "affine")
 _ROUNDS = 5  # of refinement: inliers, least squares, inliers again

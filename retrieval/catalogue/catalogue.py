@@ -49,6 +49,7 @@ from retrieval.catalogue.names import free_names, unique_name
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,
+    FILE,
     INDEXED,
     NEXT_NUMBER_KEY,
     REMOVED,
@@ -73,8 +74,6 @@ __all__ = [
     "printable",
     "unique_name",
 ]
-
-FILE = "catalogue.sqlite"
 
 
 class Known(NamedTuple):

@@ -11,7 +11,7 @@ from index.text import printable
 from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
 from retrieval.catalogue.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
 from retrieval.metadata.dates import date_orders, read_date
-from retrieval.metadata.photo import clean
+from retrieval.metadata.text import clean
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 FIELDS = {

@@ -15,7 +15,7 @@ from retrieval.catalogue.csv_columns import Columns, Survey, may_say_photo, read
 from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.metadata.dates import date_orders, read_date
-from retrieval.metadata.photo import LONGEST_CAMERA, LONGEST_TITLE, clean, clean_position, clean_tags
+from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TITLE, clean, clean_position, clean_tags
 
 LARGEST = 512 << 20
 """Bytes of a table."""

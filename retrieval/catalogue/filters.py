@@ -7,8 +7,8 @@ from typing import Any
 from index.errors import CairnError
 from retrieval.catalogue.metadata_store import LONGEST_VALUE, column_key, folded_key
 from retrieval.metadata.dates import read_date
-from retrieval.metadata.photo import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
 from retrieval.metadata.places import Near
+from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
 
 
 @dataclass(frozen=True)

@@ -140,3 +140,6 @@ COUNT_WRITING = (
     .values(value=sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text))
     .execution_options(synchronize_session=False)
 )
+
+
+FILE = "catalogue.sqlite"

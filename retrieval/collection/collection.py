@@ -16,7 +16,8 @@ from index.segment import Segment
 from index.similarity import SimilarityMatrix
 from index.text import SEAL, SEGMENTS
 from index.vocabulary import META_FILE, Vocabulary
-from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.schema import FILE
 from retrieval.collection.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.descriptors.learnt import read_model_file

@@ -13,9 +13,9 @@ from index.arrays import hash_file, load_array, save_bytes
 from index.errors import CairnError
 from index.segment import META, TEMPORARY_SUFFIX
 from index.text import SEAL, SEGMENTS
-from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import printable_address
-from retrieval.catalogue.schema import NEXT_NUMBER_KEY, SegmentRow
+from retrieval.catalogue.schema import FILE, NEXT_NUMBER_KEY, SegmentRow
 
 IDENTITY = "collection.id"
 IDENTITY_KEY = "cairn.identity"

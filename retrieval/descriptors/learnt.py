@@ -16,8 +16,9 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.descriptors.bases import LOADERS, BaseModel
 from retrieval.descriptors.codes import Code, load_code
+from retrieval.descriptors.contract import check_patches
 from retrieval.descriptors.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
-from retrieval.descriptors.registry import Sift, check_patches
+from retrieval.descriptors.sift import Sift
 
 FORMAT = 1
 """Version of the file."""

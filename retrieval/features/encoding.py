@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from retrieval.features.extraction import Features, rotations
-from retrieval.matching.verification import Frames
-from retrieval.regions.geometry import upright_frames
+from retrieval.features.extraction import Features
+from retrieval.regions.geometry import Frames, rotations, upright_frames
 
 _STEPS = 65_535
 

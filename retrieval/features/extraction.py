@@ -7,11 +7,11 @@ import numpy as np
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
+from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.gradients import dominant_orientation
-from retrieval.descriptors.registry import Descriptor
 from retrieval.photos.decoding import Photo
 from retrieval.regions.detectors import RegionOptions, Regions, detect_regions, find_detector
-from retrieval.regions.geometry import upright_frames
+from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.patches import extract_patches
 
 
@@ -90,12 +90,6 @@ class Extractor:
     def extract(self, photo: Photo) -> Features:
         """Detect and describe."""
         return self.describe(photo, self.detect(photo))
-
-
-def rotations(angles: np.ndarray) -> np.ndarray:
-    """Rotation matrices (N, 2, 2) that turn the x axis by angles towards y."""
-    cosine, sine = np.cos(angles), np.sin(angles)
-    return np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], -2)
 
 
 def to_original(ellipses: np.ndarray, photo: Photo) -> np.ndarray:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from index.errors import CairnError
 from index.progress import Progress
-from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
+from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import (
     DESCRIPTOR,
     LOCK,

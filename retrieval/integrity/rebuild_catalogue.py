@@ -15,7 +15,7 @@ from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
 from index.vocabulary import META_FILE
-from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database, chunks
 from retrieval.catalogue.exclusions import Exclusion, write_exclusions
 from retrieval.catalogue.metadata_store import SINGLE, TAG
@@ -23,6 +23,7 @@ from retrieval.catalogue.names import unique_name
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,
+    FILE,
     FROM_FILE,
     INDEXED,
     NEXT_NUMBER_KEY,

@@ -18,9 +18,9 @@ from index.search_backends import search_backend
 from index.segment import NOTES, verify_segment
 from index.segment_repair import restore_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
-from retrieval.catalogue.catalogue import FILE, Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.schema import INDEXED, SegmentRow
+from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
 from retrieval.collection.collection import (
     DESCRIPTOR,
     OPTIONS,

@@ -23,6 +23,7 @@ from retrieval.matching.evidence import (
     weigh,
 )
 from retrieval.matching.word_matches import QueryWords
+from retrieval.regions.geometry import Frames, fit_affine
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,6 @@ class VerificationOptions:
     def __post_init__(self) -> None:
         if self.freedom not in (3, 4, 5):
             raise CairnError(f"A hypothesis has 3, 4 or 5 degrees of freedom, not {self.freedom}.")
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Features of one photo as verification sees them, in units of the photo's longer side."""
-
-    centres: np.ndarray  # (N, 2) float32
-    linear: np.ndarray  # (N, 2, 2) float32, maps from the unit circle to the region
-
-    def at(self, rows: np.ndarray) -> "Frames":
-        """Take some rows, in the order given."""
-        return Frames(self.centres[rows], self.linear[rows])
 
 
 @dataclass(frozen=True)
@@ -429,20 +418,3 @@ def _one_to_one(chosen: np.ndarray, pairs: np.ndarray, error: np.ndarray) -> np.
         kept.append(chosen[both])
         chosen = chosen[free]
     return np.sort(np.concatenate(kept)) if kept else chosen
-
-
-def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
-    """Least-squares affine map (2, 3) from points (N, 2) to points (N, 2).
-
-    None where the points do not fix one: fewer than three, or all (nearly) on a line.
-    """
-    if len(source) < 3:
-        return None
-    middle = source.mean(axis=0, dtype=np.float64)
-    centred = source - middle
-    spread = centred.T @ centred
-    if np.linalg.det(spread) < 1e-4 * max(np.trace(spread), 1e-12) ** 2:
-        return None
-    goal = target.mean(axis=0, dtype=np.float64)
-    linear = np.linalg.solve(spread, centred.T @ (target - goal)).T
-    return np.column_stack([linear, goal - linear @ middle])

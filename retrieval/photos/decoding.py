@@ -307,6 +307,7 @@ def _turn(image: np.ndarray, orientation: int) -> np.ndarray:
 
 
 def system_reason(error: Exception) -> str:
+    """What the system says of a file that it does not give out, in a few words."""
     number = getattr(error, "errno", None)
     known = {
         errno.ENOENT: "the file does not exist",

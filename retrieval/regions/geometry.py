@@ -1,5 +1,7 @@
 """Ellipses, frames and maps of the plane: arrays in, arrays out."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 
@@ -65,3 +67,38 @@ def upright_frames(ellipses: np.ndarray, turn: float = 0.0) -> np.ndarray:
     if turn:
         frames = np.array([[cosine, -sine], [sine, cosine]]) @ frames
     return frames
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Features of one photo as verification sees them, in units of the photo's longer side."""
+
+    centres: np.ndarray  # (N, 2) float32
+    linear: np.ndarray  # (N, 2, 2) float32, maps from the unit circle to the region
+
+    def at(self, rows: np.ndarray) -> "Frames":
+        """Take some rows, in the order given."""
+        return Frames(self.centres[rows], self.linear[rows])
+
+
+def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """Least-squares affine map (2, 3) from points (N, 2) to points (N, 2).
+
+    None where the points do not fix one: fewer than three, or all (nearly) on a line.
+    """
+    if len(source) < 3:
+        return None
+    middle = source.mean(axis=0, dtype=np.float64)
+    centred = source - middle
+    spread = centred.T @ centred
+    if np.linalg.det(spread) < 1e-4 * max(np.trace(spread), 1e-12) ** 2:
+        return None
+    goal = target.mean(axis=0, dtype=np.float64)
+    linear = np.linalg.solve(spread, centred.T @ (target - goal)).T
+    return np.column_stack([linear, goal - linear @ middle])
+
+
+def rotations(angles: np.ndarray) -> np.ndarray:
+    """Rotation matrices (N, 2, 2) that turn the x axis by angles towards y."""
+    cosine, sine = np.cos(angles), np.sin(angles)
+    return np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], -2)

@@ -14,15 +14,8 @@ from index.parallel import one_thread
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import match_descriptors
-from retrieval.matching.verification import (
-    NOTHING,
-    Frames,
-    Verification,
-    VerificationOptions,
-    identify,
-    recount,
-    verify,
-)
+from retrieval.matching.verification import NOTHING, Verification, VerificationOptions, identify, recount, verify
+from retrieval.regions.geometry import Frames
 from retrieval.search.expansion import ExpansionOptions, average_words, back_project
 from retrieval.search.query import Query, View
 

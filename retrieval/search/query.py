@@ -12,9 +12,9 @@ from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor
-from retrieval.matching.verification import Frames
 from retrieval.matching.word_matches import QueryWords
 from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.regions.geometry import Frames
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the upright original."""

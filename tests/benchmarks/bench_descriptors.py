@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
-from retrieval.descriptors.registry import Sift
+from retrieval.descriptors.sift import Sift
 from retrieval.regions.patches import resample_patches
 from scripts.peers import PATCH, WINDOW, Peer
 from tests.support.learnt_models import circles, orthogonal_rows, pooling, textures

@@ -44,7 +44,8 @@ from retrieval.collection.options import CollectionOptions, read_options, write_
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.groups.groups import read_groups
 from retrieval.groups.link_log import Link, open_log
-from retrieval.metadata.photo import MOST_TAGS, read_metadata
+from retrieval.metadata.photo import read_metadata
+from retrieval.metadata.text import MOST_TAGS
 from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
 from tests.support import learnt_models, metadata_files, mined_files
 from tests.support.fuzzing import Rng, mutate, pick

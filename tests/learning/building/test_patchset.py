@@ -27,7 +27,7 @@ from learning.building.patchset import SplitOptions, build_from_points, build_fr
 from learning.building.point_splits import draw_non_matches, split_points
 from learning.measures.roc import fpr95
 from learning.patches.phototour import SPLITS, PatchSet
-from retrieval.descriptors.registry import Sift
+from retrieval.descriptors.sift import Sift
 from retrieval.photos.decoding import Photo
 from retrieval.regions.patches import resample_patches
 

@@ -15,7 +15,7 @@ from learning.latent.anchors import candidates_of
 from learning.latent.models import Held
 from learning.latent.verdict import Figures, Verdict, compare
 from learning.mining.matches import MinedMatches
-from retrieval.descriptors.registry import check_patches
+from retrieval.descriptors.contract import check_patches
 from tests.support.mined_files import drawn, in_memory
 
 

@@ -27,7 +27,7 @@ from learning.mining.mining import MiningOptions, MiningReport, mine_matches
 from learning.mining.photosource import PhotoSource
 from learning.mining.proposals import random_pairs
 from retrieval.commands.console import run
-from retrieval.descriptors.registry import Sift
+from retrieval.descriptors.sift import Sift
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses

@@ -17,7 +17,8 @@ from retrieval.catalogue.csv_import import TableOptions, import_table, read_tabl
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import LABELS_KEY, LONGEST_VALUE
 from retrieval.catalogue.photo_lookup import PhotoLookup
-from retrieval.metadata.photo import Metadata, clean
+from retrieval.metadata.photo import Metadata
+from retrieval.metadata.text import clean
 from tests.retrieval.catalogue.test_catalogue import segment_row
 
 NAMES = ["a.jpg", "rome/1.jpg", "rome/2.JPG", "paris/1.jpg", "paris/Cafe\u0301.tif", "paris/x.tif", "paris/x.jpg"]

@@ -23,7 +23,8 @@ from retrieval.collection.collection import DESCRIPTOR, Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model
 from retrieval.descriptors.pooling import normalised_channels, pool, region_kernels
-from retrieval.descriptors.registry import Sift, find_descriptor
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.descriptors.sift import Sift
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.patches import resample_patches

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.features.encoding import decode_geometry, encode_geometry, frames_of
-from retrieval.features.extraction import Features, rotations
-from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.features.extraction import Features
+from retrieval.regions.geometry import ellipses_of_shapes, rotations
 
 
 @st.composite

@@ -16,7 +16,8 @@ from retrieval.matching.evidence import (
     probability,
     weigh,
 )
-from retrieval.matching.verification import Frames, VerificationOptions, narrow_alarms, verify, wide_alarms
+from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify, wide_alarms
+from retrieval.regions.geometry import Frames
 
 OPTIONS = EvidenceOptions()
 VERIFY = VerificationOptions()

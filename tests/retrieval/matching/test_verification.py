@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.features.extraction import rotations
-from retrieval.matching.verification import NOTHING, Frames, VerificationOptions, _symmetric_error, fit_affine, verify
+from retrieval.matching.verification import NOTHING, VerificationOptions, _symmetric_error, verify
 from retrieval.matching.word_matches import QueryWords
+from retrieval.regions.geometry import Frames, fit_affine, rotations
 
 OPTIONS = VerificationOptions()
 

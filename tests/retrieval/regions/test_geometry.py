@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.features.extraction import rotations
-from retrieval.regions.geometry import ellipses_of_shapes, upright_frames
+from retrieval.regions.geometry import ellipses_of_shapes, rotations, upright_frames
 
 turns = st.floats(-2 * np.pi, 2 * np.pi)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from retrieval.features.extraction import rotations
+from retrieval.regions.geometry import rotations
 from retrieval.regions.patches import extract_patches, patch_grid, sample_frames
 from retrieval.regions.scalespace import ScaleSpaceOptions, build_scale_space
 

@@ -1,0 +1,30 @@
+"""What every descriptor of patches offers."""
+
+from typing import Protocol
+
+import numpy as np
+
+
+class Descriptor(Protocol):
+    """What every descriptor, designed or learnt, offers.
+
+    The same patches give the same rows, to rounding, whatever else is in the batch; an affine change of the patch's
+    grey values leaves a row nearly unchanged; a patch without contrast gives a finite row.
+    """
+
+    name: str
+    dim: int
+    patch_size: int
+    fingerprint: str
+    bytes: int  # that one descriptor takes where it is kept in its own form
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        """Describe patches (N, S, S), uint8 or float32, as rows (N, D) float32; N may be 0."""
+        ...
+
+
+def check_patches(patches: np.ndarray, size: int) -> np.ndarray:
+    """Give patches as float32 (N, S, S); raises ValueError where they have another shape."""
+    if patches.ndim != 3 or patches.shape[1:] != (size, size):
+        raise ValueError(f"patches must have the shape (N, {size}, {size}), not {patches.shape}")
+    return np.ascontiguousarray(patches, np.float32)

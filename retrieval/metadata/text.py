@@ -1,0 +1,53 @@
+"""Texts of a photo's metadata, cleaned and bounded."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from index.text import printable
+
+LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200
+
+
+# Controls, and what turns the direction of the text that follows: nothing that belongs on a page of others' texts.
+_UNWANTED = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]+")
+
+
+_JOINERS = "\u200c\u200d"
+
+
+def clean(text: str, longest: int) -> str:
+    r"""Text in one line and in Unicode's composed form (NFC), without control characters and other invisible commands.
+
+    >>> clean("  Grand\tCanal\0 ", 20)
+    'Grand Canal'
+    >>> clean("Kathe\xaddrale", 20)
+    'Kathedrale'
+    """
+    text = _UNWANTED.sub(" ", unicodedata.normalize("NFC", text[: 4 * longest]))
+    # Soft hyphens and their like would let equal words differ; joiners belong to the spelling of some languages.
+    text = "".join(one for one in text if one in _JOINERS or unicodedata.category(one) != "Cf")
+    return " ".join(printable(text).split())[:longest].strip()
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Clean tags, none empty, and none twice in upper or lower case."""
+    cleaned = (clean(tag, LONGEST_TAG) for tag in tags)
+    kept: dict[str, str] = {}
+    for tag in cleaned:
+        if tag and len(kept) < MOST_TAGS:
+            kept.setdefault(tag.casefold(), tag)
+    return tuple(kept.values())
+
+
+def clean_position(latitude: float | None, longitude: float | None) -> tuple[float, float] | tuple[None, None]:
+    """Degrees that are a place on Earth, or none.
+
+    Degrees 0 and 0, in the Gulf of Guinea, are what devices write that do not know where they are.
+    """
+    if latitude is None or longitude is None or not (math.isfinite(latitude) and math.isfinite(longitude)):
+        return None, None
+    if abs(latitude) > 90 or abs(longitude) > 180 or (latitude, longitude) == (0, 0):
+        return None, None
+    return round(latitude, 7), round(longitude, 7)  # a centimetre
