@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from eval.metrics import average_precision, mean_average_precision
-from eval.oxford import Query, missing_photos, read_ground_truth
 from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
+from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
 from retrieval.collection.options import CollectionOptions

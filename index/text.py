@@ -4,9 +4,6 @@ import re
 
 from index.errors import CairnError
 
-SEGMENTS, SEAL = "segments", "collection.sums"
-"""Its folder of segments, and the file of its checksums."""
-
 
 def check_storable(text: str) -> None:
     """Refuse what no database stores as text.

@@ -85,7 +85,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
 @pytest.fixture(scope="session")
 def indexed(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Indexed:
     """The demo photos, indexed once with descriptors kept; nobody may change it."""
-    from eval.oxford import read_ground_truth
+    from learning.labels.ground_truth import read_ground_truth
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.indexing.adding import index_photos

@@ -8,9 +8,9 @@ import numpy as np
 from eval.benchmark import run_queries
 from eval.demo.synthetic import build_demo_collection
 from eval.metrics import mean_average_precision
-from eval.oxford import read_ground_truth
 from index.errors import CairnError
 from index.progress import Progress
+from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos

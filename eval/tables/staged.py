@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.oxford import Query, read_ground_truth
 from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
-from retrieval.collection.collection import STAGING, Collection
+from learning.labels.ground_truth import Query, read_ground_truth
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import STAGING
 from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging
 from retrieval.photos.decoding import ImageOptions, Photo

@@ -14,7 +14,7 @@ from index.progress import Progress
 from learning.blocks.embedding import Moments, learn_embedding
 from learning.blocks.pairs import BlockPairs, load_pairs, pairs_of_each
 from learning.blocks.powell import PowellOptions, Trial, Trials, best_of, maximise_area
-from learning.convex.stages import with_moments
+from learning.codes.moments import with_moments
 from learning.patches.sources import Source
 from retrieval.descriptors.blocks.descriptor import (
     BEST,

@@ -20,7 +20,7 @@ from learning.boosting.metric import (
 )
 from learning.boosting.search import Boosting, Round, SearchOptions
 from learning.boosting.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
-from learning.convex.stages import with_moments
+from learning.codes.moments import with_moments
 from learning.patches.sources import Source
 from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_range
 from retrieval.descriptors.boxes import ResponseOptions

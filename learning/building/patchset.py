@@ -21,8 +21,7 @@ from learning.building.planar import label_sequences
 from learning.building.point_splits import draw_matches, draw_non_matches, split_points
 from learning.building.pointfile import label_points, read_points
 from learning.building.sequences import read_sequences
-from learning.patches.phototour import PATCH, SPLITS
-from learning.patchfiles import write_bitmaps, write_info, write_interest, write_pairs
+from learning.patches.phototour import PATCH, SPLITS, write_bitmaps, write_info, write_interest, write_pairs
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from learning.latent.verdict import Verdict, compare
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photosource import PhotoSource
-from retrieval.collection.collection import OPTIONS
+from retrieval.collection.layout import OPTIONS
 from retrieval.commands.collection import print_failures
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model

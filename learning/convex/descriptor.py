@@ -14,6 +14,7 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
+from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
 from learning.convex.records import Record, Records, best
@@ -27,7 +28,7 @@ from learning.convex.ring_selection import (
     pooling_of,
     refine,
 )
-from learning.convex.stages import check_pooling, check_stages, with_moments
+from learning.convex.stages import check_pooling, check_stages
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
 from learning.patches.sources import Source, describe_patches

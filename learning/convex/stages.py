@@ -1,12 +1,7 @@
 """What learning with labels and without have in common: the stages, and how a model is finished."""
 
-from dataclasses import replace
-
-import numpy as np
-
 from index.errors import CairnError
-from index.parallel import one_thread
-from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
+from retrieval.descriptors.learnt import BASES, Pooling
 
 STAGES = ("pooling", "projection", "both")
 
@@ -26,11 +21,3 @@ def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
     """Raise a CairnError where a projection of pooling regions is to be learnt, and there are none."""
     if stage == "projection" and base == "pooled" and pooling is None:
         raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
-
-
-def with_moments(model: LearntModel, rows: np.ndarray) -> LearntModel:
-    """Add the mean and covariance of training patches' descriptors (N, m), which codes are learnt from."""
-    found = rows.astype(np.float64)
-    with one_thread():
-        covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
-    return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))

@@ -12,15 +12,16 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
+from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import MetricUnits, ProjectionOptions
 from learning.convex.records import LatentRecord, Records
 from learning.convex.ring_distances import BLOCK, RingDistances, write_ring_distances
 from learning.convex.ring_selection import SelectionOptions, pooling_of
-from learning.convex.stages import check_pooling, check_stages, with_moments
-from learning.history import LogEntry
+from learning.convex.stages import check_pooling, check_stages
 from learning.latent.anchors import Anchors, candidates_of, draw_features, find_nearest
 from learning.latent.described import Described, describe_mined
+from learning.latent.latent import LogEntry
 from learning.latent.metric_problem import units_of
 from learning.latent.models import Held, PoolingWork, ProjectionWork, Setting
 from learning.mining.matches import MinedMatches, MinedPatches

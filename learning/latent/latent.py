@@ -10,10 +10,25 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from learning.convex.dual_averaging import Batch
-from learning.history import LogEntry
 
 Parameters = TypeVar("Parameters")
 _TOLERANCE = 1e-3  # an alternation that lowers the objective by less than this share of it is the last
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """The state after one step.
+
+    Within a round no step raises the objective. A round begins with other negatives, or with fewer rings,
+    and so with another objective.
+    """
+
+    stage: str  # pooling or projection
+    round: int  # from 0
+    step: str  # one of STEPS: what was just done
+    objective: float  # of equation 16 on the training features, after the step
+    recall: float | None  # share of training features for which equation 15 holds, where it was measured
+    validation: float | None  # the same of validation features
 
 
 @dataclass(frozen=True)
@@ -213,3 +228,7 @@ def _mean_loss(margins: np.ndarray) -> float:
 def _easiest(margins: np.ndarray, count: int) -> np.ndarray:
     """The features of least loss; those of no loss by their margin."""
     return np.sort(np.argsort(margins, kind="stable")[:count])
+
+
+STEPS = ("negatives", "rings", "parameters", "positives", "selection")
+"""Kinds of steps: negatives looked for or rings dropped, which begin a round, and the three that repeat."""

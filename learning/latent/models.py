@@ -13,10 +13,9 @@ from learning.convex.dual_averaging import AveragingOptions
 from learning.convex.projection import MetricUnits, ProjectionOptions
 from learning.convex.records import LatentRecord
 from learning.convex.ring_selection import SelectionOptions, dim_of, largest_contributions, pooling_of
-from learning.history import LogEntry
 from learning.latent.anchors import Anchors, find_nearest
 from learning.latent.described import Described, describe_mined
-from learning.latent.latent import Alternation, alternate
+from learning.latent.latent import Alternation, LogEntry, alternate
 from learning.latent.metric_problem import MetricProblem
 from learning.latent.pooling_problem import PoolingProblem
 from learning.mining.matches import MinedMatches

@@ -7,7 +7,8 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.mining.proposals import random_pairs, ranked_pairs
-from retrieval.collection.collection import OPTIONS, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import OPTIONS
 from retrieval.photos.listing import list_photos
 
 PROPOSALS = ("random", "ranking")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from learning.history import STEPS, LogEntry
+from learning.latent.latent import STEPS, LogEntry
 from learning.reports.drawings import new_figure
 
 if TYPE_CHECKING:

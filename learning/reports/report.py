@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from index.arrays import save_bytes
 from index.errors import CairnError
 from index.text import printable
-from learning.history import LogEntry
+from learning.latent.latent import LogEntry
 from learning.reports.closeup import KINDS, Closeup
 from learning.reports.closeup_drawing import closeup_figure
 from learning.reports.drawings import image_bytes, pooling_figure, require_matplotlib

@@ -1,9 +1,6 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
-import re
-import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,38 +11,31 @@ from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
 from index.segment import Segment
 from index.similarity import SimilarityMatrix
-from index.text import SEAL, SEGMENTS
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE
-from retrieval.collection.identity import IDENTITY, check_identity, keep_identity, published, sealed_database
+from retrieval.collection.identity import check_identity, keep_identity, sealed_database
+from retrieval.collection.layout import (
+    DESCRIPTOR,
+    IDENTITY,
+    LOCK,
+    OPTIONS,
+    SEAL,
+    SEGMENTS,
+    UNFINISHED,
+    VOCABULARY,
+    VOCABULARY_KEY,
+)
+from retrieval.collection.locking import lock_folder
 from retrieval.collection.options import CollectionOptions, read_options, write_options
+from retrieval.collection.segments import published
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.extraction import Extractor
-from retrieval.photos.listing import COLLECTION_FILE
 
-OPTIONS = COLLECTION_FILE
-DESCRIPTOR = "descriptor.npz"
-VOCABULARY = "vocabulary"
-STAGING = "staging"
-RETRAINING = "retrain"
-"""Folder where a new vocabulary and the segments of it grow."""
-LOCK = "collection.lock"
-VOCABULARY_KEY = "cairn.vocabulary"
-"""Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
-TRAINED_KEY = "cairn.vocabulary_images"
-"""Setting: the photos of numbers below this were there when the vocabulary was made from them."""
-_unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
 _LOOKS = 5  # how often a collection is looked at again that changes while it is read
-# Files and folders are written under such a name first, and then given their own.
-UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 # What may be there before the options are: a run was stopped while it made the collection.
 _FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
-
-
-class CollectionLocked(CairnError):
-    """Another process is changing the collection."""
 
 
 class CollectionChanged(CairnError):
@@ -280,11 +270,6 @@ class Collection:
         )
 
 
-def is_vocabulary(name: str) -> bool:
-    """Whether a name is that of a vocabulary's folder."""
-    return re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", name) is not None
-
-
 def _refuse_damaged(folder: Path) -> None:
     """Refuse a folder without options that holds what a collection only has after these."""
     has_vocabulary = (folder / SEGMENTS).is_dir() and (folder / VOCABULARY).is_dir()
@@ -343,37 +328,6 @@ def find_vocabulary(source: Path) -> Path:
     # A collection whose catalogue is elsewhere: the newest.
     found = sorted(path for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
     return found[-1] if found else source
-
-
-@contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing the collection in a folder; CollectionLocked where one is at it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with (folder / LOCK).open("w") as file:
-        try:
-            # The system lets go of it when the process ends, however it ends.
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CollectionLocked(f"Another cairn command is changing {folder}: wait until it has ended.") from None
-        except OSError as error:
-            _warn_unlocked(folder, error)
-        yield
-
-
-def _warn_unlocked(folder: Path, error: OSError) -> None:
-    """Say, once, that a file system has no locks."""
-    if folder not in _unlocked:
-        _unlocked.add(folder)
-        print(
-            f"cairn: {folder} cannot be locked ({error.strerror or error}), as on some network drives: let no other "
-            "cairn command change it meanwhile.",
-            file=sys.stderr,
-            flush=True,
-        )
 
 
 def _fingerprint(vocabulary: Path) -> str | None:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from index.vocabulary import default_words
-from retrieval.collection.collection import TRAINED_KEY, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import TRAINED_KEY
 
 # Photos that a vocabulary was not made from lie further from its words than those that it was made from, the more so
 # the fewer these were. Measured with rootSIFT on the photos of landmarks and paintings: 1.17 to 1.21 times as far where

@@ -9,15 +9,15 @@ import re
 import secrets
 from pathlib import Path
 
-from index.arrays import hash_file, load_array, save_bytes
+from index.arrays import save_bytes
 from index.errors import CairnError
-from index.segment import META, TEMPORARY_SUFFIX
-from index.text import SEAL, SEGMENTS
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import printable_address
-from retrieval.catalogue.schema import FILE, NEXT_NUMBER_KEY, SegmentRow
+from retrieval.catalogue.schema import FILE
+from retrieval.collection.layout import IDENTITY, SEAL
+from retrieval.collection.seal import SealDamagedError, read_seal
+from retrieval.collection.segments import has_foreign_photos, is_there, published
 
-IDENTITY = "collection.id"
 IDENTITY_KEY = "cairn.identity"
 """Setting of the catalogue: the collection's identity."""
 
@@ -133,41 +133,8 @@ def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = F
     return any(is_there(folder, row) for row in rows)
 
 
-def is_there(folder: Path, row: SegmentRow) -> bool:
-    """Whether a segment of the catalogue is in a folder, by its description."""
-    path = folder / SEGMENTS / row.folder
-    if row.sha256 is None:  # of an earlier version
-        return path.is_dir()
-    try:
-        return hash_file(path / META) == row.sha256
-    except OSError:
-        return False
-
-
-def published(folder: Path) -> list[Path]:
-    """Folders of the segments that are written to their end, of this collection or not."""
-    parent = folder / SEGMENTS
-    if not parent.is_dir():
-        return []
-    return sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.endswith(TEMPORARY_SUFFIX))
-
-
-def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
-    """Whether a segment has photos of numbers that its catalogue has never given; False where it is only half there."""
-    following = catalogue.setting(NEXT_NUMBER_KEY) or ""
-    if not (segment / META).is_file():
-        return False
-    try:
-        numbers = load_array(segment / "image_numbers.npy")
-        return bool(numbers.size) and int(numbers.max()) >= (int(following) if following.isdecimal() else 0)
-    except (CairnError, TypeError, ValueError):
-        return False
-
-
 def sealed_database(folder: Path) -> str | None:
     """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None where that is lost."""
-    from retrieval.collection.sealing import SealDamagedError, read_seal  # which needs collections
-
     try:
         seal = read_seal(folder / SEAL)
     except SealDamagedError:

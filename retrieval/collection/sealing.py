@@ -12,56 +12,27 @@ import binascii
 import contextlib
 import hashlib
 import json
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from index.arrays import check_format, fingerprint, hash_file, save_bytes
-from index.errors import CairnError, refuse_unreadable
+from index.arrays import hash_file
+from index.errors import CairnError
 from index.segment import META
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.catalogue.schema import COUNT_WRITING, REVISION_COPY_KEY, REVISION_KEY, Setting
-from retrieval.collection.collection import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS
 from retrieval.collection.options import read_options
+from retrieval.collection.seal import Seal, SealDamagedError, SealedFile, read_seal, write_seal
 
-FORMAT = 1
 COPIES_KEY = "cairn.copies"
 """Setting of the catalogue: copies of the small sealed files, JSON of base64 by path."""
 LARGEST_COPY = 1 << 22
 """Bytes of a file that is copied into the catalogue, at most."""
 
-_LARGEST_SEAL = 1 << 26  # bytes
 _LOOKS = 5
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
-_HASH = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class SealedFile:
-    """A file as it was when it was sealed."""
-
-    sha256: str
-    bytes: int
-    mtime_ns: int  # a file of the same size and time is not hashed again for the next seal
-
-
-@dataclass(frozen=True)
-class Seal:
-    """What a collection's files were when a command had written to it."""
-
-    revision: int | None  # of the catalogue; None: it was written to while it was sealed
-    database: str  # what the catalogue is in: sqlite, postgresql, …
-    catalogue: str | None  # SHA-256 of the SQLite file at that revision
-    vocabulary: str | None  # folder of the vocabulary; None: there was none
-    files: Mapping[str, SealedFile] = field(default_factory=dict)  # by path in the collection, with slashes
-    head: bytes | None = None  # first page of the SQLite file, at that revision or an earlier one
-
-
-class SealDamagedError(CairnError):
-    """The seal is not what was written."""
 
 
 def seal(collection: Collection) -> Seal:
@@ -86,7 +57,7 @@ def seal(collection: Collection) -> Seal:
     name = collection.catalogue.address.get_backend_name()
     if earlier is None:
         # First, so that no copies are ever without a seal: that would look as if the seal had been lost.
-        _write(path, Seal(None, name, None, vocabulary, files))
+        write_seal(path, Seal(None, name, None, vocabulary, files))
     if vocabulary is not None:
         _keep_copies(collection, files)
     # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
@@ -103,48 +74,8 @@ def seal(collection: Collection) -> Seal:
             made = Seal(revision, name, digest, vocabulary, files, first_page or head)
             break
     if made != earlier:
-        _write(path, made)
+        write_seal(path, made)
     return made
-
-
-def read_seal(path: Path) -> Seal | None:
-    """Read a seal; None where there is none.
-
-    Raises
-    ------
-    SealDamagedError
-        It is not what was written.
-    CairnError
-        It is of a later version.
-    """
-    if not path.exists():
-        return None
-    damaged = SealDamagedError(f"{path} is damaged: run cairn repair.")
-    try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_SEAL:
-            raise damaged
-        contents = path.read_bytes()
-        value = json.loads(contents)
-        # Every byte counts, such as those between two values.
-        if contents != _encoded(value) or value.pop("sha256") != fingerprint({}, value):
-            raise damaged
-        check_format(path, value["format"], FORMAT)
-        files = {name: _entry(name, entry) for name, entry in value["files"].items()}
-        head = value.get("head")  # earlier versions kept none
-        head = None if head is None else base64.b64decode(head, validate=True)
-        kept = Seal(value["revision"], value["database"], value["catalogue"], value["vocabulary"], files, head)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        if isinstance(error, OSError):
-            refuse_unreadable(path, error)
-        raise damaged from error
-    fits = (
-        (kept.revision is None or type(kept.revision) is int)
-        and isinstance(kept.database, str)
-        and all(text is None or isinstance(text, str) for text in (kept.catalogue, kept.vocabulary))
-    )
-    if not fits:
-        raise damaged
-    return kept
 
 
 def hash_database(connection: sqlite3.Connection) -> str:
@@ -236,34 +167,3 @@ def _read_catalogue(file: Path | None) -> tuple[str | None, bytes | None]:
             return hashlib.sha256(contents).hexdigest(), contents[:size]
     except (sqlite3.Error, OSError) as error:
         raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error
-
-
-def _write(path: Path, made: Seal) -> None:
-    value = {
-        "format": FORMAT,
-        "revision": made.revision,
-        "database": made.database,
-        "catalogue": made.catalogue,
-        "vocabulary": made.vocabulary,
-        "files": {
-            name: {"sha256": one.sha256, "bytes": one.bytes, "mtime_ns": one.mtime_ns}
-            for name, one in made.files.items()
-        },
-    }
-    if made.head is not None:
-        value["head"] = base64.b64encode(made.head).decode()
-    save_bytes(path, _encoded({**value, "sha256": fingerprint({}, value)}))
-
-
-def _encoded(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
-
-
-def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:
-    """An entry of a seal; ValueError, TypeError or KeyError where it is none, or its path leads elsewhere."""
-    if not isinstance(name, str) or name.startswith("/") or ".." in Path(name).parts or "\\" in name:
-        raise ValueError("a path leads out of the collection")
-    made = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])
-    if not _HASH.fullmatch(made.sha256) or type(made.bytes) is not int or type(made.mtime_ns) is not int:
-        raise ValueError("an entry is none")
-    return made

@@ -2,10 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable
+from pathlib import Path
 
+from index.arrays import hash_file, load_array
 from index.errors import CairnError
-from index.segment import META, Segment
-from retrieval.catalogue.schema import SegmentRow
+from index.segment import META, TEMPORARY_SUFFIX, Segment
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.schema import NEXT_NUMBER_KEY, SegmentRow
+from retrieval.collection.layout import SEGMENTS
 
 
 def segment_row(segment: Segment) -> SegmentRow:
@@ -27,3 +31,34 @@ def check_sound(segments: Iterable[Segment]) -> None:
         damaged = segment.verify()
         if damaged:
             raise CairnError(f"{segment.folder / damaged[0]} is damaged: run cairn check, and cairn repair.")
+
+
+def is_there(folder: Path, row: SegmentRow) -> bool:
+    """Whether a segment of the catalogue is in a folder, by its description."""
+    path = folder / SEGMENTS / row.folder
+    if row.sha256 is None:  # of an earlier version
+        return path.is_dir()
+    try:
+        return hash_file(path / META) == row.sha256
+    except OSError:
+        return False
+
+
+def published(folder: Path) -> list[Path]:
+    """Folders of the segments that are written to their end, of this collection or not."""
+    parent = folder / SEGMENTS
+    if not parent.is_dir():
+        return []
+    return sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.endswith(TEMPORARY_SUFFIX))
+
+
+def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
+    """Whether a segment has photos of numbers that its catalogue has never given; False where it is only half there."""
+    following = catalogue.setting(NEXT_NUMBER_KEY) or ""
+    if not (segment / META).is_file():
+        return False
+    try:
+        numbers = load_array(segment / "image_numbers.npy")
+        return bool(numbers.size) and int(numbers.max()) >= (int(following) if following.isdecimal() else 0)
+    except (CairnError, TypeError, ValueError):
+        return False

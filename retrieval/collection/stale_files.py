@@ -4,8 +4,10 @@ import shutil
 
 from index.errors import CairnError
 from index.segment import TEMPORARY_SUFFIX
-from retrieval.collection.collection import RETRAINING, SEGMENTS, STAGING, UNFINISHED, Collection, is_vocabulary
-from retrieval.collection.identity import has_foreign_photos, is_there, keep_identity
+from retrieval.collection.collection import Collection
+from retrieval.collection.identity import keep_identity
+from retrieval.collection.layout import RETRAINING, SEGMENTS, STAGING, UNFINISHED, is_vocabulary
+from retrieval.collection.segments import has_foreign_photos, is_there
 
 
 def remove_leftovers(collection: Collection) -> None:

@@ -285,7 +285,7 @@ def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], 
 
 def _when_free(run: Callable[[], Any]) -> Any:
     """Run as soon as no other process is changing the collection."""
-    from retrieval.collection.collection import CollectionLocked
+    from retrieval.collection.locking import CollectionLocked
 
     while True:
         try:

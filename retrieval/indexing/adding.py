@@ -21,7 +21,8 @@ from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, Known, Move, check_storable, printable
 from retrieval.catalogue.exclusions import Exclusions
 from retrieval.catalogue.schema import INDEXED
-from retrieval.collection.collection import SEGMENTS, STAGING, TRAINED_KEY, Collection, find_vocabulary
+from retrieval.collection.collection import Collection, find_vocabulary
+from retrieval.collection.layout import SEGMENTS, STAGING, TRAINED_KEY
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row

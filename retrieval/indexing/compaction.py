@@ -10,7 +10,8 @@ import numpy as np
 from index.progress import Progress
 from index.segment import Segment, write_segment
 from retrieval.catalogue.catalogue import Rewritten, SegmentRow
-from retrieval.collection.collection import SEGMENTS, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import check_sound, segment_row

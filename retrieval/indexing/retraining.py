@@ -18,7 +18,8 @@ from index.segment import Segment, write_segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
-from retrieval.collection.collection import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import check_sound, segment_row

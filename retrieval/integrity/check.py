@@ -14,8 +14,11 @@ from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE
-from retrieval.collection.collection import (
+from retrieval.collection.collection import catalogue_place
+from retrieval.collection.identity import IDENTITY_KEY, check_identity, read_identity
+from retrieval.collection.layout import (
     DESCRIPTOR,
+    IDENTITY,
     LOCK,
     OPTIONS,
     RETRAINING,
@@ -25,18 +28,10 @@ from retrieval.collection.collection import (
     UNFINISHED,
     VOCABULARY,
     VOCABULARY_KEY,
-    catalogue_place,
     is_vocabulary,
 )
-from retrieval.collection.identity import (
-    IDENTITY,
-    IDENTITY_KEY,
-    check_identity,
-    has_foreign_photos,
-    published,
-    read_identity,
-)
-from retrieval.collection.sealing import Seal, SealDamagedError, read_seal
+from retrieval.collection.seal import Seal, SealDamagedError, read_seal
+from retrieval.collection.segments import has_foreign_photos, published
 from retrieval.integrity.check_caches import CACHE, CACHES, check_caches
 from retrieval.integrity.check_catalogue import check_server, check_sqlite
 from retrieval.integrity.check_files import check_static

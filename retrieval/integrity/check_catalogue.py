@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from index.errors import Unreadable
 from retrieval.catalogue.database import Database, connect_for_reading, primary_code
 from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
-from retrieval.collection.sealing import COPIES_KEY, Seal, SealDamagedError, hash_database, read_seal
+from retrieval.collection.seal import Seal, SealDamagedError, read_seal
+from retrieval.collection.sealing import COPIES_KEY, hash_database
 
 _LOOKS = 5
 # What the system or the disk refuses, which says nothing of what was written.

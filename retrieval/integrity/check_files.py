@@ -3,9 +3,9 @@
 from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
-from retrieval.collection.collection import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
 from retrieval.collection.options import read_options
-from retrieval.collection.sealing import Seal
+from retrieval.collection.seal import Seal
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.integrity.report import Findings, size_of

@@ -9,7 +9,7 @@ from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.segment import META, TEMPORARY_SUFFIX, verify_segment
 from retrieval.catalogue.database import Database
-from retrieval.collection.collection import SEGMENTS
+from retrieval.collection.layout import SEGMENTS
 from retrieval.integrity.compare_rows import check_rows, compare_segment, read_segment_rows, segment_ids
 from retrieval.integrity.report import Findings, size_of
 

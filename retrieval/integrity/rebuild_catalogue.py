@@ -35,8 +35,9 @@ from retrieval.catalogue.schema import (
     SegmentRow,
     Setting,
 )
-from retrieval.collection.collection import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
-from retrieval.collection.sealing import COPIES_KEY, Seal, read_copies
+from retrieval.collection.layout import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.seal import Seal
+from retrieval.collection.sealing import COPIES_KEY, read_copies
 from retrieval.collection.segment_notes import read_notes
 from retrieval.collection.segments import segment_row
 from retrieval.integrity.salvage_catalogue import Salvaged, salvage

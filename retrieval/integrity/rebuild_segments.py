@@ -8,19 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import hash_file, load_array, load_json
+from index.arrays import load_array, load_json
 from index.errors import CairnError
 from index.progress import Progress
 from index.segment import COLUMN_PREFIX, META, write_segment
 from index.text import printable_name
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.catalogue.changes import Move
-from retrieval.collection.collection import SEGMENTS, STAGING, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEGMENTS, STAGING
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.photos.listing import list_photos
+from retrieval.integrity.find_photos import PhotoFinder
 
 STEP = "extract"
 
@@ -33,50 +34,6 @@ class Rewriting:
     photos: int = 0  # that were extracted again
     moved: int = 0  # that were found elsewhere
     lost: list[dict[str, str]] = field(default_factory=list)  # name, path and reason
-
-
-class PhotoFinder:
-    """Finds photos by their content, at their paths or elsewhere.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Photos, and folders of photos, to look through for those that are not at their paths. They are not read before
-        the first is looked for, and of their files only those whose size is right.
-    """
-
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
-        self._by_size: dict[int, list[Path]] | None = None
-        self._hashes: dict[Path, str | None] = {}
-
-    def find(self, row: ImageRow) -> Path | None:
-        """Where a photo is that is what was indexed; None where it is nowhere."""
-        if row.sha256 is None:
-            return None
-        own = Path(row.path)
-        if self._hash(own) == row.sha256:
-            return own
-        return next((path for path in self._of_size(row.size) if self._hash(path) == row.sha256), None)
-
-    def _of_size(self, size: int | None) -> list[Path]:
-        if self._by_size is None:
-            self._by_size = {}
-            for root, path in list_photos(self._folders):
-                real = root.resolve() / path.relative_to(root)
-                if real.is_file():
-                    self._by_size.setdefault(real.stat().st_size, []).append(real)
-        if size is None:
-            return [path for paths in self._by_size.values() for path in paths]
-        return self._by_size.get(size, [])
-
-    def _hash(self, path: Path) -> str | None:
-        if path not in self._hashes:
-            try:
-                self._hashes[path] = hash_file(path)
-            except OSError:
-                self._hashes[path] = None
-        return self._hashes[path]
 
 
 def rewrite_segments(

@@ -21,20 +21,13 @@ from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
-from retrieval.collection.collection import (
-    DESCRIPTOR,
-    OPTIONS,
-    SEAL,
-    SEGMENTS,
-    VOCABULARY,
-    VOCABULARY_KEY,
-    Collection,
-    catalogue_place,
-    lock_folder,
-)
-from retrieval.collection.identity import is_there
-from retrieval.collection.sealing import COPIES_KEY, Seal, SealDamagedError, read_copies, read_seal, seal
+from retrieval.collection.collection import Collection, catalogue_place
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.locking import lock_folder
+from retrieval.collection.seal import Seal, SealDamagedError, read_seal
+from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
 from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS

@@ -25,8 +25,7 @@ from learning.boosting.descriptor import BoostingOptions
 from learning.boosting.metric import PairResponses, learn_metric
 from learning.boosting.search import Boosting
 from learning.boosting.weak_learners import PairLevels, PairList, draw_candidates, pair_levels
-from learning.patches.phototour import PATCH, PatchSet
-from learning.patchfiles import write_bitmaps, write_info
+from learning.patches.phototour import PATCH, PatchSet, write_bitmaps, write_info
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor
 from tests.support.learnt_models import boosted, textures

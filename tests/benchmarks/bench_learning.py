@@ -26,9 +26,8 @@ from learning.convex import ring_distances
 from learning.convex.candidates import candidate_pool
 from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import RankedPairs, SelectionOptions, learn_weights
-from learning.patches.phototour import PATCH, PatchSet
+from learning.patches.phototour import PATCH, PatchSet, write_bitmaps, write_info
 from learning.patches.rows import BlockRows
-from learning.patchfiles import write_bitmaps, write_info
 from retrieval.descriptors.pooling import ChannelOptions
 from tests.support.learnt_models import textures
 

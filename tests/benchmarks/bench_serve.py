@@ -29,7 +29,8 @@ import numpy as np
 
 from index.segment import write_segment
 from retrieval.catalogue.catalogue import ImageRow, SegmentRow
-from retrieval.collection.collection import SEGMENTS, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEGMENTS
 from tests.support.paths import ROOT
 
 BAR_MS = 200.0

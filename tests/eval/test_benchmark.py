@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from eval.benchmark import run_benchmark, run_queries
-from eval.oxford import Query, read_ground_truth
 from index.errors import CairnError
+from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions

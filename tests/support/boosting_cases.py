@@ -5,7 +5,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from learning.patchfiles import write_bitmaps, write_info, write_pairs
+from learning.patches.phototour import write_bitmaps, write_info, write_pairs
 from tests.support.learnt_models import textures
 
 POINTS, VIEWS = 90, 3

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from eval.oxford import read_ground_truth
 from index.arrays import fingerprint, load_array, load_json, save_array, save_json
 from index.errors import CairnError
 from index.faiss_search import FaissOptions
@@ -35,9 +34,9 @@ from learning.building.pointfile import read_points
 from learning.building.sequences import read_sequences
 from learning.convex.records import LatentRecord, Record, Records
 from learning.labels.files import read_labels
+from learning.labels.ground_truth import read_ground_truth
 from learning.mining.matches import MinedMatches, MinedPatches
-from learning.patches.phototour import PatchSet
-from learning.patchfiles import write_bitmaps, write_info, write_pairs
+from learning.patches.phototour import PatchSet, write_bitmaps, write_info, write_pairs
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.csv_import import read_table
 from retrieval.collection.options import CollectionOptions, read_options, write_options

@@ -9,8 +9,8 @@ import pytest
 
 from eval.benchmark import run_queries
 from eval.metrics import mean_average_precision
-from eval.oxford import read_ground_truth
 from eval.repeatability import repeatability
+from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.collection import cores

@@ -13,7 +13,7 @@ import pytest
 
 from eval import plots
 from eval.patches import evaluate_patches
-from learning.patchfiles import write_bitmaps, write_info, write_pairs
+from learning.patches.phototour import write_bitmaps, write_info, write_pairs
 from retrieval.descriptors.codes import BinaryCode
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling, save_model
 from retrieval.descriptors.pooling import ChannelOptions

@@ -10,8 +10,8 @@ from PIL import Image
 
 from eval.demo.scenes import HEIGHT, WIDTH, photograph
 from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
-from eval.oxford import read_ground_truth
 from index.errors import CairnError
+from learning.labels.ground_truth import read_ground_truth
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from learning.convex.records import Record
 from learning.convex.ring_selection import SelectionOptions
 from learning.measures.roc import fpr95
 from learning.patches.augmentation import AugmentationOptions
+from learning.patches.phototour import write_bitmaps, write_info, write_pairs
 from learning.patches.sources import Source, open_sources
-from learning.patchfiles import write_bitmaps, write_info, write_pairs
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
 from tests.support.learnt_models import pooling as some_pooling

@@ -7,8 +7,7 @@ from scipy import ndimage
 from learning.convex import ring_distances
 from learning.convex.candidates import PoolOptions, candidate_pool
 from learning.convex.ring_distances import RingDistances, write_ring_distances
-from learning.patches.phototour import PatchSet
-from learning.patchfiles import write_bitmaps, write_info
+from learning.patches.phototour import PatchSet, write_bitmaps, write_info
 from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.regions.patches import resample_patches
 

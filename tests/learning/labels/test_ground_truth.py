@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from eval.oxford import Query, missing_photos, read_ground_truth
 from index.errors import CairnError
+from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
 
 
 def write(folder: Path, name: str, query: str = "shot 1 2 30 40", good: str = "", ok: str = "", junk: str = "") -> None:

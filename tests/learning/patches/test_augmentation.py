@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from learning.patches.augmentation import AugmentationOptions, AugmentedPatches, augment, distort
-from learning.patches.phototour import Pairs, PatchSet
+from learning.patches.phototour import Pairs, PatchSet, write_bitmaps, write_info
 from learning.patches.sources import Source
-from learning.patchfiles import write_bitmaps, write_info
 from tests.support.learnt_models import textures
 
 NUMBER = 30

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from index.errors import CairnError
-from learning.patches.phototour import PatchSet, bitmap_name
-from learning.patchfiles import write_bitmaps, write_info, write_interest, write_pairs
+from learning.patches.phototour import PatchSet, bitmap_name, write_bitmaps, write_info, write_interest, write_pairs
 
 
 def patches_of(number: int, seed: int = 0) -> np.ndarray:

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.patches.phototour import Pairs
+from learning.patches.phototour import Pairs, write_bitmaps, write_info, write_pairs
 from learning.patches.sources import open_sources
-from learning.patchfiles import write_bitmaps, write_info, write_pairs
 
 POINTS, VIEWS = 50, 4
 Write = Callable[..., Path]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.history import LogEntry
+from learning.latent.latent import LogEntry
 from learning.mining.imagepairs import Overlaps
 from learning.reports import report
 from learning.reports.closeup import Closeup, Crop, project_matches

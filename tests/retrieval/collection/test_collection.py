@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from retrieval.collection import sealing as seals
-from retrieval.collection.collection import SEAL, Collection, lock_folder
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEAL
+from retrieval.collection.locking import lock_folder
 from tests.conftest import Indexed, Ran
 
 Cairn = Callable[..., Ran]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.collection.collection import SEAL, Collection
-from retrieval.collection.identity import IDENTITY, IDENTITY_KEY, WrongCatalogueError, read_identity
+from retrieval.collection.collection import Collection
+from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
+from retrieval.collection.layout import IDENTITY, SEAL
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.integrity.check import check_collection

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
-from retrieval.collection.collection import SEAL, SEGMENTS, Collection, CollectionLocked
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEAL, SEGMENTS
+from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.options import CollectionOptions
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.indexing.adding import index_photos

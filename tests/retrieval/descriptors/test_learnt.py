@@ -19,7 +19,8 @@ from scipy.stats import spearmanr
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
 from learning.measures.roc import fpr95
-from retrieval.collection.collection import DESCRIPTOR, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import DESCRIPTOR
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, read_model_file, save_model
 from retrieval.descriptors.pooling import normalised_channels, pool, region_kernels

@@ -9,7 +9,7 @@ import pytest
 import retrieval.indexing.compaction
 from index.errors import CairnError
 from index.segment import write_segment
-from retrieval.collection.collection import CollectionLocked
+from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact

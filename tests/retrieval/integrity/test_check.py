@@ -16,8 +16,10 @@ from index.arrays import fingerprint, save_json
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import sealing as seals
-from retrieval.collection.collection import SEAL, Collection
-from retrieval.collection.sealing import read_seal, seal
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEAL
+from retrieval.collection.seal import read_seal
+from retrieval.collection.sealing import seal
 from retrieval.groups.link_log import Link, open_log
 from retrieval.indexing.compaction import compact
 from retrieval.integrity.check import CheckReport, check_collection

@@ -15,7 +15,8 @@ import pytest
 from index.errors import CairnError
 from index.segment import write_segment
 from retrieval.catalogue.catalogue import Move, Rewritten
-from retrieval.collection.collection import SEAL, SEGMENTS, Collection
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEAL, SEGMENTS
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row

@@ -1,0 +1,16 @@
+"""Moments of descriptors, kept with a model for codes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from index.parallel import one_thread
+from retrieval.descriptors.learnt import LearntModel
+
+
+def with_moments(model: LearntModel, rows: np.ndarray) -> LearntModel:
+    """Add the mean and covariance of training patches' descriptors (N, m), which codes are learnt from."""
+    found = rows.astype(np.float64)
+    with one_thread():
+        covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)
+    return replace(model, mean=found.mean(axis=0).astype(np.float32), covariance=covariance.astype(np.float32))

@@ -1,0 +1,31 @@
+"""Names of the files, folders and settings of a collection."""
+
+import re
+
+from retrieval.photos.listing import COLLECTION_FILE
+
+OPTIONS = COLLECTION_FILE
+DESCRIPTOR = "descriptor.npz"
+IDENTITY = "collection.id"
+LOCK = "collection.lock"
+SEAL = "collection.sums"
+"""Checksums of the files that have none of their own."""
+
+SEGMENTS = "segments"
+STAGING = "staging"
+VOCABULARY = "vocabulary"
+RETRAINING = "retrain"
+"""Folder where a new vocabulary and the segments of it grow."""
+
+VOCABULARY_KEY = "cairn.vocabulary"
+"""Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
+TRAINED_KEY = "cairn.vocabulary_images"
+"""Setting: the photos of numbers below this were there when the vocabulary was made from them."""
+
+# Files and folders are written under such a name first, and then given their own.
+UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
+
+
+def is_vocabulary(name: str) -> bool:
+    """Whether a name is that of a vocabulary's folder."""
+    return re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", name) is not None

@@ -1,0 +1,46 @@
+"""The lock of a collection: one process changes it at a time."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from index.errors import CairnError
+from retrieval.collection.layout import LOCK
+
+_unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
+
+
+class CollectionLocked(CairnError):
+    """Another process is changing the collection."""
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from changing the collection in a folder; CollectionLocked where one is at it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / LOCK).open("w") as file:
+        try:
+            # The system lets go of it when the process ends, however it ends.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CollectionLocked(f"Another cairn command is changing {folder}: wait until it has ended.") from None
+        except OSError as error:
+            _warn_unlocked(folder, error)
+        yield
+
+
+def _warn_unlocked(folder: Path, error: OSError) -> None:
+    """Say, once, that a file system has no locks."""
+    if folder not in _unlocked:
+        _unlocked.add(folder)
+        print(
+            f"cairn: {folder} cannot be locked ({error.strerror or error}), as on some network drives: let no other "
+            "cairn command change it meanwhile.",
+            file=sys.stderr,
+            flush=True,
+        )
