@@ -23,7 +23,7 @@ from eval.tables.retrieval import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from learning.reports.drawings import new_figure
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.collection import cores
+from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detectors import DETECTORS, RegionOptions
 from retrieval.search.engine import ENGINES

@@ -23,7 +23,7 @@ from eval.tables.retrieval import Cell, Result, markdown, measure, percent
 from eval.tables.staged import RetrievalSet
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.collection import cores
+from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detectors import RegionOptions
 from retrieval.search.engine import ENGINES

@@ -24,7 +24,7 @@ from index.errors import CairnError
 from learning.reports.drawings import new_figure
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.collection import cores
+from retrieval.commands.options import cores
 
 PHOTOS = (0, 2, 3, 5, 10, 1_000_000)  # bounds of how many photos of an object are learnt from
 # Of a set and a vocabulary: tf-idf, and by k what was learnt from each split.

@@ -30,7 +30,7 @@ from index.errors import CairnError
 from index.inverted import rank
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.collection import cores
+from retrieval.commands.options import cores
 from retrieval.features.encoding import decode_geometry
 from retrieval.groups.groups import LOG, group_photos
 from retrieval.groups.links import link_photos, query_of

@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from retrieval.commands.collection import (
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import (
     Descriptor,
     Detector,
     EngineName,
     Expand,
+    Json,
     MaxSide,
     MeasurementScale,
+    Quiet,
     Search,
     Seed,
     Similarity,
@@ -23,7 +26,6 @@ from retrieval.commands.collection import (
     Workers,
     cores,
 )
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
 from retrieval.commands.panels import MEASURED, RUNNING, VOCABULARY
 from retrieval.commands.progress import INDEXING
 

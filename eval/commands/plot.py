@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval.commands.collection import CatalogueAddress
-from retrieval.commands.console import Quiet, progress_bars, say
+from retrieval.commands.console import progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Quiet
 
 if TYPE_CHECKING:
     from retrieval.descriptors.learnt import LearntModel

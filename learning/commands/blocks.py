@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.collection import Seed, Workers, cores
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 

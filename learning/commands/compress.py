@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.collection import Seed
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import Json, Quiet, Seed
 
 
 def compress(

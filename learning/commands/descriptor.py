@@ -8,8 +8,8 @@ import typer
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.similarity import similarity
-from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.collection import CatalogueAddress, MeasurementScale, Seed, Workers, cores, print_failures
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_failures, print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, MeasurementScale, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
 
 

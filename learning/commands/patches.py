@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.collection import MeasurementScale, Seed
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import Json, MeasurementScale, Quiet, Seed
 from retrieval.commands.panels import CORRESPONDENCES, OUTPUT, REGIONS
 
 patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import DATA, OUTPUT, TUNING
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photosource import PhotoSource
 from retrieval.collection.layout import OPTIONS
-from retrieval.commands.collection import print_failures
-from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model
 from retrieval.descriptors.sift import Sift
 from retrieval.photos.decoding import ImageOptions

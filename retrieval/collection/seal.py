@@ -12,11 +12,7 @@ from index.arrays import check_format, fingerprint, save_bytes
 from index.errors import CairnError, refuse_unreadable
 
 FORMAT = 1
-
-
 _LARGEST_SEAL = 1 << 26  # bytes
-
-
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 

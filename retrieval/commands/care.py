@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from index.text import printable_name
-from retrieval.commands.collection import CatalogueAddress, Seed, Workers, cores
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores
 from retrieval.commands.progress import INDEXING
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]

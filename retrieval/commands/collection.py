@@ -11,101 +11,29 @@ import typer
 
 from index.errors import CairnError
 from index.text import printable_name
-from retrieval.commands.console import FAILED, Json, Quiet, print_json, progress_bars, say, tell_error
-from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY, WATCH
+from retrieval.commands.console import FAILED, print_failures, print_json, progress_bars, say, tell_error
+from retrieval.commands.options import (
+    CatalogueAddress,
+    Descriptor,
+    Detector,
+    EngineName,
+    Expand,
+    Json,
+    MaxSide,
+    MeasurementScale,
+    Quiet,
+    Search,
+    Seed,
+    Similarity,
+    Soft,
+    Turns,
+    Upright,
+    Words,
+    Workers,
+    cores,
+)
+from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
 from retrieval.commands.progress import INDEXING
-
-Workers = Annotated[
-    int,
-    typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
-]
-Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help="dog-affine or hessian-affine.")]
-MeasurementScale = Annotated[
-    float | None,
-    typer.Option(
-        rich_help_panel=REGIONS, help="Measurement region over detected region (default: 12.5 for dog-affine, √3 else)."
-    ),
-]
-Upright = Annotated[
-    bool,
-    typer.Option(
-        "--upright/--rotated",
-        rich_help_panel=REGIONS,
-        help="Keep 'down' down, or turn patches to their dominant orientation.",
-    ),
-]
-MaxSide = Annotated[
-    int,
-    typer.Option(
-        rich_help_panel=REGIONS,
-        metavar="PIXELS",
-        help="Longer side at which photos are read, pixels; 0: as they are.",
-        min=0,
-    ),
-]
-CatalogueAddress = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=RUNNING,
-        metavar="ADDRESS",
-        help="SQLAlchemy address of the catalogue (default: SQLite in the collection).",
-    ),
-]
-Words = Annotated[
-    int, typer.Option(rich_help_panel=VOCABULARY, help="Visual words; 0: one for 30 features, at most 500,000.", min=0)
-]
-Descriptor = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=REGIONS,
-        metavar="NAME|FILE",
-        help="Descriptor: cairn or rootsift-proj (learnt, they come with Cairn), rootsift, sift, or a file (.npz) that "
-        "cairn learn wrote.",
-    ),
-]
-# As large as every search back-end takes.
-Seed = Annotated[int, typer.Option(rich_help_panel=RUNNING, help="Seed of everything random.", min=0, max=2**31 - 1)]
-Search = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=VOCABULARY,
-        metavar="NAME",
-        help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.",
-    ),
-]
-EngineName = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=SEARCH,
-        metavar="NAME",
-        help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).",
-    ),
-]
-Expand = Annotated[str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help="Query expansion: none or average.")]
-Turns = Annotated[
-    int,
-    typer.Option(
-        rich_help_panel=SEARCH,
-        help="Turns at which a query is tried, so that turned photos are found; 1: upright only.",
-        min=1,
-    ),
-]
-
-Soft = Annotated[
-    int,
-    typer.Option(
-        rich_help_panel=SEARCH,
-        help="Nearest words that a feature of the query is shared between; 1: the nearest alone.",
-        min=1,
-    ),
-]
-Similarity = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=SEARCH,
-        help="Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary.",
-    ),
-]
 
 _LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
 _SHOWN = 5  # files that are printed of those that were left out
@@ -296,6 +224,7 @@ def _when_free(run: Callable[[], Any]) -> Any:
 
 def _report_index(collection: Any, report: Any, json: bool) -> None:
     """Say what a run of indexing did."""
+    from retrieval.collection.summary import describe_collection
     from retrieval.search.answers import IF_MOVED
 
     facts = describe_collection(collection)
@@ -357,6 +286,7 @@ def info(
 ) -> None:
     """Tell what a collection holds, and what each feature costs."""
     from retrieval.collection.collection import Collection
+    from retrieval.collection.summary import describe_collection
 
     facts = describe_collection(Collection.open(collection, catalogue=catalogue))
     if json:
@@ -510,61 +440,3 @@ def query(
         say(f"{entry['rank']:4d}  {entry['score']:.4f}  {inliers}  {printable_name(entry['name'])}")
     if picture is not None:
         say(f"Picture: {picture}")
-
-
-def cores() -> int:
-    """Number of cores this process may use."""
-    import os
-
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def describe_collection(collection: Any) -> dict[str, Any]:
-    """Give the facts that `cairn info` reports."""
-    from retrieval.collection.drift import describe_drift, measure_drift
-
-    counts = collection.catalogue.counts()
-    extractor = collection.extractor
-    vocabulary = collection.vocabulary if collection.has_vocabulary else None
-    size: dict[str, int] = {}
-    for segment in collection.segments if vocabulary else []:
-        for part, count in segment.bytes.items():
-            size[part] = size.get(part, 0) + count
-    features = sum(segment.features for segment in collection.segments) if vocabulary else 0
-    return {
-        "images": counts["indexed"],
-        "features": counts["features"],
-        "words": vocabulary.words if vocabulary else 0,
-        "segments": len(collection.catalogue.segments()),
-        "bytes": size,
-        "bytes_per_feature": round(sum(size.values()) / features, 2) if features else 0.0,
-        "descriptor": {
-            "name": extractor.descriptor.name,
-            "dim": extractor.descriptor.dim,
-            "fingerprint": extractor.fingerprint,
-        },
-        "vocabulary": {
-            "words": vocabulary.words,
-            "recall_at_1": vocabulary.recall_at_1,
-            "fingerprint": vocabulary.fingerprint,
-            "trained_on": vocabulary.trained_on,
-            "imbalance": round(collection.index.imbalance, 3),
-            "drift": describe_drift(measure_drift(collection)),
-        }
-        if vocabulary
-        else None,
-        "missing": len(collection.catalogue.missing()),
-        "removed": counts["removed"],
-        "removed_for_good": [
-            {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}
-            for one in collection.catalogue.exclusions()
-        ],
-        "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
-    }
-
-
-def print_failures(failed: list[dict[str, str]]) -> None:
-    """List photos that could not be used."""
-    for entry in failed:
-        say(f"failed: {printable_name(entry['path'])}: {entry['reason']}")

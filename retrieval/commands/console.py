@@ -11,7 +11,6 @@ import typer
 
 from index.errors import CairnError
 from index.text import printable_name
-from retrieval.commands.panels import OUTPUT
 
 DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
 """Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C."""
@@ -138,5 +137,7 @@ def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str
             yield tell
 
 
-Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")
-Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
+def print_failures(failed: list[dict[str, str]]) -> None:
+    """List photos that could not be used."""
+    for entry in failed:
+        say(f"failed: {printable_name(entry['path'])}: {entry['reason']}")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.collection import CatalogueAddress, Workers, cores
-from retrieval.commands.console import Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers, cores
 
 
 def group(

@@ -7,8 +7,8 @@ import typer
 
 from index.text import printable_name
 from retrieval.commands.care import Folder
-from retrieval.commands.collection import CatalogueAddress, Workers, cores
-from retrieval.commands.console import FAILED, Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import FAILED, print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers, cores
 
 
 def check(

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from retrieval.commands.collection import CatalogueAddress
-from retrieval.commands.console import FAILED, Json, Quiet, print_json, progress_bars, say
+from retrieval.commands.console import FAILED, print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 _LISTED = 20  # rows and warnings that are printed for people
 

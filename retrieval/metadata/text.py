@@ -12,8 +12,6 @@ LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200
 
 # Controls, and what turns the direction of the text that follows: nothing that belongs on a page of others' texts.
 _UNWANTED = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]+")
-
-
 _JOINERS = "\u200c\u200d"
 
 

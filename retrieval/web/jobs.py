@@ -17,7 +17,7 @@ from index.inverted import InvertedIndex
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import filter_of
 from retrieval.collection.collection import Collection
-from retrieval.commands.collection import describe_collection
+from retrieval.collection.summary import describe_collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail

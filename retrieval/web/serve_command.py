@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from retrieval.commands.collection import CatalogueAddress, Similarity
 from retrieval.commands.console import say
+from retrieval.commands.options import CatalogueAddress, Similarity
 
 if TYPE_CHECKING:
     import socket

@@ -64,7 +64,7 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     """Write the collection."""
     from eval.demo.synthetic import build_demo_collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.commands.collection import cores
+    from retrieval.commands.options import cores
     from retrieval.indexing.adding import index_photos
 
     rng = np.random.default_rng(arguments.seed)

@@ -20,7 +20,7 @@ import numpy as np
 from learning.similarity.pair_gradients import WordPairs
 from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
 from learning.similarity.triplets import Triplets
-from retrieval.commands.collection import cores
+from retrieval.commands.options import cores
 
 
 def draw_words(words: int, offset: float, size: int, rng: np.random.Generator) -> np.ndarray:

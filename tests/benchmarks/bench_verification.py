@@ -32,7 +32,7 @@ def main() -> None:
 
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.commands.collection import cores
+    from retrieval.commands.options import cores
     from retrieval.indexing.adding import index_photos
     from retrieval.search.answers import search_photo
     from retrieval.search.engine import Engine, SearchOptions

@@ -13,7 +13,7 @@ from eval.repeatability import repeatability
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.collection import cores
+from retrieval.commands.options import cores
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions

@@ -1,0 +1,48 @@
+"""The facts of a collection: what `cairn info` reports."""
+
+from typing import Any
+
+from retrieval.collection.collection import Collection
+from retrieval.collection.drift import describe_drift, measure_drift
+
+
+def describe_collection(collection: Collection) -> dict[str, Any]:
+    """Give the facts that `cairn info` reports."""
+    counts = collection.catalogue.counts()
+    extractor = collection.extractor
+    vocabulary = collection.vocabulary if collection.has_vocabulary else None
+    size: dict[str, int] = {}
+    for segment in collection.segments if vocabulary else []:
+        for part, count in segment.bytes.items():
+            size[part] = size.get(part, 0) + count
+    features = sum(segment.features for segment in collection.segments) if vocabulary else 0
+    return {
+        "images": counts["indexed"],
+        "features": counts["features"],
+        "words": vocabulary.words if vocabulary else 0,
+        "segments": len(collection.catalogue.segments()),
+        "bytes": size,
+        "bytes_per_feature": round(sum(size.values()) / features, 2) if features else 0.0,
+        "descriptor": {
+            "name": extractor.descriptor.name,
+            "dim": extractor.descriptor.dim,
+            "fingerprint": extractor.fingerprint,
+        },
+        "vocabulary": {
+            "words": vocabulary.words,
+            "recall_at_1": vocabulary.recall_at_1,
+            "fingerprint": vocabulary.fingerprint,
+            "trained_on": vocabulary.trained_on,
+            "imbalance": round(collection.index.imbalance, 3),
+            "drift": describe_drift(measure_drift(collection)),
+        }
+        if vocabulary
+        else None,
+        "missing": len(collection.catalogue.missing()),
+        "removed": counts["removed"],
+        "removed_for_good": [
+            {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}
+            for one in collection.catalogue.exclusions()
+        ],
+        "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
+    }

@@ -1,0 +1,111 @@
+"""Options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands.panels import OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
+
+Workers = Annotated[
+    int,
+    typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
+]
+Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help="dog-affine or hessian-affine.")]
+MeasurementScale = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=REGIONS, help="Measurement region over detected region (default: 12.5 for dog-affine, √3 else)."
+    ),
+]
+Upright = Annotated[
+    bool,
+    typer.Option(
+        "--upright/--rotated",
+        rich_help_panel=REGIONS,
+        help="Keep 'down' down, or turn patches to their dominant orientation.",
+    ),
+]
+MaxSide = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel=REGIONS,
+        metavar="PIXELS",
+        help="Longer side at which photos are read, pixels; 0: as they are.",
+        min=0,
+    ),
+]
+CatalogueAddress = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=RUNNING,
+        metavar="ADDRESS",
+        help="SQLAlchemy address of the catalogue (default: SQLite in the collection).",
+    ),
+]
+Words = Annotated[
+    int, typer.Option(rich_help_panel=VOCABULARY, help="Visual words; 0: one for 30 features, at most 500,000.", min=0)
+]
+Descriptor = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=REGIONS,
+        metavar="NAME|FILE",
+        help="Descriptor: cairn or rootsift-proj (learnt, they come with Cairn), rootsift, sift, or a file (.npz) that "
+        "cairn learn wrote.",
+    ),
+]
+# As large as every search back-end takes.
+Seed = Annotated[int, typer.Option(rich_help_panel=RUNNING, help="Seed of everything random.", min=0, max=2**31 - 1)]
+Search = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=VOCABULARY,
+        metavar="NAME",
+        help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.",
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        metavar="NAME",
+        help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).",
+    ),
+]
+Expand = Annotated[str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help="Query expansion: none or average.")]
+Turns = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        help="Turns at which a query is tried, so that turned photos are found; 1: upright only.",
+        min=1,
+    ),
+]
+Soft = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        help="Nearest words that a feature of the query is shared between; 1: the nearest alone.",
+        min=1,
+    ),
+]
+Similarity = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        help="Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary.",
+    ),
+]
+
+
+def cores() -> int:
+    """Number of cores this process may use."""
+    import os
+
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")
+Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
