@@ -4,7 +4,8 @@ A command's module, and all it needs, is imported when the command runs: `cairn 
 """
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     import typer
@@ -46,8 +47,36 @@ def make_app() -> "typer.Typer":
     app.add_typer(patches, name="patches", rich_help_panel=LEARN)
     app.add_typer(evaluate, name="evaluate", rich_help_panel=MEASURE)
     app.add_typer(plot, name="plot", rich_help_panel=MEASURE)
+
+    def tell_version(context: typer.Context, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:  # not while a shell completes the line
+            print(f"cairn {version()}")
+            raise typer.Exit()
+
+    @app.callback()
+    def options(
+        version: Annotated[
+            bool,
+            typer.Option("--version", callback=tell_version, is_eager=True, help="Print Cairn's version and exit."),
+        ] = False,
+    ) -> None:
+        pass
+
     set_up(app)
     return app
+
+
+def version() -> str:
+    """Cairn's version: that of the installed package, or of this checkout where none is installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("cairn-search")
+    except metadata.PackageNotFoundError:
+        import tomllib
+
+        project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project["version"])
 
 
 def main() -> None:

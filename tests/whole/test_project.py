@@ -9,12 +9,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import cairn
 from index.extras import EXTRAS, install_command
 from tests.support.paths import ROOT
 
@@ -159,6 +161,28 @@ def test_help_answers_without_loading_what_is_slow() -> None:
     text = _python("-m", "cairn", "--help")
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b", text), command
+
+
+def test_the_version_is_told_at_once() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print(*[name for name in {HEAVY} if name in sys.modules]))
+sys.argv = ["cairn", "--version"]
+import cairn
+cairn.main()
+"""
+    assert _python("-c", program) == f"cairn {declared}\n\n"
+
+
+def test_the_version_of_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def nothing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "cairn-search"\nversion = "7.8.9"\n')
+    monkeypatch.setattr(metadata, "version", nothing)
+    monkeypatch.setattr(cairn, "__file__", str(tmp_path / "cairn.py"))
+    assert cairn.version() == "7.8.9"
 
 
 # A Python that only pretends: it logs what it is asked to install, and fails while LOG.broken is there.
