@@ -22,8 +22,8 @@ def print_help(command: Any, context: Any) -> None:
     arguments = [one for one in shown if one.param_type_name == "argument"]
     commands = [command.get_command(context, name) for name in getattr(command, "commands", {})]
     options = [one for one in shown if one.param_type_name == "option"]
-    pieces = [context.command_path, "[OPTIONS]", *(_argument(one) for one in arguments)]
-    pieces += [_option(one).plain for one in options if one.required]
+    pieces = [context.command_path, "[OPTIONS]", *(argument_name(one) for one in arguments)]
+    pieces += [option_name(one).plain for one in options if one.required]
     console.print()
     console.print(Text(" ".join(["Usage:", *pieces, *["COMMAND [ARGUMENTS]..."] * bool(commands)]), "bold"))
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
@@ -33,15 +33,15 @@ def print_help(command: Any, context: Any) -> None:
     panels: dict[str, list[tuple[Text, Text]]] = {}
     for one in commands:
         title = one.rich_help_panel or "Commands"
-        panels.setdefault(title, []).append((Text(one.name, "bold cyan"), Text(_first_paragraph(one))))
+        panels.setdefault(title, []).append((Text(one.name, "bold cyan"), Text(first_paragraph(one))))
     for one in arguments:
-        panels.setdefault("Arguments", []).append((Text(_argument(one), "bold cyan"), _explanation(one)))
+        panels.setdefault("Arguments", []).append((Text(argument_name(one), "bold cyan"), explanation(one)))
     titles = [getattr(one, "rich_help_panel", None) or "Options" for one in options]
     if OUTPUT in titles:
         titles = [OUTPUT if one.name == "help" else title for one, title in zip(options, titles, strict=True)]
     for title in sorted(dict.fromkeys(titles), key=lambda title: (title == OUTPUT) - (title == "Options")):
         rows = [(one, of) for one, of in zip(options, titles, strict=True) if of == title]
-        panels[title] = [(_option(one), _explanation(one)) for one, _ in rows]
+        panels[title] = [(option_name(one), explanation(one)) for one, _ in rows]
     of_commands = {title: rows for title, rows in panels.items() if title not in titles}
     for part in (of_commands, {title: rows for title, rows in panels.items() if title in titles}):
         _print_panels(console, part)
@@ -59,13 +59,14 @@ def _print_panels(console: Console, panels: dict[str, list[tuple[Text, Text]]]) 
         console.print(Panel(table, title=title, title_align="left", border_style="dim"))
 
 
-def _argument(one: Any) -> str:
+def argument_name(one: Any) -> str:
+    """Give an argument as usage shows it: in brackets where it may be left out."""
     name = str(one.metavar or one.name.upper())
     name = name if one.nargs == 1 else f"{name}..."
     return name if one.required or name.startswith("[") else f"[{name}]"
 
 
-def _option(one: Any) -> Text:
+def option_name(one: Any) -> Text:
     """Give an option's names, and what its value is called."""
     names = ", ".join(sorted(one.opts, key=len))
     names = "/".join([names, *one.secondary_opts])
@@ -75,7 +76,7 @@ def _option(one: Any) -> Text:
     return named
 
 
-def _explanation(one: Any) -> Text:
+def explanation(one: Any) -> Text:
     """Give what a parameter is for, and what holds where it is left out."""
     text = Text(one.help or "")
     default = _default(one)
@@ -97,6 +98,7 @@ def _default(one: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and value >= 10_000 and "seed" not in one.name else str(value)
 
 
-def _first_paragraph(command: Any) -> str:
+def first_paragraph(command: Any) -> str:
+    """Give what a command does, in a sentence or two on one line."""
     text = command.short_help or inspect.cleandoc(command.help or "").split("\n\n")[0]
     return " ".join(text.split())
