@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure learnt descriptors against designed and released ones on labelled patches: the README's table.
+"""Measure learnt descriptors against designed and released ones on labelled patches.
 
 Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on some sequences and scenes, and tests
 on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt

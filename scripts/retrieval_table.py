@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure descriptors by retrieval, with a set's own vocabulary and with an independent one: the README's table.
+"""Measure descriptors by retrieval, with a set's own vocabulary and with an independent one.
 
 In the shape of Simonyan14's Table 4, on the sets that CAIRN_DATASETS points to. The independent vocabulary is made from
 the other set's photos. Each figure is the mean over several seeds of the vocabulary, with their sample standard

@@ -9,7 +9,7 @@ from retrieval.collection.layout import TRAINED_KEY
 # Photos that a vocabulary was not made from lie further from its words than those that it was made from, the more so
 # the fewer these were. Measured with rootSIFT on the photos of landmarks and paintings: 1.17 to 1.21 times as far where
 # the vocabulary serves as well as one of their own, 1.26 where it costs 4 points of mAP, 1.37 where it was made from
-# ten photos (README, "A collection that lives").
+# ten photos (docs/measurements/lifetime.md).
 MOST = 1.25
 FEWEST = 20  # photos added, before they can say anything
 OUTGROWN = 2  # the words that the collection should have by its features, over those that it has

@@ -21,7 +21,7 @@ Box = tuple[float, float, float, float]
 
 
 TURNED_REGIONS = 2_000
-"""Regions described at other turns than upright; measured, see the README."""
+"""Regions described at other turns than upright; measured, see docs/decisions.md."""
 
 
 @dataclass(frozen=True)

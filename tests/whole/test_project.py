@@ -135,7 +135,12 @@ def test_requirements_meet_what_the_project_declares() -> None:
 
 def test_no_message_names_a_distribution_that_nobody_can_get() -> None:
     """Cairn is on no package index: what a message says to install is the package behind an extra."""
-    texts = [*PRODUCT, ROOT / "README.md", *(path for path in (ROOT / "scripts").iterdir() if path.is_file())]
+    texts = [
+        *PRODUCT,
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *(path for path in (ROOT / "scripts").iterdir() if path.is_file()),
+    ]
     assert [_name(path) for path in texts if "cairn-search[" in path.read_text().replace("\\", "")] == []
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
