@@ -69,6 +69,13 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {path for path in TEXTS if path.is_relative_to(ROOT / "docs")} <= reached
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=_name)
+def test_files_that_are_named_exist(path: Path) -> None:
+    folders = "cairn|data|docs|eval|index|learning|retrieval|scripts|tests"
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", path.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def _command_lines() -> Iterator[tuple[str, str]]:
     """Every line in a block of code that runs cairn."""
     for path in TEXTS:
