@@ -20,7 +20,7 @@ import cairn
 from index.extras import EXTRAS, install_command
 from tests.support.paths import ROOT
 
-LAYERS = ("index", "retrieval", "learning", "eval")  # each may import those before it
+LAYERS = ("index", "retrieval", "learning", "eval")
 PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")), ROOT / "cairn.py"]
 REQUIREMENTS = ("requirements.txt", "requirements-test.txt")
 
@@ -65,17 +65,6 @@ def _imports(path: Path) -> Iterator[tuple[int, str]]:
 
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def test_imports_run_one_way() -> None:
-    wrong = []
-    for path in PRODUCT[:-1]:
-        own = LAYERS.index(path.relative_to(ROOT).parts[0])
-        for line, name in _imports(path):
-            imported = name.split(".")[0]
-            if imported == "cairn" or (imported in LAYERS and LAYERS.index(imported) > own):
-                wrong.append(f"{_name(path)}:{line} imports {name}")
-    assert not wrong
 
 
 def test_no_product_file_reads_what_can_run_code_or_needs_a_peer() -> None:

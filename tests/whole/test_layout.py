@@ -1,0 +1,119 @@
+"""Where modules lie, and what they may import: rooms (sub-packages) in one order, and no circle of modules."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+# A room imports only from those before it; ARCHITECTURE.md says what each is for.
+ROOMS = (
+    "index",
+    "retrieval/metadata",
+    "retrieval/photos",
+    "retrieval/regions",
+    "retrieval/descriptors",
+    "retrieval/features",
+    "retrieval/matching",
+    "retrieval/catalogue",
+    "retrieval/collection",
+    "retrieval/indexing",
+    "retrieval/search",
+    "retrieval/groups",
+    "retrieval/integrity",
+    "retrieval/commands",
+    "retrieval/web",
+    "learning/measures",
+    "learning/patches",
+    "learning/building",
+    "learning/mining",
+    "learning/codes",
+    "learning/convex",
+    "learning/latent",
+    "learning/blocks",
+    "learning/boosting",
+    "learning/labels",
+    "learning/similarity",
+    "learning/reports",
+    "learning/commands",
+    "eval",
+    "eval/demo",
+    "eval/tables",
+    "eval/commands",
+)
+MOST_FILES = 20  # of a room
+PACKAGES = ("index", "retrieval", "learning", "eval")
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_name(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))}
+
+
+def _room(module: str) -> str | None:
+    """The room of a module: the nearest folder above it that is one; None for what is in none."""
+    folder = MODULES[module].parent
+    while folder != ROOT:
+        if (name := folder.relative_to(ROOT).as_posix()) in ROOMS:
+            return name
+        folder = folder.parent
+    return None
+
+
+def _imported(module: str) -> Iterator[str]:
+    """Modules of the project that a module imports, within functions and for types alone too."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has an import relative to its folder"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in MODULES else str(node.module) for name in whole]
+        else:
+            continue
+        yield from (name for name in names if name in MODULES and name != module)
+
+
+def test_every_module_has_a_room() -> None:
+    homeless = [name for name, path in MODULES.items() if path.name != "__init__.py" and _room(name) is None]
+    assert not homeless
+
+
+def test_imports_run_one_way_between_rooms() -> None:
+    wrong = []
+    for module in MODULES:
+        room = _room(module)
+        for other in _imported(module):
+            imported = _room(other)
+            if room and imported and ROOMS.index(imported) > ROOMS.index(room):
+                wrong.append(f"{module} ({room}) imports {other} ({imported})")
+    assert not wrong
+    assert not [name for name in MODULES if "cairn" in _imported(name)]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    try:
+        TopologicalSorter({module: set(_imported(module)) for module in MODULES}).prepare()
+    except CycleError as error:
+        raise AssertionError(f"circle: {' -> '.join(error.args[1])}") from None
+
+
+def test_only_commands_import_what_mends_damage() -> None:
+    allowed = {"retrieval/integrity", "retrieval/commands"}
+    wrong = [
+        f"{module} imports {other}"
+        for module in MODULES
+        for other in _imported(module)
+        if _room(other) == "retrieval/integrity" and _room(module) not in allowed
+    ]
+    assert not wrong
+
+
+def test_no_room_is_crowded() -> None:
+    files = Counter(path.parent for path in MODULES.values())
+    assert {str(room): count for room, count in files.items() if count > MOST_FILES} == {}
