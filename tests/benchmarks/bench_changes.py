@@ -21,8 +21,9 @@ from retrieval.features.encoding import decode_geometry
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import adding as indexing
-from retrieval.indexing.adding import IndexReport, index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
+from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.removal import remove_photos
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.query import Query, View

@@ -25,7 +25,8 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
-from retrieval.indexing.adding import IndexReport, index_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.discovery import IndexReport
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.query import DescribedQuery, DescribedView, Query, quantise_query
 

@@ -13,8 +13,9 @@ import pytest
 from index.errors import CairnError
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import adding as indexing
-from retrieval.indexing.adding import IndexReport, index_photos
+from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
+from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.integrity.check import check_collection

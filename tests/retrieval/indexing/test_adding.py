@@ -18,7 +18,8 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.indexing.adding import IndexReport, index_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.discovery import IndexReport
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.query import read_query

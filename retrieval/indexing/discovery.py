@@ -1,0 +1,262 @@
+"""Which files are new, changed, moved or gone since a collection was last indexed."""
+
+import hashlib
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Collection as Collection_
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from index.errors import CairnError
+from index.progress import Progress
+from retrieval.catalogue.catalogue import Catalogue, Failure, Known, Move, check_storable, printable
+from retrieval.catalogue.exclusions import Exclusions
+from retrieval.catalogue.schema import INDEXED
+from retrieval.collection.collection import Collection
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.listing import list_photos
+
+
+@dataclass
+class IndexReport:
+    """What a run of indexing did."""
+
+    added: int = 0  # photos that are new, and photos that have changed
+    unchanged: int = 0
+    back: list[str] = field(default_factory=list)  # names of unchanged photos whose files had gone, and are back
+    moved: list[str] = field(default_factory=list)  # names that photos have now which were known at another path
+    vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
+    failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
+    failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
+    passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
+    kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
+    kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
+    )
+
+    def keep_out(self, path: str, reason: str) -> None:
+        """Note a file that is left out."""
+        self.kept_out.append(path)
+        self.kept_out_reasons.append({"path": printable(path), "reason": reason})
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the time of a block to a step."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] += time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A photo's file as it was found."""
+
+    path: Path
+    name: str
+    size: int
+    mtime_ns: int
+    key: str  # SHA-256 of its content
+    taken_again: tuple[int, ...] = ()  # photos that leave the list of those removed for good once this one is done
+
+    def failure(self, reason: str) -> Failure:
+        """The failure to read or describe it."""
+        return Failure(str(self.path), reason, self.size, self.mtime_ns, self.key)
+
+
+def find_new(
+    collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport, tell: Progress
+) -> list[FoundFile]:
+    """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
+    known = collection.catalogue.known()
+    exclusions = Exclusions(collection.catalogue.exclusions())
+    files, failures, moves = [], [], []
+    back: list[int] = []
+    seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
+    found = list_photos(paths, report.passed_over)
+    # Folders by their real names, so that a photo is the same however its folder was called.
+    real = {root: root.resolve() for root, _ in found}
+    for number, (root, path) in enumerate(found):
+        tell("look", number + 1, len(found))
+        name = path.relative_to(root).as_posix() if path != root else path.name
+        path = real[root] / path.relative_to(root)
+        if path in seen:
+            continue
+        seen.add(path)
+        before = known.get(str(path))
+        indexed = before is not None and before.state == INDEXED
+        try:
+            check_storable(str(path))
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
+            same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+            if same and before is not None and before.state == INDEXED and not before.missing:
+                report.unchanged += 1
+                sound.add(str(path))
+                continue
+            there = exclusions.at(str(path), status.st_size, status.st_mtime_ns)
+            if there is not None and not again and not indexed:
+                report.keep_out(str(path), there.reason(str(path), there.sha256))
+                continue
+            with path.open("rb") as stream:
+                key = hashlib.file_digest(stream, "sha256").hexdigest()
+        except (CairnError, OSError) as error:
+            if not again and not indexed and (matching := exclusions.matching(str(path), "")):
+                report.keep_out(str(path), matching[0].reason(str(path), None))
+                continue
+            reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
+            failures.append(Failure(str(path), reason))
+            continue
+        if before is not None and before.state == INDEXED and before.sha256 == key:
+            report.unchanged += 1
+            sound.add(str(path))
+            moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
+            if before.missing:
+                back.append(before.number)
+            continue
+        files.append(FoundFile(path, name, status.st_size, status.st_mtime_ns, key))
+    files, moved = _recognise(known, files, {str(path) for path in seen})
+    if again:
+        held = [(path, before.sha256) for path in sound if (before := known.get(path)) and before.sha256]
+        files = _take_again(collection.catalogue, exclusions, files, held)
+    else:
+        files = _leave_out(collection.catalogue, exclusions, files, known, report)
+    report.moved += collection.catalogue.move([*moves, *moved])
+    report.back += collection.catalogue.names_of(back).values()
+    sound.update(move.path for move in moved)
+    sound.update(report.kept_out)
+    failed = [failure.path for failure in collection.catalogue.failures()]
+    collection.catalogue.forget_failures([path for path in failed if path in sound or not os.path.lexists(path)])
+    record_failures(collection, failures, report)
+    _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
+    return files
+
+
+def _recognise(
+    known: Mapping[str, Known], files: list[FoundFile], seen: Collection_[str]
+) -> tuple[list[FoundFile], list[Move]]:
+    """Tell photos that have moved from new ones, by their content; give the new ones, and where the others are now."""
+    wanted = {file.key for file in files}
+    changed = {str(file.path) for file in files}
+    # Photos that are no longer where they were: their file is gone, or is another photo now.
+    displaced: dict[str, list[Known]] = {}
+    for path, before in known.items():
+        if before.state != INDEXED or before.sha256 is None or before.sha256 not in wanted:
+            continue
+        if path in changed or (path not in seen and _has_gone(path)):
+            displaced.setdefault(before.sha256, []).append(before)
+    new, moves = [], []
+    for file in files:
+        if displaced.get(file.key):
+            number = displaced[file.key].pop(0).number
+            moves.append(Move(number, str(file.path), file.name, file.size, file.mtime_ns))
+        else:
+            new.append(file)
+    return new, moves
+
+
+def _leave_out(
+    catalogue: Catalogue,
+    exclusions: Exclusions,
+    files: list[FoundFile],
+    known: Mapping[str, Known],
+    report: IndexReport,
+) -> list[FoundFile]:
+    """Leave out what was removed for good; where such a photo has moved, its new place is noted."""
+    kept, moved = [], {}
+    for file in files:
+        matching = exclusions.matching(str(file.path), file.key)
+        before = known.get(str(file.path))
+        if before is not None and before.state == INDEXED:  # another photo has come to that path, and was edited
+            matching = [one for one in matching if one.sha256 == file.key]
+        if not matching:
+            kept.append(file)
+            continue
+        # First of all the photo that was at this path itself, if it is among those of its content.
+        same = next((one for one in matching if (one.path, one.sha256) == (str(file.path), file.key)), matching[0])
+        report.keep_out(str(file.path), same.reason(str(file.path), file.key))
+        for one in matching:
+            if (
+                one.sha256 == file.key
+                and one.number not in moved
+                and (one.path == str(file.path) or _has_gone(one.path))
+            ):
+                moved[one.number] = one._replace(path=str(file.path), size=file.size, mtime_ns=file.mtime_ns)
+                break
+    catalogue.follow(list(moved.values()))
+    return kept
+
+
+def _take_again(
+    catalogue: Catalogue, exclusions: Exclusions, files: list[FoundFile], held: list[tuple[str, str]]
+) -> list[FoundFile]:
+    """Note which photos each file takes off the list of what was removed for good, as soon as it is done.
+
+    Where several files match a photo, the last of them takes it off, so that an interrupted run can be finished. A file
+    that is where it was wishes for the name that it had. What an interrupted run took in is among the paths and
+    contents that are held: it goes off the list at once if no file matches it.
+    """
+    done_with: dict[int, int] = {}  # by number: the place of the last file that matches
+    for place, file in enumerate(files):
+        matching = exclusions.matching(str(file.path), file.key)
+        done_with.update((one.number, place) for one in matching)
+        if file.name == file.path.name and str(file.path) in {one.path for one in matching}:
+            files[place] = replace(file, name=matching[0].name)
+    for number, place in done_with.items():
+        files[place] = replace(files[place], taken_again=(*files[place].taken_again, number))
+    there = {
+        one.number
+        for path, key in held
+        for one in exclusions.matching(path, key)
+        if (one.path, one.sha256) == (path, key)
+    }
+    catalogue.include(sorted(there - done_with.keys()))
+    return files
+
+
+def _mark_vanished(
+    collection: Collection,
+    known: Mapping[str, Known],
+    paths: Sequence[Path],
+    seen: Collection_[str],
+    moved: Collection_[int],
+    report: IndexReport,
+) -> None:
+    """Mark photos whose files have gone from the folders that were looked through."""
+    roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
+    lost = [
+        before.number
+        for path, before in known.items()
+        if before.state == INDEXED
+        and path.startswith(roots)
+        and path not in seen
+        and before.number not in moved
+        and not before.missing
+        and _has_gone(path)
+    ]
+    collection.catalogue.mark_missing(lost)
+    report.vanished += collection.catalogue.names_of(lost).values()
+
+
+def _has_gone(path: str) -> bool:
+    """Whether there is no file at a path; of one that cannot be looked at, that is not known."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def record_failures(collection: Collection, failures: list[Failure], report: IndexReport) -> None:
+    """Keep failures in the catalogue, and add them to the report."""
+    collection.catalogue.record_failures(failures)
+    report.failed += [{"path": printable(failure.path), "reason": failure.reason} for failure in failures]
