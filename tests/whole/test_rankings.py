@@ -1,0 +1,99 @@
+"""What a search answers, beside answers that were recorded: work on the code must not change them unseen.
+
+`rankings.json` holds, for every query of the small collection and every engine, the photos with their scores and
+inliers. Processors differ in the last bits of what they extract: where the features are those of the recording,
+everything after must be the same to the bit; elsewhere, the verified photos and their scores must be alike. After a
+change that is meant to change answers: ``python -m tests.whole.test_rankings`` records them anew.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from learning.labels.ground_truth import read_ground_truth
+from retrieval.collection.collection import Collection
+from retrieval.search.answers import answer_query
+from retrieval.search.engine import SearchOptions
+from tests.conftest import Indexed
+
+RECORDED = Path(__file__).with_name("rankings.json")
+SETTINGS = {
+    "tf-idf": SearchOptions(engine="tf-idf"),
+    "tf-idf-sp": SearchOptions(engine="tf-idf-sp"),
+    "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average"),
+    "raw": SearchOptions(engine="raw"),
+}
+SURE = 50  # inliers, which another processor's rounding does not take away
+
+
+def features_of(collection: Collection) -> str:
+    """SHA-256 of all features that the photos of a collection are searched by."""
+    digest = hashlib.sha256()
+    for number in collection.index.image_numbers.tolist():
+        image = collection.index.features(number)
+        digest.update(image.words.tobytes())
+        for name in sorted(image.columns):
+            digest.update(image.columns[name].tobytes())
+    return digest.hexdigest()
+
+
+def rankings_of(folder: Path, gt: Path, name: str) -> dict[str, list[list[Any]]]:
+    """Name, score and inliers of each photo that a search finds, best first, by query."""
+    with Collection.open(folder) as collection:
+        names = {Path(row.path).stem: str(row.name) for row in collection.catalogue.images()}
+    found = {}
+    for query in read_ground_truth(gt):
+        results = answer_query(folder, [names[query.stem]], box=query.box, options=SETTINGS[name])["results"]
+        found[query.name] = [[one["name"], one["score"], one["inliers"]] for one in results]
+    return found
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_rankings_are_those_that_were_recorded(indexed: Indexed, opened: Collection, name: str) -> None:
+    recorded = json.loads(RECORDED.read_text())
+    expected = {query: rankings[name] for query, rankings in recorded["rankings"].items()}
+    found = rankings_of(indexed.folder, indexed.gt, name)
+    if features_of(opened) == recorded["features"]:
+        assert found == expected
+        return
+    assert found.keys() == expected.keys()
+    for query, results in expected.items():
+        scores = {photo: (score, inliers) for photo, score, inliers in found[query]}
+        for photo, score, inliers in results:
+            if inliers >= SURE or score >= 0.3:
+                assert scores[photo] == pytest.approx((score, inliers), rel=0.1, abs=0.02)
+
+
+def _record() -> None:
+    """Write `rankings.json`: a line a ranking, so that a change can be read."""
+    import tempfile
+
+    from eval.demo import synthetic
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.indexing.adding import index_photos
+    from tests.conftest import DISTRACTORS, OBJECTS, VIEWS
+
+    synthetic._OBJECTS = tuple(entry for entry in synthetic._OBJECTS if entry[0] in OBJECTS)
+    with tempfile.TemporaryDirectory() as scratch:
+        demo = synthetic.build_demo_collection(Path(scratch) / "photos", views=VIEWS, distractors=DISTRACTORS)
+        folder = Path(scratch) / "demo.cairn"
+        with Collection.create(folder, CollectionOptions(keep_descriptors=True)) as collection:
+            index_photos(collection, [demo.images])
+            features = features_of(collection)
+        by_engine = {name: rankings_of(folder, demo.gt, name) for name in SETTINGS}
+    queries = [
+        f"  {json.dumps(query)}: {{\n"
+        + ",\n".join(f"   {json.dumps(name)}: {json.dumps(found[query])}" for name, found in by_engine.items())
+        + "\n  }"
+        for query in next(iter(by_engine.values()))
+    ]
+    RECORDED.write_text(
+        f'{{\n "features": {json.dumps(features)},\n "rankings": {{\n' + ",\n".join(queries) + "\n }\n}\n"
+    )
+
+
+if __name__ == "__main__":
+    _record()
