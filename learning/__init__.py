@@ -1,1 +1,1 @@
-"""Learning of descriptors and similarities from a collection; empty until the learners land."""
+"""Learning of descriptors and similarities, with labels and without."""

@@ -1,6 +1,7 @@
 """Where modules lie, and what they may import: rooms (sub-packages) in one order, and no circle of modules."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -117,3 +118,10 @@ def test_only_commands_import_what_mends_damage() -> None:
 def test_no_room_is_crowded() -> None:
     files = Counter(path.parent for path in MODULES.values())
     assert {str(room): count for room, count in files.items() if count > MOST_FILES} == {}
+
+
+def test_the_page_on_architecture_has_every_room_in_order() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## ([^\n]+)\n\n`([\w/]+)/`: ", text, re.MULTILINE)
+    assert tuple(room for _, room in sections) == ROOMS
+    assert all(question.endswith("?") for question, _ in sections)
