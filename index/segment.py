@@ -45,7 +45,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """The features of one image, as read-only views of the segment's files, ordered by word.
+    """The features of one image; those that a segment gives are read-only views of its files, ordered by word.
 
     Attributes
     ----------

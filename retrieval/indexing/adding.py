@@ -9,14 +9,13 @@ import numpy as np
 from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
 from index.progress import Progress
-from index.segment import write_segment
+from index.segment import ImageFeatures
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Failure, ImageRow, printable
 from retrieval.collection.collection import Collection, find_vocabulary
-from retrieval.collection.layout import SEGMENTS, STAGING, TRAINED_KEY
+from retrieval.collection.layout import STAGING, TRAINED_KEY
 from retrieval.collection.sealing import seal
-from retrieval.collection.segment_notes import write_notes
-from retrieval.collection.segments import segment_row
+from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
@@ -211,18 +210,18 @@ def _add_segment(
     if not good:
         collection.catalogue.include(_taken_again(files))
         return
-    words, columns, errors = [], [], []
+    found, errors = [], []
     with report.timed("assign"):
         for file, one in good:
             features = staging.read(file.key)
             descriptors = features.descriptors.astype(np.float32)
-            words.append(collection.vocabulary.assign(descriptors))
-            errors.append(collection.vocabulary.error_of(descriptors, words[-1]))
+            words = collection.vocabulary.assign(descriptors)
+            errors.append(collection.vocabulary.error_of(descriptors, words))
             column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
             if collection.options.keep_descriptors:
                 column["descriptor"] = features.descriptors
-            columns.append(column)
-            tell(len(failures) + len(words))
+            found.append(ImageFeatures(words, column))
+            tell(len(failures) + len(found))
     with report.timed("write"):
         first = collection.catalogue.reserve_numbers(len(good))
         rows = [
@@ -241,16 +240,7 @@ def _add_segment(
             )
             for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))
         ]
-        folder = collection.catalogue.next_folder(collection.folder / SEGMENTS)
-        segment = write_segment(
-            collection.folder / SEGMENTS / folder,
-            image_numbers=np.arange(first, first + len(good), dtype=np.uint32),
-            words=words,
-            columns={name: [column[name] for column in columns] for name in columns[0]},
-            vocabulary_fingerprint=collection.vocabulary.fingerprint,
-            descriptor_fingerprint=collection.extractor.fingerprint,
-            notes=write_notes(rows),
-        )
-        collection.catalogue.commit_segment(segment_row(segment), rows, metadata, _taken_again(files))
+        segment = write_photos(collection, rows, found)
+        collection.catalogue.commit_segment(segment, rows, metadata, _taken_again(files))
         staging.discard(file.key for file, _ in good)
         report.added += len(good)

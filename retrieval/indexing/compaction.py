@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.progress import Progress
-from index.segment import Segment, write_segment
+from index.segment import Segment
 from retrieval.catalogue.catalogue import Rewritten, SegmentRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.sealing import seal
-from retrieval.collection.segment_notes import write_notes
-from retrieval.collection.segments import check_sound, segment_row
+from retrieval.collection.segment_writing import write_photos
+from retrieval.collection.segments import check_sound
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
 from retrieval.photos.thumbnails import forget_thumbnails
 
@@ -132,16 +131,8 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
     if places:
         numbers = [number for number, _, _ in places]
         images = [segment.image(position) for _, segment, position in places]
-        merged = write_segment(
-            collection.folder / SEGMENTS / collection.catalogue.next_folder(collection.folder / SEGMENTS),
-            image_numbers=np.array(numbers, np.uint32),
-            words=[image.words for image in images],
-            columns={name: [image.columns[name] for image in images] for name in images[0].columns},
-            vocabulary_fingerprint=segments[0].vocabulary_fingerprint,
-            descriptor_fingerprint=segments[0].descriptor_fingerprint,
-            notes=write_notes(collection.catalogue.rows(numbers)),
-        )
-        new.append(Rewritten(segment_row(merged), merged.image_numbers))
+        merged = write_photos(collection, collection.catalogue.rows(numbers), images)
+        new.append(Rewritten(merged, np.array(numbers)))
     dropped = collection.catalogue.replace_segments([row.id for row in rows], new)
     # Who has them open keeps what was mapped; who opens them now looks at the catalogue again.
     for segment in segments:

@@ -14,14 +14,14 @@ from index.arrays import load_array, load_json, publish_folder, save_array, save
 from index.errors import CairnError
 from index.kmeans import FileSource
 from index.progress import Progress
-from index.segment import Segment, write_segment
+from index.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.sealing import seal
-from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, segment_row
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
@@ -262,28 +262,18 @@ class _Retraining:
                 return load_array(errors)
             shutil.rmtree(folder)
         start = time.perf_counter()
-        numbers, words, columns, found = [], [], [], []
+        images, features, found = [], [], []
         for number, rows, column in self._features(segment):
-            numbers.append(number)
-            words.append(vocabulary.assign(rows))
-            found.append(vocabulary.error_of(rows, words[-1]))
-            columns.append(column)
+            words = vocabulary.assign(rows)
+            found.append(vocabulary.error_of(rows, words))
+            images.append(_with_error(self.images[number], found[-1]))
+            features.append(ImageFeatures(words, column))
             self.done += 1
             self.tell("index", self.done, len(self.images))
         self.report.seconds["assign"] += time.perf_counter() - start
-        if numbers:
+        if images:
             save_array(errors, np.array(found))
-            write_segment(
-                folder,
-                image_numbers=np.array(numbers, np.uint32),
-                words=words,
-                columns={name: [column[name] for column in columns] for name in columns[0]},
-                vocabulary_fingerprint=vocabulary.fingerprint,
-                descriptor_fingerprint=segment.descriptor_fingerprint,
-                notes=write_notes(
-                    [_with_error(self.images[number], error) for number, error in zip(numbers, found, strict=True)]
-                ),
-            )
+            write_photos(self.collection, images, features, folder=folder, vocabulary=vocabulary.fingerprint)
         return np.array(found)
 
     def _features(self, segment: Segment) -> Iterator[tuple[int, np.ndarray, dict[str, np.ndarray]]]:

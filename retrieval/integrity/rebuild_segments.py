@@ -11,14 +11,13 @@ import numpy as np
 from index.arrays import load_array, load_json
 from index.errors import CairnError
 from index.progress import Progress
-from index.segment import COLUMN_PREFIX, META, write_segment
+from index.segment import COLUMN_PREFIX, META, ImageFeatures
 from index.text import printable_name
 from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
 from retrieval.catalogue.changes import Move
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STAGING
-from retrieval.collection.segment_notes import write_notes
-from retrieval.collection.segments import segment_row
+from retrieval.collection.segment_writing import write_photos
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.integrity.find_photos import PhotoFinder
@@ -109,21 +108,21 @@ def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int
     words, *others = (load_array(old / f"{name}.npy", mmap=True).view(np.ndarray) for name in ("words", *columns))
     offsets = load_array(old / "offsets.npy").astype(np.int64)
     rows = [slice(begin, end) for begin, end in itertools.pairwise(offsets.tolist())]
-    segment = write_segment(
-        old.with_name(collection.catalogue.next_folder(old.parent)),
-        image_numbers=load_array(old / "image_numbers.npy"),
-        words=[words[some] for some in rows],
-        columns={
-            name.removeprefix(COLUMN_PREFIX): [column[some] for some in rows]
-            for name, column in zip(columns, others, strict=True)
-        },
-        vocabulary_fingerprint=row.vocabulary_fingerprint,
-        descriptor_fingerprint=row.descriptor_fingerprint,
-        notes=write_notes(collection.catalogue.rows(numbers)),
+    names = [name.removeprefix(COLUMN_PREFIX) for name in columns]
+    features = [
+        ImageFeatures(words[some], {name: column[some] for name, column in zip(names, others, strict=True)})
+        for some in rows
+    ]
+    segment = write_photos(
+        collection,
+        collection.catalogue.rows(numbers),
+        features,
+        vocabulary=row.vocabulary_fingerprint,
+        descriptor=row.descriptor_fingerprint,
     )
-    collection.catalogue.replace_segments([row.id], [Rewritten(segment_row(segment), segment.image_numbers)])
+    collection.catalogue.replace_segments([row.id], [Rewritten(segment, np.array(numbers))])
     shutil.rmtree(old, ignore_errors=True)
-    return segment.folder.name
+    return segment.folder
 
 
 def _refuse_missing(images: Sequence[ImageRow]) -> None:
@@ -190,23 +189,13 @@ def _rewrite(
 
 def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, Staged]]) -> Rewritten:
     """Write a segment of staged photos, given by their numbers."""
-    words, columns = [], []
+    written = []
     rows = collection.catalogue.images([number for number, _ in photos])
     for row, (_, one) in zip(rows, photos, strict=True):
         features = staging.read(str(row.sha256))
-        words.append(collection.vocabulary.assign(features.descriptors.astype(np.float32)))
+        words = collection.vocabulary.assign(features.descriptors.astype(np.float32))
         column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
         if collection.options.keep_descriptors:
             column["descriptor"] = features.descriptors
-        columns.append(column)
-    parent = collection.folder / SEGMENTS
-    segment = write_segment(
-        parent / collection.catalogue.next_folder(parent),
-        image_numbers=np.array([row.number for row in rows], np.uint32),
-        words=words,
-        columns={name: [column[name] for column in columns] for name in columns[0]},
-        vocabulary_fingerprint=collection.vocabulary.fingerprint,
-        descriptor_fingerprint=collection.extractor.fingerprint,
-        notes=write_notes(rows),
-    )
-    return Rewritten(segment_row(segment), segment.image_numbers)
+        written.append(ImageFeatures(words, column))
+    return Rewritten(write_photos(collection, rows, written), np.array([row.number for row in rows]))

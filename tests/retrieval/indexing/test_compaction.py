@@ -8,9 +8,9 @@ import pytest
 
 import retrieval.indexing.compaction
 from index.errors import CairnError
-from index.segment import write_segment
 from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
+from retrieval.collection.segment_writing import write_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
@@ -137,11 +137,11 @@ def test_what_is_removed_meanwhile_stays_removed(filled: Album, monkeypatch: pyt
     def remove_and_write(*arguments: Any, **more: Any) -> Any:
         with filled.open() as other:
             remove_photos(other, ["p03.jpg"])
-        return write_segment(*arguments, **more)
+        return write_photos(*arguments, **more)
 
     with filled.open() as collection:
         with monkeypatch.context() as patch:
-            patch.setattr(retrieval.indexing.compaction, "write_segment", remove_and_write)
+            patch.setattr(retrieval.indexing.compaction, "write_photos", remove_and_write)
             report = compact(collection)
         assert report.removed == 2
         assert collection.catalogue.removed() == {3}

@@ -149,12 +149,12 @@ def test_a_run_that_was_stopped_is_picked_up(filled: Album, monkeypatch: pytest.
         run(filled, progress=stop)
     assert filled.answers() == before
     written: list[str] = []
-    write = retrieval.indexing.retraining.write_segment
+    write = retrieval.indexing.retraining.write_photos
     monkeypatch.setattr(Vocabulary, "train", None)
     monkeypatch.setattr(
         retrieval.indexing.retraining,
-        "write_segment",
-        lambda folder, **more: written.append(folder.name) or write(folder, **more),
+        "write_photos",
+        lambda *what, **more: written.append(more["folder"].name) or write(*what, **more),
     )
     run(filled)
     assert len(written) == 2  # of three

@@ -1,0 +1,54 @@
+"""The one writer of segments of photos, whether they were added, merged, given other words or repaired."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from index.segment import ImageFeatures, write_segment
+from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEGMENTS
+from retrieval.collection.segment_notes import write_notes
+from retrieval.collection.segments import segment_row
+
+
+def write_photos(
+    collection: Collection,
+    rows: Sequence[ImageRow],
+    features: Sequence[ImageFeatures],
+    *,
+    folder: Path | None = None,
+    vocabulary: str | None = None,
+    descriptor: str | None = None,
+) -> SegmentRow:
+    """Write a segment of photos, with notes of them; the catalogue does not know it before its row is committed.
+
+    Parameters
+    ----------
+    collection : Collection
+        With its lock held.
+    rows : sequence of ImageRow
+        The photos, by ascending number; at least one.
+    features : sequence of ImageFeatures
+        The words and columns of each; all have the same columns.
+    folder : Path, optional
+        Of the segment; the next one of the collection where it is left out.
+    vocabulary, descriptor : str, optional
+        Fingerprints of what the words were made with; those of the collection where they are left out.
+
+    Returns
+    -------
+    SegmentRow
+    """
+    parent = collection.folder / SEGMENTS
+    segment = write_segment(
+        folder or parent / collection.catalogue.next_folder(parent),
+        image_numbers=np.array([row.number for row in rows], np.uint32),
+        words=[one.words for one in features],
+        columns={name: [one.columns[name] for one in features] for name in features[0].columns},
+        vocabulary_fingerprint=vocabulary or collection.vocabulary.fingerprint,
+        descriptor_fingerprint=descriptor or collection.extractor.fingerprint,
+        notes=write_notes(rows),
+    )
+    return segment_row(segment)
