@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from index.errors import CairnError, refuse_unreadable
+from index.errors import CairnError, LaterVersion, refuse_unreadable
 
 _REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
 
@@ -165,12 +165,16 @@ def load_array(path: Path, mmap: bool = False) -> np.ndarray:
         return np.lib.format.open_memmap(path, mode="r")
     except CairnError:
         raise
+    except _PickledObjects as error:
+        raise CairnError(f"{path} holds pickled objects, which are never loaded: {_REMEDY}") from error
     except OSError as error:
         raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
-        if "object" in str(error).lower():
-            raise CairnError(f"{path} holds pickled objects, which are never loaded: {_REMEDY}") from error
         raise CairnError(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
+
+
+class _PickledObjects(ValueError):
+    """An array that is not of numbers."""
 
 
 def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -203,7 +207,7 @@ def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     except (MemoryError, RecursionError):  # Python's parser, on what is nested a thousand times
         raise ValueError("the array has no header that makes sense") from None
     if dtype.hasobject:
-        raise ValueError("the array holds objects")
+        raise _PickledObjects("the array holds pickled objects")
     if not all(type(side) is int and side >= 0 for side in shape):
         raise ValueError("a side of the array is no length")
     # Python's own integers: NumPy's overflow.
@@ -271,7 +275,7 @@ def check_format(path: Path, found: object, known: int) -> None:
 
     Raises
     ------
-    CairnError
+    LaterVersion
         It is of a later format.
     ValueError
         It says nothing that makes sense.
@@ -279,7 +283,7 @@ def check_format(path: Path, found: object, known: int) -> None:
     if type(found) is not int or not 0 < found < _MOST_FORMATS:
         raise ValueError("it does not say which format it has")
     if found != known:
-        raise CairnError(
+        raise LaterVersion(
             f"{path} was written by a later version of Cairn (it has the format {found}, and this Cairn reads format "
             f"{known}): update Cairn."
         )

@@ -19,6 +19,10 @@ class Unreadable(CairnError):
     """A file that the system or the disk does not give out: that is no damage, and nothing is to be repaired."""
 
 
+class LaterVersion(CairnError):
+    """A file that a later version of Cairn has written: that is no damage either."""
+
+
 def refuse_unreadable(path: Path, error: OSError) -> None:
     """Raise `Unreadable` where an error is a refusal of the system or the disk; not where a file is missing or odd."""
     if error.errno in _REFUSALS:

@@ -246,10 +246,24 @@ def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> np.ndar
     except FileNotFoundError:
         raise CairnError(f"{path} is missing: restore it or build the set again.") from None
     except (ValueError, IndexError, OverflowError, OSError) as error:
-        where = re.search(r"\brow (\d+)", str(error))
-        line = f" in line {int(where[1]) + ('string' in str(error))}" if where else ""
+        number = _bad_line(path, columns)
+        line = f" in line {number}" if number else ""
         raise CairnError(f"{path} is damaged{line}: each line must give {meaning} as whole numbers.") from error
     return np.ascontiguousarray(table.T) if table.size else np.zeros((len(columns), 0), np.int64)
+
+
+def _bad_line(path: Path, columns: tuple[int, ...]) -> int | None:
+    """The first line of a text file whose columns are no whole numbers, counted from 1; None where it is not known."""
+    with path.open(encoding="ascii", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            cells = line.split()
+            try:
+                for column in columns:
+                    np.int64(int(cells[column]))
+            except (ValueError, IndexError, OverflowError):
+                if cells:
+                    return number
+    return None
 
 
 def write_bitmaps(

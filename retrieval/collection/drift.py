@@ -1,6 +1,7 @@
 """How well a collection's vocabulary still fits its photos, and when it is worth making another."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from index.vocabulary import default_words
 from retrieval.collection.collection import Collection
@@ -14,6 +15,9 @@ MOST = 1.25
 FEWEST = 20  # photos added, before they can say anything
 OUTGROWN = 2  # the words that the collection should have by its features, over those that it has
 
+Fit = Literal["good", "poor", "outgrown", "unknown"]
+"""Whether the vocabulary fits: poor and outgrown ask for a new one; unknown where too few photos were added to tell."""
+
 
 @dataclass(frozen=True)
 class Drift:
@@ -22,6 +26,7 @@ class Drift:
     trained: tuple[int, float]  # photos that the vocabulary was made from, and their error
     added: tuple[int, float]  # photos that came later, or that another collection's vocabulary was taken for
     ratio: float | None  # of the two errors; None where there is nothing to compare
+    fit: Fit
     advice: str  # one sentence
 
 
@@ -39,19 +44,22 @@ def measure_drift(collection: Collection) -> Drift:
     # Where those photos are another collection's, or are gone, the vocabulary remembers a sample of their features.
     base = trained[1] if trained[0] else vocabulary.quantisation_error
     ratio = added[1] / base if added[0] and base > 0 else None
+    fit: Fit
     wanted = default_words(catalogue.counts()["features"])
     if ratio is not None and ratio > MOST and added[0] >= FEWEST:
+        fit = "poor"
         advice = f"The vocabulary does not fit the {added[0]} photos that were added: cairn retrain makes a new one."
     elif not collection.options.words and wanted >= OUTGROWN * vocabulary.words:
+        fit = "outgrown"
         advice = (
             f"The collection has outgrown its {vocabulary.words} words, {wanted} would suit it: cairn retrain makes a "
             "new vocabulary."
         )
     elif ratio is None or added[0] < FEWEST:
-        advice = "Too few photos were added to tell whether the vocabulary fits them."
+        fit, advice = "unknown", "Too few photos were added to tell whether the vocabulary fits them."
     else:
-        advice = "The vocabulary fits what was added."
-    return Drift((trained[0], base), added, ratio, advice)
+        fit, advice = "good", "The vocabulary fits what was added."
+    return Drift((trained[0], base), added, ratio, fit, advice)
 
 
 def describe_drift(drift: Drift) -> dict[str, object]:
@@ -60,5 +68,6 @@ def describe_drift(drift: Drift) -> dict[str, object]:
         "trained": {"images": drift.trained[0], "quantisation_error": round(drift.trained[1], 6)},
         "added": {"images": drift.added[0], "quantisation_error": round(drift.added[1], 6)},
         "ratio": round(drift.ratio, 4) if drift.ratio is not None else None,
+        "fit": drift.fit,
         "advice": drift.advice,
     }

@@ -1,7 +1,7 @@
 """Checks of what a collection has once: options, descriptor and vocabulary."""
 
 from index.arrays import hash_file, load_json
-from index.errors import CairnError, Unreadable, refuse_unreadable
+from index.errors import CairnError, LaterVersion, Unreadable, refuse_unreadable
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
 from retrieval.collection.options import read_options
@@ -81,7 +81,7 @@ def _check_descriptor(findings: Findings) -> str | None:
     except Unreadable:
         raise
     except CairnError as error:
-        if "later version" in str(error) and not findings.is_damaged(OPTIONS):
+        if isinstance(error, LaterVersion) and not findings.is_damaged(OPTIONS):
             raise
         findings.damage(OPTIONS, f"The options cannot be read: {error}")
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.errors import CairnError
+from index.errors import CairnError, LaterVersion
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
@@ -99,7 +99,7 @@ def format_of(database: Database, session: Session) -> int | None:
         raise CairnError(f"{database} holds the tables of another program: choose another place for the collection.")
     found = int(text)
     if found > FORMAT:
-        raise CairnError(f"{database} was written by a later version of Cairn (format {found}): update Cairn.")
+        raise LaterVersion(f"{database} was written by a later version of Cairn (format {found}): update Cairn.")
     revisions = list(session.scalars(sa.select(REVISIONS.c.version_num))) if REVISIONS.name in tables else []
     if revisions != [revision_of(found)] and (revisions or found > 1):
         names = ", ".join(repr(str(name)[:40]) for name in revisions[:5]) or "none"

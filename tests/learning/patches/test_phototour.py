@@ -148,7 +148,7 @@ def test_a_set_without_pairs_still_opens(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "line"),
-    [("0 0\n1 x\n", " in line 2"), ("0 0\n1\n", " in line 2"), ("0 0\n1.5 0\n", " in line 2"), ("é 0\n", "")],
+    [("0 0\n1 x\n", " in line 2"), ("0 0\n1\n", " in line 2"), ("0 0\n1.5 0\n", " in line 2"), ("é 0\n", " in line 1")],
 )
 def test_a_damaged_info_is_refused(folder: Path, content: str, line: str) -> None:
     (folder / "info.txt").write_text(content)

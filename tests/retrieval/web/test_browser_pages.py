@@ -242,6 +242,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
         "trained": {"images": 10, "quantisation_error": 0.1},
         "added": {"images": 40, "quantisation_error": 0.137},
         "ratio": 1.37,
+        "fit": "poor",
         "advice": "The vocabulary does not fit the 40 photos that were added: cairn retrain makes a new one.",
     }
     vocabulary = facts["vocabulary"] | {"drift": drift, "trained_on": "1 photos of demo.cairn"}

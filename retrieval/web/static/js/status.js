@@ -60,12 +60,12 @@ function holdings({ images, features, missing, removed }) {
 /** How well the vocabulary fits. */
 function fit(vocabulary) {
   if (!vocabulary) return ["There is no vocabulary yet: it is made when the first photos are indexed."];
-  const { ratio, added, trained, advice } = vocabulary.drift;
+  const { ratio, added, trained, fit: state, advice } = vocabulary.drift;
   const made = `Photos are compared by ${count(vocabulary.words, "visual word")}, made from ${show(vocabulary.trained_on)}.`;
   if (!added.images && trained.images) return [made, "All photos of the collection were among those, so the words fit."];
   const others = isOne(added.images, "The 1 photo that they were not made from is", `The ${count(added.images, "photo")} that they were not made from are`);
   const worse = Math.round(100 * (ratio - 1));
-  const tells = ratio !== null && !advice.startsWith("Too few");
+  const tells = ratio !== null && state !== "unknown";
   const compared = tells && `${others} described ${worse > 0 ? `${worse}% less closely` : "just as closely"}.`;
   return [made, compared, advice].filter(Boolean);
 }
@@ -85,7 +85,7 @@ function steps(facts, name) {
     all.push([`Connect the drive of ${gone} gone and run `, command("index", " FOLDER"), ` again. ${isOne(missing, "Is it", "Are they")} gone for good? `, command("remove", " --missing"), ` takes ${isOne(missing, "it", "them")} out.`]);
   }
   if (removed) all.push(["Give back the room of what was removed: ", command("compact"), "."]);
-  if (vocabulary && /cairn retrain/.test(vocabulary.drift.advice)) all.push(["Make a new vocabulary from all photos: ", command("retrain"), "."]);
+  if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) all.push(["Make a new vocabulary from all photos: ", command("retrain"), "."]);
   if (!all.length) all.push(["Nothing needs to be done. Add more photos with ", command("index", " FOLDER"), ", or look for photos that show the same thing with ", command("group"), "."]);
   return all;
 }
