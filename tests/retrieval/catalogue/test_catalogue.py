@@ -326,7 +326,7 @@ from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
 from index.segment import write_segment
-from retrieval.catalogue import Catalogue, ImageRow, SegmentRow
+from retrieval.catalogue.catalogue import Catalogue, ImageRow, SegmentRow
 
 address, segments, when = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 def die(*_):

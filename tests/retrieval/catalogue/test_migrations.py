@@ -193,7 +193,7 @@ def test_metadata_go_with_their_image(old: str) -> None:
 KILLED = """
 import os, signal, sys
 import sqlalchemy as sa
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 
 address, when = sys.argv[1:]
 def die(*_):
@@ -232,7 +232,7 @@ def test_a_process_killed_while_it_migrates(old: str, when: str) -> None:
 
 OPENED = """
 import sys
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 
 print("ready", flush=True)
 sys.stdin.readline()
@@ -345,7 +345,7 @@ def test_a_catalogue_that_may_only_be_read(old: str) -> None:
 OPENS_CURRENT = """
 import sys
 import sqlalchemy as sa
-from retrieval.catalogue import Catalogue
+from retrieval.catalogue.catalogue import Catalogue
 
 Catalogue.open(sys.argv[1], create=True).close()
 statements = []
