@@ -2,6 +2,7 @@
 
 import errno
 import stat
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,8 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             return Metadata()
-        with path.open("rb") as file:
+        with path.open("rb") as file, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"PIL\.")  # of what is damaged
             blocks = find_blocks(file)
     except (OSError, ValueError) as error:  # ValueError: no path of a file has NUL in it
         # A damaged file sends its reader to places that there are not: EINVAL.
