@@ -1,31 +1,136 @@
-"""Threads and processes: how many linear algebra takes, and who answers Ctrl-C."""
+"""Many processes or threads at work: tasks run side by side, and stopped together; and linear algebra on one thread.
 
+Whoever stops a command stops its worker processes too. They do not feel Ctrl-C or SIGTERM themselves: the command does,
+and kills them. If it is killed so that it can do nothing (SIGKILL), a worker sees within a second that its parent has
+gone, and ends. Windows does not tell it so: there a worker ends once its task is done and it has been idle for five
+minutes.
+"""
+
+import contextlib
+import multiprocessing
+import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import scipy.linalg  # noqa: F401  it brings a linear algebra of its own, which must be there when threads are counted
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+
+_LOOK = 0.5  # seconds between two looks of a worker at whether its parent is there
+
+_unfinished: set[Generator[Any, None, None]] = set()  # results of processes, not read to their end
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+class Terminated(BaseException):
+    """The process was told to stop, by SIGTERM."""
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep linear algebra on the calling thread within a block.
+def run(
+    tasks: Iterable[Callable[[], T]],
+    workers: int,
+    *,
+    ordered: bool = True,
+    threads: bool = False,
+    batch: int | None = None,
+) -> Iterator[T]:
+    """Run tasks side by side, and give their results as they come.
 
-    Threads that wait for each other cost more than they bring where products take microseconds, and a sum's last bit
-    depends on their number; so does a word that hangs on that bit.
+    With one worker, or tasks for no more than one, they run in this process, each when its result is asked for.
+
+    Parameters
+    ----------
+    tasks : iterable of callable
+        Without arguments. Processes get them pickled; large arrays in them are shared and not copied.
+    workers : int
+        Processes, at most. They are kept for further calls.
+    ordered : bool
+        Whether the results come in the order of the tasks, or as soon as they are there.
+    threads : bool
+        Threads of this process in place of processes.
+    batch : int, optional
+        How many tasks a process takes at a time; by default the more, the quicker they are.
+
+    Yields
+    ------
+    result of a task
+
+    Raises
+    ------
+    BrokenProcessPool
+        A process was killed, for want of memory maybe. What a task raises is raised here too. Either way no process is
+        at work any longer.
     """
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    todo = iter(tasks)
+    first = list(islice(todo, workers * (batch or 1)))
+    processes = -(-len(first) // (batch or 1))
+    todo = chain(first, todo)
+    if workers == 1 or processes < 2:
+        yield from (task() for task in todo)
+        return
+    from joblib import Parallel, delayed
+
+    kind = {"backend": "threading"} if threads else {"backend": "loky", "initializer": _begin_work}
+    parallel = Parallel(
+        n_jobs=processes,
+        return_as="generator" if ordered else "generator_unordered",
+        batch_size=batch or "auto",
+        **kind,
+    )
+    with without_interrupt():  # the processes are started here
+        found: Generator[T, None, None] = parallel(delayed(task)() for task in todo)
+        _unfinished.add(found)
+    try:
+        for result in found:  # noqa: UP028  `yield from` would close it with a warning
+            yield result
+    finally:
+        _close(found)
 
 
-@contextmanager
+def end_workers() -> None:
+    """Kill the processes that are at work for results of `run` that nobody will read."""
+    for found in list(_unfinished):
+        _close(found)
+
+
+def _close(found: Generator[Any, None, None]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that tasks were given up
+        found.close()
+    _unfinished.discard(found)
+
+
+def _begin_work() -> None:
+    """Prepare a worker process, where every core is another process's already."""
+    import cv2
+
+    end_with_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may reach all processes of a command, and one of them answers it
+    cv2.setNumThreads(1)
+
+
+def end_with_parent() -> None:
+    """Let this process, which `multiprocessing` or `run` has started, end as soon as its parent is no longer there."""
+    parent = multiprocessing.parent_process()
+    if parent is None or os.name != "posix":
+        return
+    number = parent.pid
+
+    def watch() -> None:
+        while os.getppid() == number:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
 def without_interrupt() -> Iterator[None]:
     """Let the processes that are started within a block not feel Ctrl-C: their parent ends them.
 
@@ -40,3 +145,58 @@ def without_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def stopping_in_order() -> Iterator[None]:
+    """Let SIGTERM end a block as Ctrl-C does: what is open is closed. However it ends, no worker stays at work.
+
+    A second SIGTERM ends the process at once.
+
+    Raises
+    ------
+    Terminated
+        SIGTERM has come, whatever the block has made of it.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone can answer signals
+        yield
+        return
+    told = False
+
+    def stop(*_: object) -> None:
+        nonlocal told
+        told = True
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except BaseException as error:
+        if told:  # a library may have made something else of it
+            raise Terminated from error
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        end_workers()
+    if told:
+        raise Terminated
+
+
+@cache
+def _controller() -> "ThreadpoolController":
+    import scipy.linalg  # noqa: F401  it brings a linear algebra of its own, which must be there when threads are counted
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep linear algebra on the calling thread within a block.
+
+    Threads that wait for each other cost more than they bring where products take microseconds, and a sum's last bit
+    depends on their number; so does a word that hangs on that bit.
+    """
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from eval.scenes_shown import PhotoSet, find_photo_sets
 from eval.tables.retrieval import markdown
 from index.errors import CairnError
 from index.inverted import rank
+from index.parallel import run
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
@@ -176,7 +177,6 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
 
     Only every so many photos are asked with.
     """
-    from joblib import Parallel, delayed
     from scipy.optimize import minimize
 
     rows, labels, folds = [], [], []
@@ -185,8 +185,8 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
         with Collection.open(folder) as collection:
             stems = stems_of(collection)
         tell(f"{photos.name}: weighing pairs")
-        jobs = (delayed(gather)(folder, number) for number in sorted(stems)[::every])
-        for found in Parallel(n_jobs=workers, return_as="generator", batch_size=4)(jobs):
+        tasks = (partial(gather, folder, number) for number in sorted(stems)[::every])
+        for found in run(tasks, workers, batch=4):
             for one, other, wide, narrow, rarity in found:
                 same = photos.same(stems[one], stems[other])
                 if same is not None:

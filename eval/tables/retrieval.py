@@ -10,7 +10,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from eval.metrics import average_precision, mean_average_precision
 from eval.tables.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
+from index.parallel import run
 from learning.labels.ground_truth import Query, missing_photos
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -256,16 +257,14 @@ def _score_all(
     folder: Path, engines: list[SearchOptions], described: Path, queries: list[tuple[Query, Path]], workers: int
 ) -> Iterator[Scores]:
     """Score queries on several processes, a few at a time, in any order."""
-    from joblib import Parallel, delayed
-
     # To open a collection takes a second, and a query of the engine raw a minute.
     slow = any(options.engine == "raw" for options in engines)
     size = 2 if slow else max(1, min(16, len(queries) // (4 * workers)))
     jobs = (
-        delayed(_score)(folder, engines, described, queries[start : start + size])
+        partial(_score, folder, engines, described, queries[start : start + size])
         for start in range(0, len(queries), size)
     )
-    yield from Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+    yield from run(jobs, workers, ordered=False)
 
 
 def _score(folder: Path, engines: list[SearchOptions], described: Path, queries: list[tuple[Query, Path]]) -> Scores:

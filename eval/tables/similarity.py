@@ -9,6 +9,7 @@ five parts; each part is searched for with what was learnt from the other four.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from eval.metrics import average_precision
 from eval.tables.retrieval import Cell, index_set
 from eval.tables.staged import link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
+from index.parallel import run
 from index.similarity import nearest_pairs
 from learning.labels.files import read_labels
 from learning.labels.ground_truth import Query
@@ -195,15 +197,13 @@ class SimilarityTable:
         return seen
 
     def _score(self, file: Path | None, queries: Sequence[Query], seen: frozenset[str]) -> Scores:
-        from joblib import Parallel, delayed
-
         size = max(1, -(-len(queries) // (2 * self.workers)))
         jobs = [
-            delayed(_score_some)(self.folder, self.cell, self.work, file, queries[start : start + size], seen)
+            partial(_score_some, self.folder, self.cell, self.work, file, queries[start : start + size], seen)
             for start in range(0, len(queries), size)
         ]
         total: Scores = defaultdict(dict)
-        for scores in Parallel(n_jobs=self.workers)(jobs):
+        for scores in run(jobs, self.workers):
             for way, found in scores.items():
                 total[way].update(found)
         return dict(total)

@@ -10,13 +10,14 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 from index.arrays import fingerprint, reading, save_bytes
 from index.errors import CairnError
+from index.parallel import run
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STAGING
@@ -141,16 +142,13 @@ def stage_set(
     CairnError
         A query's photo cannot be read or found.
     """
-    from joblib import Parallel, delayed
-
     folders = [query_folder(work, photos, extractor, image, turns) for extractor in extractors]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     once = {key: path for path, key in photos.photos.items()}  # a photo that is there twice is described once
-    jobs = [delayed(_stage_photo)(work, extractors, image, path, key) for key, path in once.items()]
-    jobs += [delayed(_stage_query)(folders, extractors, image, path, query, turns) for query, path in photos._pairs()]
-    done = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=4)(jobs)
-    for count, _ in enumerate(done, start=1):
+    jobs = [partial(_stage_photo, work, extractors, image, path, key) for key, path in once.items()]
+    jobs += [partial(_stage_query, folders, extractors, image, path, query, turns) for query, path in photos._pairs()]
+    for count, _ in enumerate(run(jobs, workers, ordered=False, batch=4), start=1):
         yield count, len(jobs)
 
 
@@ -228,9 +226,6 @@ class _Sharing(Extractor):
 
 
 def _share(extractors: Sequence[Extractor]) -> list[Extractor]:
-    import cv2
-
-    cv2.setNumThreads(1)  # every core is another process's already
     known: dict[RegionOptions, tuple[np.ndarray, Regions]] = {}
     return [_Sharing(extractor, known) for extractor in extractors]
 

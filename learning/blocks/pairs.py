@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
-from index.parallel import one_thread
+from index.parallel import one_thread, run
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs
 from learning.patches.rows import squared_distances
@@ -47,9 +47,8 @@ class BlockPairs:
             rows[start : start + _TASK] = blocks.pooled(part)
 
         with one_thread():
-            Parallel(n_jobs=workers, prefer="threads")(
-                delayed(describe)(start) for start in range(0, len(self.patches), _TASK)
-            )
+            for _ in run((partial(describe, start) for start in range(0, len(rows), _TASK)), workers, threads=True):
+                pass
         return rows
 
     def distances(self, rows: np.ndarray) -> np.ndarray:

@@ -7,13 +7,13 @@ basis, and pooled from there.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from index.arrays import load_array, save_array
-from index.parallel import one_thread
+from index.parallel import one_thread, run
 from learning.convex.candidates import CandidatePool
 from learning.patches.sources import Patches
 from retrieval.descriptors.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
@@ -118,10 +118,10 @@ def write_ring_distances(
     missing = [(start, path) for start, path in zip(starts, paths, strict=True) if not path.is_file()]
     done = len(first) - sum(min(BLOCK, len(first) - start) for start, _ in missing)
     jobs = (
-        delayed(_write_block)(source, first[start : start + BLOCK], second[start : start + BLOCK], path, distances)
+        partial(_write_block, source, first[start : start + BLOCK], second[start : start + BLOCK], path, distances)
         for start, path in missing
     )
-    for count in Parallel(n_jobs=workers, return_as="generator_unordered")(jobs):
+    for count in run(jobs, workers, ordered=False):
         done += count
         if progress:
             progress(done, len(first))

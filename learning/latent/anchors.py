@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
-from index.parallel import one_thread
+from index.parallel import one_thread, run
 from learning.latent.described import Described
 from learning.latent.latent import Rows
 from learning.mining.matches import MinedMatches
@@ -174,8 +174,8 @@ def find_nearest(
     ]
     across = None if projection is None else projection.T.astype(np.float32)
     with one_thread():
-        jobs = (delayed(_nearest)(matches, group, described, across, count) for group in groups)
-        found = list(Parallel(n_jobs=workers, prefer="threads")(jobs))
+        jobs = (partial(_nearest, matches, group, described, across, count) for group in groups)
+        found = list(run(jobs, workers, threads=True))
     return Nearest(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 

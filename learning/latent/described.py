@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from index.arrays import load_array
-from index.parallel import one_thread
+from index.parallel import one_thread, run
 from learning.mining.matches import MinedMatches
 
 _BATCH = 8_192  # patches described at a time
@@ -65,10 +65,10 @@ def describe_mined(
     if path is not None and path.is_file():
         return Described(numbers, load_array(path, mmap=True))
     starts = range(0, len(numbers), _BATCH)
-    jobs = (delayed(_describe)(matches.patches, numbers[start : start + _BATCH], describe) for start in starts)
+    jobs = (partial(_describe, matches.patches, numbers[start : start + _BATCH], describe) for start in starts)
     temporary = None if path is None else path.with_name(f".{path.name}.tmp")
     rows = np.zeros((0, 0), np.float16)
-    for start, part in zip(starts, Parallel(n_jobs=workers, return_as="generator")(jobs), strict=True):
+    for start, part in zip(starts, run(jobs, workers), strict=True):
         if not start:
             shape = (len(numbers), part.shape[1])
             if temporary is None:

@@ -1,14 +1,15 @@
 """From the results of image pairs to one file: which patches are used, their numbers, and the patches themselves."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import run
 from index.progress import Progress
 from learning.mining.imagepairs import Chunk, MinedPair, MinedPhoto
 from learning.mining.matches import PATCH, Entry, write_mined
@@ -18,10 +19,6 @@ from retrieval.photos.decoding import ImageOptions, read_photo
 
 _BYTES = PATCH * PATCH
 _ROWS = 4096  # patches at a time
-
-T = TypeVar("T")
-Parallel = Callable[[list[Callable[[], T]]], Iterable[T]]
-"""Runs tasks, on several processes maybe, and gives their results in the tasks' order."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ class Assembly:
         there = sum(kept.features * len(self._used[kept.second]) for kept in self.kept)
         self.negatives = there - self.positives - self.ambiguous
 
-    def cut_patches(self, spool: Path, staging: Staging, parallel: Parallel[np.ndarray], progress: Progress) -> None:
+    def cut_patches(self, spool: Path, staging: Staging, workers: int, progress: Progress) -> None:
         """Cut the patches of all used features, one photo's after another's, and append them to a file.
 
         What is there of a run that was stopped is kept, up to the last whole photo.
@@ -99,13 +96,13 @@ class Assembly:
         ends = self._starts * _BYTES
         size = spool.stat().st_size if spool.is_file() else 0
         done = int(np.searchsorted(ends, size, side="right")) - 1
-        tasks: list[Callable[[], np.ndarray]] = [
+        tasks = [
             partial(cut_photo, self._photos[photo], self._used[photo], staging.extractor.options, staging.image)
             for photo in self.photos[done:]
         ]
         with spool.open("ab") as file:
             file.truncate(ends[done])
-            for patches in parallel(tasks):
+            for patches in run(tasks, workers):
                 file.write(patches.tobytes())
                 done += 1
                 progress("patches", done, len(self.photos))

@@ -2,16 +2,15 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from index.arrays import fingerprint
 from index.errors import CairnError
+from index.parallel import run
 from index.progress import Progress
 from index.text import printable
 from learning.mining.assembly import Assembly
@@ -24,8 +23,6 @@ from retrieval.features.staging import Staging, stage_all
 from retrieval.photos.decoding import ImageOptions
 
 _CHUNK = 16  # image pairs whose results are kept in one file
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ def mine_matches(
             )
         pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
         # What depends on pairs and thresholds has a folder of its own; features depend on the extractor alone.
-        run = fingerprint(
+        key = fingerprint(
             {"pairs": np.array(pairs, np.int64)},
             {
                 "options": asdict(options),
@@ -119,7 +116,7 @@ def mine_matches(
                 "photos": {str(at): photo.key for at, photo in photos.items()},
             },
         )
-        results = folder / f"pairs-{run[:16]}"
+        results = folder / f"pairs-{key[:16]}"
         results.mkdir(exist_ok=True)
         chunks = []
         for start in range(0, len(pairs), _CHUNK):
@@ -137,9 +134,9 @@ def mine_matches(
             "options": asdict(options),
             "measurement_scale": extractor.measurement_scale,
             "image_pairs_tried": len(pairs),
-            "fingerprints": {"extractor": extractor.fingerprint, "run": run},
+            "fingerprints": {"extractor": extractor.fingerprint, "run": key},
         }
-        assembly.cut_patches(results / "patches.raw", staging, lambda tasks: _parallel(tasks, workers), progress)
+        assembly.cut_patches(results / "patches.raw", staging, workers, progress)
         assembly.write(out, results / "patches.raw", staging, names, meta)
     except CairnError:
         _leave(folder, work)
@@ -189,28 +186,10 @@ def _mine(
     chunks: list[Chunk], staging: Staging, options: MiningOptions, workers: int, pairs: int, progress: Progress
 ) -> None:
     done = 0
-    tasks: list[Callable[[], int]] = [partial(chunk.mine, staging, options.map, options.overlaps) for chunk in chunks]
-    for number in _parallel(tasks, workers):
+    tasks = (partial(chunk.mine, staging, options.map, options.overlaps) for chunk in chunks)
+    for number in run(tasks, workers):
         done += number
         progress("pairs", done, pairs)
-
-
-def _parallel(tasks: list[Callable[[], T]], workers: int) -> Iterator[T]:
-    """Run tasks on several processes; their results come in the order of the tasks."""
-    from joblib import Parallel, delayed
-
-    if workers == 1 or len(tasks) < 2:
-        yield from (task() for task in tasks)
-        return
-    yield from Parallel(n_jobs=workers, return_as="generator")(delayed(_alone)(task) for task in tasks)
-
-
-def _alone(task: Callable[[], T]) -> T:
-    """Run a task in a process of its own, where every core is another process's already."""
-    import cv2
-
-    cv2.setNumThreads(1)
-    return task()
 
 
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:

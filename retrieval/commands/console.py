@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 import typer
 
 from index.errors import CairnError
+from index.parallel import Terminated, stopping_in_order
 from index.text import printable_name
 
-DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
-"""Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C."""
+DONE, FAILED, WRONG, STOPPED, TERMINATED = 0, 1, 2, 130, 143
+"""Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C; by SIGTERM."""
 
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer has no public name for it
@@ -22,7 +23,8 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer has no pu
 def run(app: Callable[..., Any]) -> None:
     """Run a command line, and turn what a user can cause into one sentence on standard error and exit code 2.
 
-    With --json among the arguments the sentence is an object on standard output too: ``{"error": SENTENCE}``.
+    With --json among the arguments the sentence is an object on standard output too: ``{"error": SENTENCE}``. However
+    the command ends, it leaves no worker process at work.
 
     Parameters
     ----------
@@ -35,10 +37,13 @@ def run(app: Callable[..., Any]) -> None:
         With the exit code, always.
     """
     try:
-        code = app(standalone_mode=False)
+        with stopping_in_order():
+            code = app(standalone_mode=False)
         if code == STOPPED:  # Typer makes this of a KeyboardInterrupt
             _end("stopped; run the same command again to go on.", STOPPED)
         sys.exit(code or DONE)
+    except Terminated:
+        _end("told to stop (SIGTERM); run the same command again to go on.", TERMINATED)
     except CairnError as error:
         _refuse(str(error))
     except _USAGE_ERROR as error:

@@ -7,13 +7,14 @@ finds them again, and so that the vocabulary is made from descriptors streamed f
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from index.arrays import load_array, save_array
 from index.errors import CairnError
-from index.parallel import without_interrupt
+from index.parallel import run
 from retrieval.features.extraction import Extractor, Features
 from retrieval.photos.decoding import ImageOptions, read_photo
 
@@ -101,23 +102,4 @@ def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: int) ->
 
     The number of processes changes nothing in the result.
     """
-    from joblib import Parallel, delayed
-
-    if workers == 1 or len(photos) < 4:
-        for path, key in photos:
-            yield staging.stage(path, key)
-        return
-    # A few photos at a time: the interpreter's start is then paid once, and memory stays that of a few photos.
-    with without_interrupt():  # the processes are started here
-        staged = Parallel(n_jobs=workers, return_as="generator", batch_size=4)(
-            delayed(_stage_alone)(staging, path, key) for path, key in photos
-        )
-    yield from staged
-
-
-def _stage_alone(staging: Staging, path: Path, key: str) -> Staged:
-    """Stage one photo in a process of its own, where every core is another process's already."""
-    import cv2
-
-    cv2.setNumThreads(1)
-    return staging.stage(path, key)
+    return run((partial(staging.stage, path, key) for path, key in photos), workers, batch=4)

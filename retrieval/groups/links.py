@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import run
 from index.progress import Progress
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
@@ -19,6 +20,7 @@ STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
 
 _OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1)
+_BATCH = 4  # photos that a process asks with at a time
 
 
 def link_photos(
@@ -86,18 +88,14 @@ def link_photos(
 
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
     """Ask with each of some photos; give its number and its links to all others, in the order of the numbers."""
-    from joblib import Parallel, delayed
-
-    if workers == 1 or len(numbers) < 4:
+    if workers == 1 or len(numbers) <= _BATCH:
         engine = Engine(collection, _OPTIONS)
         yield from ((number, _ask(engine, number)) for number in numbers)
         return
     # Each process opens the collection once in this run; in the next one it may have changed.
     place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
-    found = Parallel(n_jobs=workers, return_as="generator", batch_size=4)(
-        delayed(_ask_alone)(*place, number) for number in numbers
-    )
-    yield from zip(numbers, found, strict=True)
+    tasks = (partial(_ask_alone, *place, number) for number in numbers)
+    yield from zip(numbers, run(tasks, workers, batch=_BATCH), strict=True)
 
 
 def components(neighbours: Mapping[int, set[int]]) -> list[set[int]]:
@@ -117,15 +115,15 @@ def components(neighbours: Mapping[int, set[int]]) -> list[set[int]]:
     return found
 
 
-def _ask_alone(folder: Path, catalogue: str, run: str, number: int) -> list[Link]:
+def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Link]:
     try:
-        return _ask(_open_engine(folder, catalogue, run), number)
+        return _ask(_open_engine(folder, catalogue, once), number)
     except KeyError:  # it was removed after this run began
         return []
 
 
 @lru_cache(maxsize=1)
-def _open_engine(folder: Path, catalogue: str, run: str) -> Engine:
+def _open_engine(folder: Path, catalogue: str, once: str) -> Engine:
     """Open a collection in a process of its own; the catalogue is closed when the index is there."""
     with Collection.open(folder, catalogue=catalogue) as collection:
         return Engine(collection, _OPTIONS)

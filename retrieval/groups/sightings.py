@@ -1,12 +1,14 @@
 """The looks of a collection's photos, taken from their thumbnails."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import cv2
 import numpy as np
 
 from index.errors import CairnError
+from index.parallel import run
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.looks import Look, look
 from retrieval.photos.thumbnails import SIZES, thumbnail
@@ -42,15 +44,13 @@ def see_photos(
     dict of int to Look
         By the photos' numbers; without those that show next to nothing, or cannot be read now.
     """
-    from joblib import Parallel, delayed
-
     contents: dict[str, ImageRow] = {}
     for row in rows:
         contents.setdefault(row.sha256 or f"none {row.number}", row)
     wanted = list(contents.values())
     looks: dict[int, Look] = {}
-    jobs = (delayed(_see)(row.path, row.sha256, row.width, row.height, cache) for row in wanted)
-    found = Parallel(n_jobs=min(workers, max(len(wanted) // _BATCH, 1)), return_as="generator", batch_size=_BATCH)(jobs)
+    tasks = (partial(_see, row.path, row.sha256, row.width, row.height, cache) for row in wanted)
+    found = run(tasks, workers, batch=_BATCH)
     for done, (row, seen) in enumerate(zip(wanted, found, strict=True), start=1):
         if seen is not None:
             looks[row.number] = seen

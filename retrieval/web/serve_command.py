@@ -79,6 +79,7 @@ def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> Non
 
 def _run(app: object, listening: "socket.socket", host: str, open_browser: bool) -> None:
     import contextlib
+    import signal
     import sys
     import webbrowser
 
@@ -103,7 +104,9 @@ def _run(app: object, listening: "socket.socket", host: str, open_browser: bool)
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    with contextlib.suppress(KeyboardInterrupt):  # the server has ended in good order, and passes the signal on
+    # The server ends in good order, and passes the signal on. SIGTERM is seen to be what ended the process.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
 
 

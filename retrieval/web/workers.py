@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from index.errors import CairnError
-from index.parallel import without_interrupt
+from index.parallel import end_with_parent, without_interrupt
 
 
 @dataclass(frozen=True)
@@ -236,6 +236,7 @@ class _Worker:
 def _work(pipe: Connection, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
     """Do jobs until the pipe is closed: what runs in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the server ends this one
+    end_with_parent()
     if options.nice and hasattr(os, "nice"):
         os.nice(options.nice)
     jobs = make(*arguments)

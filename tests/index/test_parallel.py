@@ -1,0 +1,184 @@
+"""Tasks side by side: the same results whatever runs them, and no worker that goes on when nobody waits for it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from index.parallel import Terminated, end_workers, run, stopping_in_order
+from tests.support.paths import ROOT
+
+LATER = 1.5  # seconds
+WAYS = [(1, False), (2, False), (3, True)]
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def where(_: int) -> tuple[int, int]:
+    import cv2
+
+    time.sleep(0.05)
+    return os.getpid(), cv2.getNumThreads()
+
+
+def fail(number: int) -> int:
+    if number == 3:
+        raise ValueError("three")
+    return number
+
+
+def write_later(path: Path) -> None:
+    path.with_suffix(".begun").touch()
+    time.sleep(LATER)
+    path.touch()
+
+
+def tasks(function: Callable[[int], int], number: int) -> list[Callable[[], int]]:
+    return [partial(function, one) for one in range(number)]
+
+
+@pytest.mark.parametrize(("workers", "threads"), WAYS)
+@pytest.mark.parametrize("batch", [None, 1, 4])
+@pytest.mark.parametrize("number", [0, 1, 9])
+def test_results_come_in_the_order_of_the_tasks(workers: int, threads: bool, batch: int | None, number: int) -> None:
+    found = run(iter(tasks(double, number)), workers, threads=threads, batch=batch)
+    assert list(found) == [2 * one for one in range(number)]
+
+
+@pytest.mark.parametrize(("workers", "threads"), WAYS)
+def test_where_order_does_not_matter_all_results_come(workers: int, threads: bool) -> None:
+    assert sorted(run(tasks(double, 9), workers, ordered=False, threads=threads)) == list(range(0, 18, 2))
+
+
+@pytest.mark.parametrize(("workers", "threads"), WAYS)
+def test_what_a_task_raises_is_raised(workers: int, threads: bool) -> None:
+    with pytest.raises(ValueError, match="three"):
+        list(run(tasks(fail, 9), workers, threads=threads))
+
+
+def test_processes_work_with_one_thread_each_and_there_are_no_more_than_batches() -> None:
+    found = list(run([partial(where, one) for one in range(8)], 2))
+    assert {threads for _, threads in found} == {1}
+    assert len({process for process, _ in found}) == 2 and os.getpid() not in dict(found)
+    assert {process for process, _ in run([partial(where, one) for one in range(4)], 2, batch=4)} == {os.getpid()}
+
+
+def test_one_worker_begins_no_task_before_its_result_is_wanted() -> None:
+    begun: list[int] = []
+    endless = (partial(begun.append, number) for number in count())
+    assert list(islice(run(endless, 1), 3)) == [None] * 3
+    assert begun == [0, 1, 2]
+
+
+def test_large_arrays_are_the_same_in_a_process() -> None:
+    values = np.random.default_rng(0).normal(size=300_000)
+    total = [task.sum() for task in run([partial(np.multiply, values, factor) for factor in (1.0, 2.0, 3.0)], 2)]
+    assert total == [values.sum(), (values * 2).sum(), (values * 3).sum()]
+
+
+@pytest.mark.parametrize("stop", ["close", "leave", "forget"])
+def test_who_reads_no_further_leaves_no_worker_at_work(tmp_path: Path, stop: str) -> None:
+    jobs = [partial(double, 1), *(partial(write_later, tmp_path / f"{number}") for number in range(2))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = run(jobs, 2, ordered=False)  # type: ignore[arg-type]
+        assert next(found) == 2
+        while not list(tmp_path.glob("*.begun")):
+            time.sleep(0.01)
+        if stop == "close":
+            found.close()  # type: ignore[attr-defined]
+        elif stop == "leave":
+            with stopping_in_order():
+                pass
+        else:
+            end_workers()
+    begun = sorted(path.stem for path in tmp_path.glob("*.begun"))
+    time.sleep(LATER + 0.5)
+    assert begun and not any((tmp_path / name).exists() for name in begun)
+    assert list(run(tasks(double, 3), 2)) == [0, 2, 4]  # others can work afterwards
+
+
+def send_sigterm(_: int = 0) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no SIGTERM")
+class TestSigterm:
+    def test_it_is_raised_and_what_was_set_before_is_set_again(self) -> None:
+        told: list[int] = []
+        before = signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+        try:
+            closed = []
+            with pytest.raises(Terminated), stopping_in_order():
+                try:
+                    send_sigterm()
+                finally:
+                    closed.append(1)
+            send_sigterm()
+            assert (told, closed) == ([1], [1])
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def test_what_others_make_of_it_does_not_matter(self) -> None:
+        with pytest.raises(Terminated), stopping_in_order():
+            try:
+                send_sigterm()
+            except BaseException:
+                raise KeyboardInterrupt from None
+        with pytest.raises(Terminated), stopping_in_order(), contextlib.suppress(BaseException):
+            send_sigterm()
+
+    def test_other_errors_stay_what_they_are(self) -> None:
+        with pytest.raises(KeyError), stopping_in_order():
+            raise KeyError
+
+    def test_it_ends_a_wait_for_workers(self, tmp_path: Path) -> None:
+        jobs = [partial(write_later, tmp_path / f"{number}") for number in range(4)]
+        with pytest.raises(Terminated), stopping_in_order():
+            threading.Timer(0.7, send_sigterm).start()
+            list(run(jobs, 2))
+        time.sleep(LATER + 0.5)
+        assert not [path for path in tmp_path.iterdir() if not path.suffix]
+
+    def test_a_thread_is_left_as_it_is(self) -> None:
+        handlers = []
+
+        def work() -> None:
+            with stopping_in_order():
+                handlers.append(signal.getsignal(signal.SIGTERM))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert handlers == [signal.getsignal(signal.SIGTERM)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a worker ends when it has been idle")
+def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    """The parent is a process that is killed while its workers sleep."""
+    code = (
+        "from functools import partial; from pathlib import Path; from index.parallel import run\n"
+        "from tests.index.test_parallel import write_later\n"
+        f"list(run([partial(write_later, Path({str(tmp_path)!r}) / str(n)) for n in range(8)], 2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    while len(list(tmp_path.glob("*.begun"))) < 2:
+        time.sleep(0.02)
+    children = psutil.Process(parent.pid).children(recursive=True)
+    parent.kill()
+    parent.wait()
+    assert len(children) >= 2 and psutil.wait_procs(children, timeout=10)[1] == []
