@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,7 +54,8 @@ def run(
     ordered : bool
         Whether the results come in the order of the tasks, or as soon as they are there.
     threads : bool
-        Threads of this process in place of processes.
+        Threads of this process in place of processes, for work that lets others run meanwhile; in order, and one task
+        at a time.
     batch : int, optional
         How many tasks a process takes at a time; by default the more, the quicker they are.
 
@@ -74,14 +76,18 @@ def run(
     if workers == 1 or processes < 2:
         yield from (task() for task in todo)
         return
+    if threads:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(lambda task: task(), todo)
+        return
     from joblib import Parallel, delayed
 
-    kind = {"backend": "threading"} if threads else {"backend": "loky", "initializer": _begin_work}
     parallel = Parallel(
         n_jobs=processes,
         return_as="generator" if ordered else "generator_unordered",
         batch_size=batch or "auto",
-        **kind,
+        backend="loky",
+        initializer=_begin_work,
     )
     with without_interrupt():  # the processes are started here
         found: Generator[T, None, None] = parallel(delayed(task)() for task in todo)

@@ -7,11 +7,12 @@ thresholds are looked at on a sample of pairs, drawn by their weights; those tha
 takes time that hardly grows with the number of pairs, and the loss falls by what was measured on all of them.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from index.parallel import run
 from learning.boosting.weak_learners import LEVELS, PairLevels
 
 _BLOCK = 64  # candidates at a time
@@ -122,8 +123,8 @@ class Boosting:
             # Pairs that differ lower the correlation if they match, and raise it if not.
             return np.asarray((differing[1] - differing[0]).max(axis=1))
 
-        with ThreadPoolExecutor(self._workers) as pool:
-            found = np.concatenate(list(pool.map(best_of, range(0, len(levels.lower), _BLOCK))))
+        tasks = (partial(best_of, start) for start in range(0, len(levels.lower), _BLOCK))
+        found = np.concatenate(list(run(tasks, self._workers, threads=True)))
         return np.argsort(-found, kind="stable")[: self.options.finalists]
 
 

@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from index.errors import CairnError
-from index.parallel import one_thread
+from index.parallel import one_thread, run
 from index.progress import Step
 from learning.patches.sources import Patches
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
@@ -211,12 +211,13 @@ def pair_levels(
             upper[:, columns] = np.maximum(one, two).T
 
     # Threads: the work is in NumPy, which lets others run meanwhile, and all write into the same arrays.
-    with one_thread(), ThreadPoolExecutor(workers) as pool:
+    with one_thread():
         for start in range(0, number, _PAIRS * workers):
             rows = np.arange(start, min(start + _PAIRS * workers, number))
             first, second = pairs.patches(rows, responses_of.patch_size)
             parts = [slice(at, at + _PAIRS) for at in range(0, len(rows), _PAIRS)]
-            list(pool.map(evaluate, *zip(*((rows[part], first[part], second[part]) for part in parts), strict=True)))
+            tasks = [partial(evaluate, rows[part], first[part], second[part]) for part in parts]
+            list(run(tasks, workers, threads=True))
             progress(int(rows[-1]) + 1, number)
     return PairLevels(lower, upper)
 

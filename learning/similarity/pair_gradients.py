@@ -1,12 +1,13 @@
 """Similarities of image pairs and their gradients by the similarity matrix (Yan13 sections III.A and IV.C)."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from index.parallel import run
 from index.similarity import concatenated_ranges
 
 if TYPE_CHECKING:
@@ -239,7 +240,4 @@ def _stack(blocks: "list[csr_matrix]") -> "csr_matrix":
 
 
 def _map(function: Callable, jobs: Sequence, workers: int) -> list:
-    if workers == 1 or len(jobs) < 2:
-        return [function(job) for job in jobs]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, jobs))
+    return list(run([partial(function, job) for job in jobs], workers, threads=True))

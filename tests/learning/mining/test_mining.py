@@ -282,8 +282,8 @@ def test_the_file_is_the_same_with_any_number_of_workers_and_another_with_anothe
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from learning.mining import MiningOptions, mine_matches
-from learning.photosource import PhotoSource
+from learning.mining.mining import MiningOptions, mine_matches
+from learning.mining.photosource import PhotoSource
 
 def tell(step, done, of):
     if (step, done) == (sys.argv[3], int(sys.argv[4])):
