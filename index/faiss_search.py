@@ -1,6 +1,8 @@
 """Nearest neighbours by faiss: an inverted file of product codes, re-ranked."""
 
-from collections.abc import Iterator
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +11,13 @@ from typing import Any
 import faiss
 import numpy as np
 
+from index.archive import Archive
 from index.errors import CairnError
-from index.faiss_file import check_listed, check_scanned
 from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
 
 # A 4-bit code is one of 16, learnt from as many points at least.
 FEWEST_CODED = 16
+_BLOCK = 32  # codes that faiss scans together
 # Settings may come from a file: more than these would only take time and memory.
 MOST_LIST_FACTOR = 16
 
@@ -75,20 +78,47 @@ class FaissSearch(NearestNeighbours):
     def _write(self, file: Path) -> bool:
         if self._index is None:
             return False
-        # Not by faiss, which does not notice that a full disk has not taken all of it.
-        file.write_bytes(faiss.serialize_index(self._index).tobytes())
+        arrays = {
+            "centroids": faiss.vector_to_array(self._index.pq.centroids),
+            "codes": self._index.pq.compute_codes(self.points),
+        }
+        if self._lists:
+            arrays["lists"] = self._index.quantizer.reconstruct_n(0, self._lists)
+            arrays["list_of"] = np.empty(len(self.points), np.int32)
+            for number in range(self._lists):
+                size = self._index.invlists.list_size(number)
+                arrays["list_of"][faiss.rev_swig_ptr(self._index.invlists.get_ids(number), size)] = number
+        _write_arrays(file, arrays)
         return True
 
     def _read(self, contents: bytes) -> None:
-        if self._is_exact:
-            raise ValueError("so few points need none")
-        array = np.frombuffer(contents, np.uint8)
         count, dim = self.points.shape
-        if self._lists:
-            check_listed(array, count, dim, self._codes, self._lists, min(self.options.probes, self._lists))
+        codes, lists = self._codes, self._lists
+        shapes = {"centroids": ("<f4", (16 * dim,)), "codes": ("|u1", (count, (codes + 1) // 2))}
+        if lists:
+            shapes |= {"lists": ("<f4", (lists, dim)), "list_of": ("<i4", (count,))}
+        arrays = _read_arrays(contents, {} if self._is_exact else shapes)
+        if lists:
+            if not ((arrays["list_of"] >= 0) & (arrays["list_of"] < lists)).all():
+                raise ValueError("a point is in a list that there is not")
+            quantiser = _faiss.IndexFlatL2(dim)
+            quantiser.add(arrays["lists"])
+            plain = _faiss.IndexIVFPQ(quantiser, dim, lists, codes, 4)
+            plain.by_residual = False
+            order = np.argsort(arrays["list_of"], kind="stable")
+            ends = np.cumsum(np.bincount(arrays["list_of"], minlength=lists))
+            for number, members in enumerate(np.split(order, ends[:-1])):
+                if len(members):
+                    rows = arrays["codes"][members]
+                    plain.invlists.add_entries(number, len(members), faiss.swig_ptr(members), faiss.swig_ptr(rows))
         else:
-            check_scanned(array, count, dim, self._codes)
-        self._index = faiss.deserialize_index(array)
+            plain = _faiss.IndexPQ(dim, codes, 4)
+            faiss.copy_array_to_vector(arrays["codes"].ravel(), plain.codes)
+        faiss.copy_array_to_vector(arrays["centroids"], plain.pq.centroids)
+        plain.is_trained, plain.ntotal = True, count
+        self._index = (_faiss.IndexIVFPQFastScan if lists else _faiss.IndexPQFastScan)(plain, _BLOCK)
+        if lists:
+            self._index.nprobe = min(self.options.probes, lists)
 
     @property
     def _is_exact(self) -> bool:
@@ -108,6 +138,31 @@ class FaissSearch(NearestNeighbours):
         if count < self.options.lists_from:
             return 0
         return min(count, max(1, round(self.options.list_factor * count**0.5)))
+
+
+def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    # By hand rather than by np.savez, which stamps each entry with the time: the same index is the same file.
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            entry = io.BytesIO()
+            np.lib.format.write_array(entry, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue())
+
+
+def _read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, np.ndarray]:
+    """Arrays that `_write_arrays` wrote, of these types and shapes; any exception where they are something else."""
+    with zipfile.ZipFile(io.BytesIO(contents)) as file:
+        archive = Archive(file)
+        # What is not packed is no longer than the file.
+        if set(archive.names) != {f"{name}.npy" for name in wanted} or sum(
+            entry.file_size for entry in file.infolist()
+        ) > len(contents):
+            raise ValueError("it holds other arrays")
+        arrays = {name: np.ascontiguousarray(archive.array(name)) for name in wanted}
+    for name, array in arrays.items():
+        if (array.dtype.str, array.shape) != wanted[name] or not np.isfinite(array).all():
+            raise ValueError(f"its {name} are of another kind or size")
+    return arrays
 
 
 @contextmanager

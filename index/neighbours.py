@@ -15,7 +15,9 @@ from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
 
 DESCRIPTION_FILE = "search.json"
-INDEX_FILE = "search.index"
+INDEX_FILE = "search.npz"
+EARLIER_INDEX_FILE = "search.index"
+"""What faiss itself wrote for earlier versions. It believes what such a file says, so it is given none."""
 # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
 BATCH = 16_384
 MOST_SEED = 2**63 - 1
@@ -120,20 +122,23 @@ class NearestNeighbours(abc.ABC):
         if index_sha256 is None:
             search._build()
             return search
-        file = folder / INDEX_FILE
-        if not file.is_file():
-            raise CairnError(f"{file} is missing: make the vocabulary again.")
+        file = next((path for name in (INDEX_FILE, EARLIER_INDEX_FILE) if (path := folder / name).is_file()), None)
+        if file is None:
+            raise CairnError(f"{folder / INDEX_FILE} is missing: make the vocabulary again.")
         contents = file.read_bytes()
         if hashlib.sha256(contents).hexdigest() != index_sha256:
             raise CairnError(f"{file} is damaged: make the vocabulary again.")
+        if file.name == EARLIER_INDEX_FILE:
+            search._build()
+            return search
         try:
             search._read(contents)
-        except ValueError as error:
-            raise CairnError(f"{file} is no index of these points ({error}): make the vocabulary again.") from error
+        except Exception as error:  # an archive that somebody made can fail in any way
+            raise CairnError(f"{file} is no index of these points: make the vocabulary again.") from error
         return search
 
     def save(self, folder: Path) -> None:
-        """Write the index, without the points, into an existing folder: `search.json` and `search.index`.
+        """Write the index, without the points, into an existing folder: `search.json` and `search.npz`.
 
         Parameters
         ----------
@@ -218,16 +223,16 @@ class NearestNeighbours(abc.ABC):
     def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
         """At least k candidates a query, (M, >= k) int64, -1 where none was found, best first."""
 
-    @abc.abstractmethod
     def _write(self, file: Path) -> bool:
-        """Write the index; False where there is nothing that building again would not give at once."""
+        """Write the index; False where there is nothing that building again would not give soon."""
+        return False
 
-    @abc.abstractmethod
     def _read(self, contents: bytes) -> None:
-        """Take over what `_write` wrote for the same points; ValueError where it is something else.
+        """Take over what `_write` wrote for the same points; any exception where it is something else.
 
         The contents are not trusted: whoever wrote them could have made the checksum too.
         """
+        self._build()
 
 
 def squared_distances(queries: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:

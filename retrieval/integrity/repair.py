@@ -12,7 +12,7 @@ import numpy as np
 
 from index.arrays import load_array, load_json, save_bytes
 from index.errors import CairnError
-from index.neighbours import DESCRIPTION_FILE, INDEX_FILE
+from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
 from index.progress import Progress
 from index.search_backends import search_backend
 from index.segment import NOTES, verify_segment
@@ -235,6 +235,7 @@ class _Repair:
         for name in (INDEX_FILE, DESCRIPTION_FILE):
             if (temporary / name).is_file():
                 (temporary / name).replace(folder / name)
+        (folder / EARLIER_INDEX_FILE).unlink(missing_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
         self._done(f"{folder.name}/{INDEX_FILE}", "built again from the centres")
 

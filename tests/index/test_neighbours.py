@@ -152,7 +152,7 @@ class TestContract:
     def test_a_damaged_index_is_refused(self, backend, build, clustered, tmp_path):
         points, _, _ = clustered
         build(points).save(tmp_path)
-        file = tmp_path / "search.index"
+        file = tmp_path / "search.npz"
         if file.exists():
             contents = bytearray(file.read_bytes())
             contents[len(contents) // 2] ^= 1

@@ -270,8 +270,8 @@ def sign_vocabulary(folder: Path) -> None:
     meta = json.loads((folder / "meta.json").read_bytes())
     points = load_array(folder / "centres.npy")
     search["points"] = fingerprint({"points": points}, {})
-    if (folder / "search.index").is_file():
-        search["index_sha256"] = hashlib.sha256((folder / "search.index").read_bytes()).hexdigest()
+    if (folder / "search.npz").is_file():
+        search["index_sha256"] = hashlib.sha256((folder / "search.npz").read_bytes()).hexdigest()
     settings = {"backend": search["name"], "options": search["options"], "seed": search["seed"]}
     meta["search"] = settings
     meta["fingerprint"] = fingerprint({"centres": points}, {"descriptor": meta["descriptor"], **settings})

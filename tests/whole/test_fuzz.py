@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
 from index.inverted import InvertedIndex
+from index.neighbours import EARLIER_INDEX_FILE, INDEX_FILE
 from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
 from index.text import shown
@@ -392,59 +394,75 @@ def test_postings_of_images_that_there_are_not_are_refused_when_they_are_read(tm
 @pytest.mark.parametrize("count", [16, 33, 200])
 @pytest.mark.parametrize("dim", [3, 16])
 @pytest.mark.parametrize("options", [FaissOptions(exact_below=0), FaissOptions(exact_below=0, lists_from=0)])
-def test_the_layout_is_that_of_what_faiss_writes(tmp_path: Path, count: int, dim: int, options: FaissOptions) -> None:
+def test_an_index_is_read_as_it_was_written(tmp_path: Path, count: int, dim: int, options: FaissOptions) -> None:
     points = np.random.default_rng(count).random((count, dim), dtype=np.float32)
     built = FaissSearch.build(points, options)
     built.save(tmp_path)
-    assert (tmp_path / "search.index").is_file()
+    assert (tmp_path / INDEX_FILE).is_file()
     loaded = FaissSearch.load(tmp_path, points)
-    for one, other in zip(built.search(points, 3), loaded.search(points, 3), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert faiss.serialize_index(loaded._index).tobytes() == faiss.serialize_index(built._index).tobytes()
 
 
 def _index(folder: Path, lists: bool) -> tuple[np.ndarray, bytes]:
     points = np.random.default_rng(0).random((100, 8), dtype=np.float32)
     FaissSearch.build(points, FaissOptions(exact_below=0, lists_from=0 if lists else 10**6)).save(folder)
-    return points, (folder / "search.index").read_bytes()
+    return points, (folder / INDEX_FILE).read_bytes()
 
 
-def _sign_index(folder: Path, contents: bytes) -> None:
-    (folder / "search.index").write_bytes(contents)
+def _sign_index(folder: Path, contents: bytes, name: str = INDEX_FILE) -> None:
+    (folder / name).write_bytes(contents)
     digest = hashlib.sha256(contents).hexdigest()
     change_json(folder / "search.json", lambda value: value.update(index_sha256=digest))
 
 
 @pytest.mark.parametrize("lists", [False, True])
-def test_an_index_that_is_not_of_the_points_never_reaches_faiss(
-    tmp_path: Path, lists: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_is_not_of_the_points_is_refused(tmp_path: Path, lists: bool) -> None:
     points, contents = _index(tmp_path, lists)
-    given = []
-    monkeypatch.setattr("faiss.deserialize_index", lambda array: given.append(array.tobytes()))
-    FaissSearch.load(tmp_path, points)
-    assert given == [contents]
-    # Every field of the header, whatever it is, by numbers that break arithmetic; and cut, and longer.
-    header = range(0, 70 if lists else 69)
-    hostile = [contents[:at] + bytes([contents[at] ^ bit]) + contents[at + 1 :] for at in header for bit in (1, 128)]
-    hostile += [contents[:at] for at in range(0, len(contents), 97)] + [contents + b"\0", b""]
+    with np.load(io.BytesIO(contents)) as file:
+        arrays = dict(file)
+    hostile = [{**arrays, name: array[:-1]} for name, array in arrays.items()]
+    hostile += [{**arrays, name: array.astype(np.float64)} for name, array in arrays.items()]
+    hostile += [{**arrays, name: np.full_like(array, np.nan)} for name, array in arrays.items() if array.dtype == "f4"]
+    hostile += [{**arrays, "more": np.zeros(3)}, {}]
     if lists:
-        # Points of a list that there are not, or that are in another list too.
-        places = [at for at in range(len(contents) - 8) if contents[at : at + 8] == struct.pack("<q", 99)]
-        assert places
-        hostile += [contents[: places[-1]] + struct.pack("<q", n) + contents[places[-1] + 8 :] for n in (-1, 0, 100)]
+        hostile += [{**arrays, "list_of": np.full(100, number, np.int32)} for number in (-1, len(arrays["lists"]))]
+    written = []
     for changed in hostile:
-        _sign_index(tmp_path, changed)
+        file = io.BytesIO()
+        np.savez(file, **changed)
+        written.append(file.getvalue())
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **{**arrays, "codes": np.zeros((100_000, 1000), np.uint8)})
+    written += [packed.getvalue(), contents[:200], contents + b"\0" * 70_000, b""]
+    for some in written:
+        _sign_index(tmp_path, some)
         with pytest.raises(CairnError, match="is no index of these points"):
             FaissSearch.load(tmp_path, points)
-    assert len(given) == 1
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_an_index_of_an_earlier_version_is_built_again_and_never_given_to_faiss(
+    tmp_path: Path, lists: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points, _ = _index(tmp_path, lists)
+    built = FaissSearch.load(tmp_path, points)
+    (tmp_path / INDEX_FILE).unlink()
+    monkeypatch.setattr("faiss.deserialize_index", lambda array: pytest.fail("it was read"))
+    for contents in (faiss.serialize_index(built._index).tobytes(), b"IwPf" + b"\xff" * 500):
+        _sign_index(tmp_path, contents, EARLIER_INDEX_FILE)
+        loaded = FaissSearch.load(tmp_path, points)
+        assert faiss.serialize_index(loaded._index).tobytes() == faiss.serialize_index(built._index).tobytes()
+    (tmp_path / EARLIER_INDEX_FILE).write_bytes(b"IwPf")
+    with pytest.raises(CairnError, match=r"search\.index is damaged"):
+        FaissSearch.load(tmp_path, points)
 
 
 def test_an_index_file_of_flann_is_not_read(tmp_path: Path) -> None:
     points = np.random.default_rng(0).random((50, 8), dtype=np.float32)
     search = FlannSearch.build(points, FlannOptions(trees=2, checks=8), seed=4)
     search.save(tmp_path)
-    assert not (tmp_path / "search.index").exists()
-    _sign_index(tmp_path, b"FLANN_INDEX" + b"\xff" * 500)  # as an earlier version kept one
+    assert not (tmp_path / INDEX_FILE).exists()
+    _sign_index(tmp_path, b"FLANN_INDEX" + b"\xff" * 500, EARLIER_INDEX_FILE)  # as an earlier version kept one
     found = FlannSearch.load(tmp_path, points).search(points, 3)
     np.testing.assert_array_equal(found[0], search.search(points, 3)[0])
 
