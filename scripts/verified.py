@@ -33,7 +33,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.features.encoding import decode_geometry
-from retrieval.groups.groups import LOG, group_photos
+from retrieval.groups.groups import group_photos
 from retrieval.groups.links import link_photos, query_of
 from retrieval.indexing.adding import index_photos
 from retrieval.matching.evidence import EvidenceOptions
@@ -71,7 +71,7 @@ def measure(photos: PhotoSet, folder: Path, workers: int) -> dict[str, Any]:
     """Measure one set."""
     with Collection.open(folder) as collection:
         stems = stems_of(collection)
-        links = link_photos(collection, kept=folder / LOG, workers=workers)  # which groups are made of, too
+        links = link_photos(collection, keep=True, workers=workers)  # which groups are made of, too
         groups = group_photos(collection, workers=workers)
         own = count_own(collection)
     found = [(link.inliers, photos.same(*(stems[number] for number in pair))) for pair, link in links.items()]

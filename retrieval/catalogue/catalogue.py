@@ -33,6 +33,7 @@ from retrieval.catalogue.changes import (
 from retrieval.catalogue.database import Database, chunks
 from retrieval.catalogue.exclusions import Exclusion, exclude, exclusions_in, follow, include
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.link_store import begin_links, keep_links, links_in
 from retrieval.catalogue.metadata_store import (
     PhotoMetadata,
     copy_imported,
@@ -368,6 +369,17 @@ class Catalogue:
         with self._transaction(write=True) as session:
             import_values(session, values, replace=replace, labels=labels)
 
+    def begin_links(self, kind: str) -> None:
+        """Forget all links between photos, and keep those of another kind from now on: see `link_store`."""
+        with self._transaction(write=True) as session:
+            begin_links(session, kind)
+
+    def keep_links(self, kind: str, found: Mapping[int, bytes]) -> None:
+        """Keep what photos were verified with, by their numbers; CairnError where other links are kept meanwhile."""
+        if found:
+            with self._transaction(write=True) as session:
+                keep_links(session, kind, found)
+
     def set_setting(self, key: str, value: str) -> None:
         """Keep a text under a key."""
         with self._transaction(write=True) as session:
@@ -395,6 +407,11 @@ class Catalogue:
         """Photos that were removed for good, in the order of the numbers that they had."""
         with self._transaction() as session:
             return exclusions_in(session)
+
+    def links(self) -> dict[int, bytes]:
+        """What photos were verified with, as `keep_links` keeps it, by ascending numbers."""
+        with self._transaction() as session:
+            return dict(links_in(session))
 
     def failures(self) -> list[Failure]:
         """Photos that failed, in the order in which that was recorded."""

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.names import free_names
-from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, path_hash_of
+from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, LinkRow, SegmentRow, path_hash_of
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 
@@ -151,6 +151,8 @@ def replace_segments(
     dropped = {number: state for number, state in session.execute(left)}
     if any(state != REMOVED for state in dropped.values()):
         raise CairnError("Some photos of the old segments are in none of the new ones: run cairn check.")
+    for numbers in chunks(list(dropped)):
+        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=_BULK)
     session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=_BULK)
     session.execute(sa.delete(SegmentRow).where(SegmentRow.id.in_(old)), execution_options=_BULK)
     return sorted(dropped)

@@ -6,25 +6,28 @@ import hashlib
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-FORMAT = 3
+FORMAT = 4
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
 # Settings of the catalogue itself.
 FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number", "cairn.revision"
-# The revision again, in SQLite files that were sealed: where the two differ, the file is damaged.
+# The revision again: where the two differ, the catalogue is damaged. Catalogues of format 3 may have none.
 REVISION_COPY_KEY = "cairn.revision_copy"
 
 
 def path_hash_of(path: str) -> int:
     """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
-    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+    return _hash_of(path.encode("utf-8", "surrogatepass"))
 
 
 def value_hash_of(value: str) -> int:
     """64 bits of a value of the metadata, the same in upper and lower case: what `MetadataRow.value_hash` holds."""
     return path_hash_of(value.casefold())
+
+
+def _hash_of(contents: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(contents, digest_size=8).digest(), "big", signed=True)
 
 
 class Base(MappedAsDataclass, DeclarativeBase):
@@ -122,6 +125,27 @@ class ExcludedRow(Base, kw_only=True):
 
     def __post_init__(self) -> None:
         self.path_hash = path_hash_of(self.path)
+
+
+class LinkRow(Base, kw_only=True):
+    """What a photo was verified with, as bytes: see `retrieval.groups.links`."""
+
+    __tablename__ = "links"
+
+    number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # of the image
+    found: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    found_hash: Mapped[int] = mapped_column(sa.BigInteger, init=False, repr=False)  # tells damage
+
+    def __post_init__(self) -> None:
+        self.found_hash = self._hash()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the row is what was written."""
+        return isinstance(self.found, bytes) and self.found_hash == self._hash()
+
+    def _hash(self) -> int:
+        return _hash_of(f"{self.number} ".encode() + self.found)
 
 
 class Setting(Base, kw_only=True):

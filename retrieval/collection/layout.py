@@ -8,6 +8,9 @@ OPTIONS = COLLECTION_FILE
 DESCRIPTOR = "descriptor.npz"
 IDENTITY = "collection.id"
 LOCK = "collection.lock"
+LINKS_LOCK = "links.lock"
+"""File that a process holds which looks for links."""
+
 SEAL = "collection.sums"
 """Checksums of the files that have none of their own."""
 

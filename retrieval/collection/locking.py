@@ -18,19 +18,26 @@ class CollectionLocked(CairnError):
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from changing the collection in a folder; CollectionLocked where one is at it."""
+    with lock_file(folder / LOCK, f"Another cairn command is changing {folder}: wait until it has ended."):
+        yield
+
+
+@contextmanager
+def lock_file(path: Path, refusal: str) -> Iterator[None]:
+    """Hold the lock of a file, which is made; CollectionLocked, with a sentence, where another process holds it."""
     try:
         import fcntl
     except ImportError:  # Windows
         yield
         return
-    with (folder / LOCK).open("w") as file:
+    with path.open("w") as file:
         try:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CollectionLocked(f"Another cairn command is changing {folder}: wait until it has ended.") from None
+            raise CollectionLocked(refusal) from None
         except OSError as error:
-            _warn_unlocked(folder, error)
+            _warn_unlocked(path.parent, error)
         yield
 
 

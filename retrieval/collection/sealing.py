@@ -20,7 +20,6 @@ from index.arrays import hash_file
 from index.errors import CairnError
 from index.segment import META
 from retrieval.catalogue.database import Database, DatabaseError
-from retrieval.catalogue.schema import COUNT_WRITING, REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS
 from retrieval.collection.options import read_options
@@ -63,8 +62,6 @@ def seal(collection: Collection) -> Seal:
     # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
     with contextlib.closing(Database(collection.catalogue.address)) as database:
         file = database.file
-        if name == "sqlite":
-            _double_revision(database)
     head = earlier.head if earlier is not None else None
     made = Seal(None, name, None, vocabulary, files, head)
     for _ in range(_LOOKS):
@@ -140,17 +137,6 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
     if copies != known:
         text = json.dumps({name: base64.b64encode(copy).decode() for name, copy in sorted(copies.items())})
         collection.catalogue.set_setting(COPIES_KEY, text)
-
-
-def _double_revision(database: Database) -> None:
-    """Let an SQLite catalogue count its revisions twice, so that a damaged count is not taken for a later one."""
-    with database.transaction() as session:
-        if session.get(Setting, REVISION_COPY_KEY) is not None:
-            return
-    with database.transaction(write=True) as session:
-        session.execute(COUNT_WRITING)
-        revision = session.get_one(Setting, REVISION_KEY, populate_existing=True).value
-        session.merge(Setting(key=REVISION_COPY_KEY, value=revision))
 
 
 def _read_catalogue(file: Path | None) -> tuple[str | None, bytes | None]:

@@ -20,6 +20,7 @@ from index.errors import CairnError
 from index.progress import Progress
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.collection.sealing import seal
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Link, link_photos
 from retrieval.groups.looks import Copy, find_copies
@@ -28,7 +29,8 @@ from retrieval.groups.sightings import see_photos
 from retrieval.photos.thumbnails import CACHE
 
 FILE = "groups.json"
-LOG = "links.jsonl"
+EARLIER_LOG = "links.jsonl"
+"""Where earlier versions kept the links."""
 FORMAT = 1
 _RULES = 2  # how groups are made: those of other rules are out of date
 # Links of so many inliers are kept whatever is asked for, so that fewer can be asked for later.
@@ -89,8 +91,8 @@ def group_photos(
 ) -> Groups:
     """Find the groups of a collection, and keep them in it.
 
-    What each photo was verified with is kept too, in the file `links.jsonl` of the collection: a run that was
-    interrupted goes on, and only photos that were added since are asked with again.
+    What each photo was verified with is kept too, in the catalogue: a run that was interrupted goes on, and only
+    photos that were added since are asked with again.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def group_photos(
     links = link_photos(
         collection,
         min_inliers=min(options.inliers, KEPT_INLIERS),
-        kept=collection.folder / LOG,
+        keep=True,
         workers=workers,
         progress=progress,
     )
@@ -141,6 +143,8 @@ def group_photos(
         ],
     }
     save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
+    (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
+    seal(collection)
     return found
 
 

@@ -1,18 +1,25 @@
 """Links: photos of a collection that geometry verifies with each other, found by asking it with each of its photos."""
 
+import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from index.errors import CairnError
 from index.parallel import run
 from index.progress import Progress
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import LINKS_LOCK
+from retrieval.collection.locking import lock_file
 from retrieval.features.encoding import decode_geometry
-from retrieval.groups.link_log import Link, open_log
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.query import Query, View
 
@@ -21,13 +28,31 @@ STEP = "verify"
 
 _OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1)
 _BATCH = 4  # photos that a process asks with at a time
+_FORMAT = 2  # of links; 1: of an earlier verification, some of them wrong
+_PAUSE = 1.0  # seconds after which what was found is kept: no more work than that is lost with a killed process
+_LINK = np.dtype([("found", "<i8"), ("inliers", "<i4"), ("transform", "<f8", 6)])
+
+
+class Link(NamedTuple):
+    """Two photos that are verified with each other."""
+
+    asked: int  # image number
+    found: int  # image number
+    inliers: int
+    transform: tuple[float, ...]  # six: affine map (2, 3) from the asked photo to the found one, by rows, in units of
+    # their longer sides with the corner of the top-left pixel at (0, 0)
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two image numbers, ascending."""
+        return min(self.asked, self.found), max(self.asked, self.found)
 
 
 def link_photos(
     collection: Collection,
     *,
     min_inliers: int = 1,
-    kept: Path | None = None,
+    keep: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Link]:
@@ -39,11 +64,11 @@ def link_photos(
         Open, with a vocabulary.
     min_inliers : int
         Fewest inliers of a link; one of the two photos has to find the other with so many.
-    kept : Path, optional
-        File to which each photo's links are appended as they are found. Photos that it knows are not asked with again,
-        so that a run that was interrupted goes on, and one after photos were added asks with those alone: what the
-        others find among the new ones is then known from the new ones. It is begun anew where it was written for
-        another vocabulary or for more inliers.
+    keep : bool
+        Keep each photo's links in the catalogue as they are found. Photos that it knows are not asked with again, so
+        that a run that was interrupted goes on, and one after photos were added asks with those alone: what the others
+        find among the new ones is then known from the new ones. Links of another vocabulary, or of more inliers than
+        are asked for, are forgotten.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -57,7 +82,7 @@ def link_photos(
     Raises
     ------
     CairnError
-        Fewer than one inlier is asked for, or another process is writing `kept`.
+        Fewer than one inlier is asked for, or another process is looking for links to keep.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
@@ -72,15 +97,16 @@ def link_photos(
                 # Of equal ones that of the smaller number, so that the order in which they come makes no difference.
                 links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.asked))
 
-    with open_log(kept, collection.vocabulary.fingerprint, min_inliers) as log:
+    with _kept(collection, min_inliers) if keep else nullcontext() as kept:
         asked = set()
-        for number, found in log.read():
+        for number, found in kept.read() if kept is not None else ():
             asked.add(number)
             add(found)
         wanted = [number for number in numbers if number not in asked]
         first = len(numbers) - len(wanted) + 1
         for done, (number, found) in enumerate(ask_photos(collection, wanted, workers=workers), start=first):
-            log.write(number, [link for link in found if link.inliers >= min_inliers])
+            if kept is not None:
+                kept.add(number, [link for link in found if link.inliers >= min_inliers])
             add(found)
             tell(STEP, done, len(numbers))
     return links
@@ -96,6 +122,77 @@ def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) 
     place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
     tasks = (partial(_ask_alone, *place, number) for number in numbers)
     yield from zip(numbers, run(tasks, workers, batch=_BATCH), strict=True)
+
+
+class _Kept:
+    """Links that a catalogue keeps; what is added is written every second."""
+
+    def __init__(self, catalogue: Catalogue, kind: str) -> None:
+        self._catalogue = catalogue
+        self._kind = kind
+        self._new: dict[int, bytes] = {}
+        self._written = time.monotonic()
+
+    def read(self) -> Iterator[tuple[int, list[Link]]]:
+        """Give each photo that was asked with, and its links."""
+        for number, contents in self._catalogue.links().items():
+            found = decode_links(number, contents)
+            if found is not None:
+                yield number, found
+
+    def add(self, number: int, found: Iterable[Link]) -> None:
+        """Keep what a photo was verified with."""
+        self._new[number] = encode_links(found)
+        if time.monotonic() - self._written >= _PAUSE:
+            self.write()
+
+    def write(self) -> None:
+        """Write what was added."""
+        self._catalogue.keep_links(self._kind, self._new)
+        self._new = {}
+        self._written = time.monotonic()
+
+
+@contextmanager
+def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
+    """The links that a collection keeps, for one process alone."""
+    refusal = f"Another process is looking for links in {collection.folder}: wait until it has ended."
+    with lock_file(collection.folder / LINKS_LOCK, refusal):
+        vocabulary = collection.vocabulary.fingerprint
+        kind = collection.catalogue.setting(KIND_KEY) or ""
+        if not _has_all(kind, vocabulary, min_inliers):
+            kind = json.dumps({"format": _FORMAT, "vocabulary": vocabulary, "inliers": min_inliers})
+            collection.catalogue.begin_links(kind)
+        kept = _Kept(collection.catalogue, kind)
+        try:
+            yield kept
+        finally:
+            kept.write()
+
+
+def _has_all(kind: str, vocabulary: str, min_inliers: int) -> bool:
+    """Whether links of a kind are of a vocabulary, and all that have so many inliers."""
+    try:
+        made = json.loads(kind)
+        fits = (made["format"], made["vocabulary"]) == (_FORMAT, vocabulary)
+        return fits and type(made["inliers"]) is int and made["inliers"] <= min_inliers
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+def encode_links(found: Iterable[Link]) -> bytes:
+    """The links of a photo as bytes: of each the other photo's number (int64), inliers (int32) and map (6 float64)."""
+    return np.array([(link.found, link.inliers, link.transform) for link in found], _LINK).tobytes()
+
+
+def decode_links(number: int, contents: bytes) -> list[Link] | None:
+    """The links of a photo from what `encode_links` gave; None where they are none."""
+    if len(contents) % _LINK.itemsize:
+        return None
+    found = np.frombuffer(contents, _LINK)
+    if not ((found["found"] >= 0) & (found["inliers"] >= 0)).all() or not np.isfinite(found["transform"]).all():
+        return None
+    return [Link(number, other, inliers, tuple(transform.tolist())) for other, inliers, transform in found.tolist()]
 
 
 def components(neighbours: Mapping[int, set[int]]) -> list[set[int]]:

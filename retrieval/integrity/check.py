@@ -19,6 +19,7 @@ from retrieval.collection.identity import IDENTITY_KEY, check_identity, read_ide
 from retrieval.collection.layout import (
     DESCRIPTOR,
     IDENTITY,
+    LINKS_LOCK,
     LOCK,
     OPTIONS,
     RETRAINING,
@@ -32,7 +33,8 @@ from retrieval.collection.layout import (
 )
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
-from retrieval.integrity.check_caches import CACHE, CACHES, check_caches
+from retrieval.groups.groups import EARLIER_LOG
+from retrieval.integrity.check_caches import CACHE, GROUPS, check_caches
 from retrieval.integrity.check_catalogue import check_server, check_sqlite
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
@@ -221,7 +223,7 @@ class _Check:
 
     def _note_others(self, vocabulary: str | None) -> None:
         """Tell of what lies in the folder and is not in use."""
-        known = {OPTIONS, DESCRIPTOR, SEAL, IDENTITY, LOCK, SEGMENTS, CACHE, *CACHES, vocabulary}
+        known = {OPTIONS, DESCRIPTOR, SEAL, IDENTITY, LOCK, SEGMENTS, CACHE, GROUPS, LINKS_LOCK, vocabulary}
         if self.address is None:
             known.update(_SQLITE)
         left = "left by a run that was stopped, or in use by one that is at work"
@@ -236,6 +238,8 @@ class _Check:
                 )
             elif UNFINISHED.fullmatch(name) or is_vocabulary(name):
                 self.findings.note(f"{name} is {left}; cairn index removes it.")
+            elif name == EARLIER_LOG:
+                self.findings.note(f"{name} was written by an earlier version; cairn group removes it.")
             elif _SET_ASIDE.fullmatch(name):
                 self.findings.note(f"{name} is a damaged catalogue that was set aside; it may be deleted.")
             else:

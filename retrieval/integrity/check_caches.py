@@ -1,15 +1,12 @@
-"""Checks of what a collection keeps to be quick, and can always make again: groups, links and thumbnails."""
+"""Checks of what a collection keeps to be quick, and can always make again: groups and thumbnails."""
 
 import re
 
 from retrieval.groups.groups import FILE as GROUPS
-from retrieval.groups.groups import LOG, groups_are_whole
-from retrieval.groups.link_log import check_log
+from retrieval.groups.groups import groups_are_whole
 from retrieval.integrity.report import Findings, files_below
 from retrieval.photos.thumbnails import CACHE, is_whole, is_without_checksum
 from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
-
-CACHES = (GROUPS, LOG)
 
 _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-9]+\.jpg")
 
@@ -17,7 +14,6 @@ _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-
 def check_caches(findings: Findings) -> None:
     """Check all caches of a collection."""
     _check_groups(findings)
-    _check_links(findings)
     _check_thumbnails(findings)
 
 
@@ -33,23 +29,6 @@ def _check_groups(findings: Findings) -> None:
         )
     elif whole is None:
         findings.note(f"{GROUPS} has no checksum, as an earlier version wrote it: cairn group writes one.")
-
-
-def _check_links(findings: Findings) -> None:
-    path = findings.folder / LOG
-    if not path.is_file():
-        return
-    damaged, unsummed = check_log(path)
-    if damaged:
-        findings.damage(
-            LOG,
-            f"Line {damaged} of the log of links is not what was written.",
-            f"Run cairn group {findings.folder}, which asks again for what it said from there on.",
-        )
-    elif unsummed:
-        findings.note(f"{unsummed} lines of {LOG} have no checksum, as an earlier version wrote them.")
-    findings.was_read(1, path.stat().st_size)
-    findings.tell(path.stat().st_size)
 
 
 def _check_thumbnails(findings: Findings) -> None:

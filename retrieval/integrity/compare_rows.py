@@ -15,6 +15,7 @@ from retrieval.catalogue.schema import (
     NEXT_NUMBER_KEY,
     ExcludedRow,
     ImageRow,
+    LinkRow,
     MetadataRow,
     SegmentRow,
     Setting,
@@ -141,4 +142,8 @@ def check_rows(database: Database) -> Iterator[str]:
         for number, value, value_hash in session.execute(values.execution_options(yield_per=_AT_ONCE)):
             if value_hash_of(value) != value_hash:
                 yield f"The metadata of photo {number} are not what was written."
+                break
+        for row in session.scalars(sa.select(LinkRow).execution_options(yield_per=_AT_ONCE)):
+            if not row.is_whole:
+                yield f"The links of photo {row.number} are not what was written."
                 break

@@ -28,6 +28,7 @@ from retrieval.catalogue.schema import (
     INDEXED,
     NEXT_NUMBER_KEY,
     REMOVED,
+    REVISION_COPY_KEY,
     REVISION_KEY,
     ExcludedRow,
     ImageRow,
@@ -98,7 +99,8 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[
         following = saved.settings.get(NEXT_NUMBER_KEY, "")
         first = max([int(following) if following.isdecimal() else 0, *(number + 1 for number in known)])
         settings[NEXT_NUMBER_KEY] = str(first)
-        settings[REVISION_KEY] = str(max(revision, (seal.revision or 0) if seal is not None else 0) + 1)
+        revision = max(revision, (seal.revision or 0) if seal is not None else 0) + 1
+        settings[REVISION_KEY] = settings[REVISION_COPY_KEY] = str(revision)
         _fill(catalogue, settings, segments, rows, saved.excluded)
         read = _fill_metadata(catalogue, saved)
     notes, lapses = _told(file, saved, unknown, read), _lapses(saved)

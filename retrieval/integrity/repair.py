@@ -31,8 +31,6 @@ from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS
-from retrieval.groups.groups import LOG
-from retrieval.groups.link_log import check_log, cut_log
 from retrieval.integrity.check import CheckReport, Damage, check_collection
 from retrieval.integrity.check_caches import CACHE
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
@@ -161,11 +159,7 @@ class _Repair:
         """Delete what can be made again at any time."""
         for one in found.damaged:
             path = self.folder / one.file
-            if one.file == LOG:
-                line, _ = check_log(path)
-                cut_log(path, line)
-                self._done(LOG, "cut off where it was damaged: cairn group asks again for what it said from there on")
-            elif one.file == GROUPS:
+            if one.file == GROUPS:
                 path.unlink(missing_ok=True)
                 self._done(GROUPS, "deleted: cairn group finds the groups again")
             elif one.file.startswith(f"{CACHE}/"):

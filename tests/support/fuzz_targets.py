@@ -42,7 +42,7 @@ from retrieval.catalogue.csv_import import read_table
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.groups.groups import read_groups
-from retrieval.groups.link_log import Link, open_log
+from retrieval.groups.links import Link, decode_links, encode_links
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import MOST_TAGS
 from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
@@ -446,21 +446,15 @@ def read_collection_options(folder: Path) -> None:
 
 
 def links_samples() -> list[Sample]:
-    """A log of links."""
-    with _folder() as folder:
-        with open_log(folder / "links.jsonl", "v" * 64, 10) as log:
-            log.write(1, [Link(1, 2, 30, (1.0, 0.0, 0.1, 0.0, 1.0, 0.2))])
-            log.write(2, [])
-            log.write(3, [Link(3, 1, 20, (1.0, 0.5, 0.1, 0.0, 1.0, 0.2)), Link(3, 2, 12, (1.0, 0, 0, 0, 1.0, 0))])
-        return [_files(folder)]
+    """Links of a photo, as a catalogue keeps them."""
+    found = [Link(3, 1, 20, (1.0, 0.5, 0.1, 0.0, 1.0, 0.2)), Link(3, 2, 12, (1.0, 0, 0, 0, 1.0, 0))]
+    return [{"links": encode_links(found)}]
 
 
 def read_links(folder: Path) -> None:
-    """Read a log of links, and go on with it."""
-    with open_log(folder / "links.jsonl", "v" * 64, 10) as log:
-        for number, links in log.read():
-            assert all(link.asked == number and np.isfinite(link.transform).all() for link in links)
-        log.write(9, [])
+    """Read links of a photo."""
+    for link in decode_links(3, (folder / "links").read_bytes()) or ():
+        assert link.asked == 3 and link.found >= 0 and np.isfinite(link.transform).all()
 
 
 def groups_samples() -> list[Sample]:

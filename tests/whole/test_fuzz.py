@@ -37,7 +37,6 @@ from learning.patches.phototour import PatchSet
 from retrieval.collection.options import read_options
 from retrieval.descriptors.codes import ProductCode
 from retrieval.descriptors.learnt import load_model
-from retrieval.groups.link_log import open_log
 from retrieval.photos.decoding import read_photo
 from tests.support.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
 from tests.support.fuzzing import bomb, write_zip
@@ -544,22 +543,6 @@ def test_records_name_no_files_but_their_own(tmp_path: Path, change: dict[str, A
     (folder / "records.json").write_text(json.dumps([entries[0] | change]))
     with pytest.raises(CairnError, match="damaged"):
         Records(folder, Record)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"[1e400,[]]", b"[4,[[2,30,1,0,NaN,0,1,0]]]", b"[4,[[2,1e999,1,0,0,0,1,0]]]", b"[" * 100_000, b"[4,[[2,3,1]]]"],
-)
-def test_a_link_that_cannot_be_ends_the_log(tmp_path: Path, line: bytes) -> None:
-    path = sound("links", tmp_path) / "links.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole + line + b"\n[9,[]]\n")
-    with open_log(path, "v" * 64, 10) as log:
-        assert [number for number, _ in log.read()] == [1, 2, 3]
-    assert path.read_bytes() == whole
-    path.write_bytes(line + b"\n")  # where the first line should be
-    with open_log(path, "v" * 64, 10) as log:
-        assert list(log.read()) == []
 
 
 @pytest.mark.parametrize(

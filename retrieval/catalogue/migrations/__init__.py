@@ -18,6 +18,7 @@ from retrieval.catalogue.schema import (
     FORMAT,
     FORMAT_KEY,
     NEXT_NUMBER_KEY,
+    REVISION_COPY_KEY,
     REVISION_KEY,
     Base,
     ImageRow,
@@ -27,6 +28,7 @@ from retrieval.catalogue.schema import (
 
 # What every catalogue has had from the first format on.
 FIRST_TABLES = {row.__tablename__ for row in (ImageRow, SegmentRow, Setting)}
+_COUNTERS = (NEXT_NUMBER_KEY, REVISION_KEY, REVISION_COPY_KEY)
 # Alembic's own table; catalogues of format 1 have none. Written here as well, so that new catalogues need no Alembic.
 REVISIONS = sa.Table(
     "alembic_version",
@@ -138,7 +140,7 @@ def _make(session: Session) -> None:
     Base.metadata.create_all(connection)
     REVISIONS.create(connection)
     connection.execute(sa.insert(REVISIONS).values(version_num=revision_of(FORMAT)))
-    for key, value in ((FORMAT_KEY, str(FORMAT)), (NEXT_NUMBER_KEY, "0"), (REVISION_KEY, "0")):
+    for key, value in ((FORMAT_KEY, str(FORMAT)), *((key, "0") for key in _COUNTERS)):
         session.add(Setting(key=key, value=value))
     session.flush()
     session.execute(COUNT_WRITING)

@@ -98,7 +98,7 @@ def differences(address: str) -> list[Any]:
 def migrated(rows: Rows) -> Rows:
     """Rows of format 1 after the migration, as far as their columns go."""
     settings = {str(row["key"]): row["value"] for row in rows["settings"]}
-    settings |= {"cairn.format": "3", "cairn.revision": "1"}
+    settings |= {"cairn.format": "4", "cairn.revision": "1", "cairn.revision_copy": "1"}
     return {**rows, "settings": [{"key": key, "value": settings[key]} for key in sorted(settings)]}
 
 
@@ -112,7 +112,7 @@ def test_revisions_and_tables_agree(new_address: NewAddress) -> None:
     make_format_1(from_format_1, FEW_ROWS)
     Catalogue.open(from_format_1).close()
 
-    assert set(tables_of(made)) == {"alembic_version", "excluded", "images", "metadata", "segments", "settings"}
+    assert set(tables_of(made)) == {"alembic_version", *Base.metadata.tables}
     for address in (made, from_nothing, from_format_1):
         assert differences(address) == []
         assert tables_of(address) == tables_of(made)
@@ -158,6 +158,8 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
         catalogue.set_setting("key", "value")
     for statement in (
         "DROP TABLE excluded",
+        "DROP TABLE links",
+        "DELETE FROM settings WHERE key = 'cairn.revision_copy'",
         "UPDATE settings SET value = '2' WHERE key = 'cairn.format'",
         "UPDATE alembic_version SET version_num = '0002'",
     ):
@@ -169,6 +171,27 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
     assert {name: after[name] for name in ("images", "segments", "metadata")} == {
         name: before[name] for name in ("images", "segments", "metadata")
     }
+    assert differences(address) == []
+
+
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_copy: bool) -> None:
+    """Those that were sealed have the revision twice."""
+    address = new_address()
+    with Catalogue.open(address, create=True) as catalogue:
+        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+        catalogue.set_setting("key", "value")
+    write(address, "DROP TABLE links")
+    if not has_copy:
+        write(address, "DELETE FROM settings WHERE key = 'cairn.revision_copy'")
+    write(address, "UPDATE settings SET value = '3' WHERE key = 'cairn.format'")
+    write(address, "UPDATE alembic_version SET version_num = '0003'")
+    before = everything_in(address)["rows"]
+    with Catalogue.open(address) as catalogue:
+        assert catalogue.links() == {} and catalogue.setting("key") == "value"
+        assert catalogue.revision() == 4 and catalogue.setting("cairn.revision_copy") == "4"
+    after = everything_in(address)["rows"]
+    assert all(after[name] == before[name] for name in ("images", "segments", "metadata", "excluded"))
     assert differences(address) == []
 
 
@@ -294,12 +317,12 @@ def write(address: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("UPDATE settings SET value = '4' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '5' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
         ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
         ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
-        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0003'\)"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0004'\)"),
         ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
         ("UPDATE alembic_version SET version_num = '0002'", "revision"),
         ("INSERT INTO alembic_version VALUES ('0001')", "revision"),

@@ -31,7 +31,7 @@ from retrieval.groups.groups import (
     is_near_duplicate,
     read_groups,
 )
-from retrieval.groups.link_log import Link
+from retrieval.groups.links import Link
 
 DUPLICATES = DuplicateOptions()
 SAME = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)

@@ -1,25 +1,43 @@
 """Links: photos that geometry verifies with each other, the same however often the search for them was stopped."""
 
+import contextlib
+import math
 import shutil
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
-from retrieval.groups import links as linking
-from retrieval.groups.link_log import Link, open_log
-from retrieval.groups.links import components, link_photos
+from retrieval.collection.layout import LINKS_LOCK
+from retrieval.collection.locking import lock_file
+from retrieval.groups import links
+from retrieval.groups.links import Link, components, decode_links, encode_links, link_photos
 from retrieval.indexing.adding import index_photos
-from tests.support.picture_views import LINKED, SIZE, write_views
+from retrieval.indexing.compaction import compact
+from tests.support.paths import ROOT
+from tests.support.picture_views import LINKED, SIZE, linked, write_views  # noqa: F401
+from tests.support.postgresql import postgresql  # noqa: F401
 
 
 @pytest.fixture
-def photos(linked: Path) -> Iterator[Collection]:
+def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
+    """A copy of the collection, in which links may be kept."""
+    shutil.copytree(linked, tmp_path / "copy.cairn")
+    with Collection.open(tmp_path / "copy.cairn") as collection:
+        yield collection
+
+
+@pytest.fixture
+def photos(linked: Path) -> Iterator[Collection]:  # noqa: F811
     with Collection.open(linked) as collection:
         yield collection
 
@@ -31,26 +49,26 @@ def shown(name: str) -> str:
 
 def test_photos_are_linked_where_they_show_the_same(photos: Collection) -> None:
     told: list[tuple[str, int, int]] = []
-    links = link_photos(photos, min_inliers=20, progress=lambda *step: told.append(step))
+    found = link_photos(photos, min_inliers=20, progress=lambda *step: told.append(step))
     names = {row.number: row.name or "" for row in photos.catalogue.images()}
     assert told == [("verify", done, len(names)) for done in range(1, len(names) + 1)]
     expected = {
         (one, other) for one in names for other in names if one < other and shown(names[one]) == shown(names[other])
     }
-    assert set(links) == expected
-    assert all(link.pair == pair and link.inliers >= 20 for pair, link in links.items())
+    assert set(found) == expected
+    assert all(link.pair == pair and link.inliers >= 20 for pair, link in found.items())
 
 
 def test_a_link_maps_one_photo_to_the_other_as_they_were_made(photos: Collection, tmp_path: Path) -> None:
     maps = {name: np.vstack([matrix, [0, 0, 1]]) for name, matrix in write_views(tmp_path, LINKED).items()}
     numbers = {row.name: row.number for row in photos.catalogue.images()}
-    links = link_photos(photos, min_inliers=20)
+    every = link_photos(photos, min_inliers=20)
     side = max(SIZE)
     into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, side]]) / side  # pixels to units of the longer side
     pairs = [(one, other) for one in maps for other in maps if one < other and shown(one) == shown(other)]
     assert len(pairs) == 3 + 1 + 1
     for one, other in pairs:
-        link = links[min(numbers[one], numbers[other]), max(numbers[one], numbers[other])]
+        link = every[min(numbers[one], numbers[other]), max(numbers[one], numbers[other])]
         if link.asked != numbers[one]:
             one, other = other, one
         found = np.linalg.inv(into) @ np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]]) @ into
@@ -59,42 +77,59 @@ def test_a_link_maps_one_photo_to_the_other_as_they_were_made(photos: Collection
         assert abs(found @ centre - truth @ centre).max() < 2  # pixels
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from retrieval.collection.collection import Collection
+from retrieval.groups import links
+
+links._PAUSE = 0.0
+
+def kill(step, done, of):
+    if done == 4:
+        os._exit(9)
+
+links.link_photos(Collection.open(Path(sys.argv[1])), min_inliers=5, keep=True, progress=kill)
+"""
+
+
+@pytest.mark.parametrize("killed", [True, False])
 def test_a_run_that_was_stopped_goes_on_and_finds_the_same(
-    photos: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy: Collection, killed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    undisturbed = link_photos(photos, min_inliers=5)
-    kept = tmp_path / "links.jsonl"
+    undisturbed = link_photos(copy, min_inliers=5)
 
     def stop(step: str, done: int, of: int) -> None:
         if done == 4:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        link_photos(photos, min_inliers=5, kept=kept, progress=stop)
-    kept.write_bytes(kept.read_bytes()[:-7])  # killed within a line: the fourth photo's is lost
+    if killed:
+        ran = subprocess.run([sys.executable, "-c", KILLED, copy.folder], cwd=ROOT, capture_output=True, text=True)
+        assert ran.returncode == 9, ran.stderr
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            link_photos(copy, min_inliers=5, keep=True, progress=stop)
 
     asked: list[int] = []
-    ask = linking.ask_photos
+    ask = links.ask_photos
 
     def ask_and_tell(collection: Collection, numbers: list[int], **more: int) -> Iterator[tuple[int, list[Link]]]:
         asked.extend(numbers)
         return ask(collection, numbers, **more)
 
-    monkeypatch.setattr(linking, "ask_photos", ask_and_tell)
-    numbers = photos.index.image_numbers.tolist()
+    monkeypatch.setattr(links, "ask_photos", ask_and_tell)
+    numbers = copy.index.image_numbers.tolist()
     told: list[int] = []
-    assert (
-        link_photos(photos, min_inliers=5, kept=kept, workers=2, progress=lambda *step: told.append(step[1]))
-        == undisturbed
-    )
-    assert asked == numbers[3:] and told == list(range(4, len(numbers) + 1))
+    again = link_photos(copy, min_inliers=5, keep=True, workers=2, progress=lambda *step: told.append(step[1]))
+    assert again == undisturbed
+    assert asked == numbers[4:] and told == list(range(5, len(numbers) + 1))
     asked.clear()
-    assert link_photos(photos, min_inliers=5, kept=kept) == undisturbed
+    assert link_photos(copy, min_inliers=5, keep=True) == undisturbed
     strong = {pair: link for pair, link in undisturbed.items() if link.inliers >= 40}
-    assert link_photos(photos, min_inliers=40, kept=kept) == strong
+    assert link_photos(copy, min_inliers=40, keep=True) == strong
     assert asked == []
-    # Fewer are asked for than the log has: all photos are asked with again.
-    weak = link_photos(photos, min_inliers=4, kept=kept)
+    # Fewer are asked for than are kept: all photos are asked with again.
+    weak = link_photos(copy, min_inliers=4, keep=True)
     assert asked == numbers and undisturbed.items() <= weak.items()
 
 
@@ -103,30 +138,28 @@ def test_the_number_of_workers_changes_nothing(photos: Collection) -> None:
 
 
 def test_only_photos_that_were_added_are_asked_with(
-    linked: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    copy: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(linked, tmp_path / "copy.cairn")
-    kept = tmp_path / "copy.cairn" / "links.jsonl"
     write_views(tmp_path, {"coffee": 3})
-    with Collection.open(tmp_path / "copy.cairn") as copy:
-        before = link_photos(copy, min_inliers=20, kept=kept)
-        gone = copy.catalogue.image_by_name("chelsea_0.png")
-        assert gone is not None
-        copy.catalogue.remove([gone.number])
-        assert index_photos(copy, [tmp_path / "coffee_2.png"]).added == 1
+    before = link_photos(copy, min_inliers=20, keep=True)
+    gone = copy.catalogue.image_by_name("chelsea_0.png")
+    assert gone is not None
+    copy.catalogue.remove([gone.number])
+    assert index_photos(copy, [tmp_path / "coffee_2.png"]).added == 1
     asked: list[int] = []
-    ask = linking.ask_photos
-    monkeypatch.setattr(linking, "ask_photos", lambda c, numbers, workers: asked.extend(numbers) or ask(c, numbers))
-    with Collection.open(tmp_path / "copy.cairn") as copy:
-        names = {row.number: row.name for row in copy.catalogue.images()}
-        after = link_photos(copy, min_inliers=20, kept=kept)
+    ask = links.ask_photos
+    monkeypatch.setattr(links, "ask_photos", lambda c, numbers, workers: asked.extend(numbers) or ask(c, numbers))
+    names = {row.number: row.name for row in copy.catalogue.images()}
+    after = link_photos(copy, min_inliers=20, keep=True)
     assert [names[number] for number in asked] == ["coffee_2.png"]
     new = {pair for pair in after if asked[0] in pair}
     assert {names[number] for pair in new for number in pair} == {"coffee_0.png", "coffee_1.png", "coffee_2.png"}
     stayed = {pair: link for pair, link in before.items() if gone.number not in pair}
     assert {pair: link for pair, link in after.items() if pair not in new} == stayed and len(stayed) < len(before)
+    # With the photo its links leave the catalogue.
+    assert gone.number in copy.catalogue.links()
+    compact(copy)
+    assert gone.number not in copy.catalogue.links() and len(copy.catalogue.links()) == len(names)
 
 
 def test_a_link_has_one_inlier_at_least(photos: Collection) -> None:
@@ -134,82 +167,83 @@ def test_a_link_has_one_inlier_at_least(photos: Collection) -> None:
         link_photos(photos, min_inliers=0)
 
 
-# The log
+# How they are kept
 
 numbers_of_photos = st.integers(0, 2**40)
-entries = st.lists(
-    st.tuples(
-        numbers_of_photos,
-        st.lists(
-            st.tuples(
-                numbers_of_photos,
-                st.integers(1, 9999),
-                st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 6),
-            ),
-            max_size=3,
-        ),
-    ),
-    min_size=1,
-    max_size=5,
+finite = st.floats(allow_nan=False, allow_infinity=False)
+kept_links = st.lists(st.tuples(numbers_of_photos, st.integers(1, 9999), st.tuples(*[finite] * 6)), max_size=3)
+
+
+@given(numbers_of_photos, kept_links)
+def test_links_are_read_as_they_were_written(number: int, found: list[tuple[int, int, tuple[float, ...]]]) -> None:
+    expected = [Link(number, *link) for link in found]
+    contents = encode_links(expected)
+    assert len(contents) == 60 * len(found)
+    assert decode_links(number, contents) == expected
+    assert decode_links(number, contents + b"\0") is None
+
+
+@pytest.mark.parametrize("link", [(-1, 30, (0.0,) * 6), (1, -1, (0.0,) * 6), (1, 30, (0.0, math.nan, 0, 0, 0, 0))])
+def test_links_that_cannot_be_are_none(link: tuple[int, int, tuple[float, ...]]) -> None:
+    assert decode_links(3, encode_links([Link(3, *link)])) is None
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
+    if request.param == "postgresql":
+        with Catalogue.open(request.getfixturevalue("postgresql")(), create=True) as opened:
+            yield opened
+    else:
+        with Catalogue.open(tmp_path, create=True) as opened:
+            yield opened
+
+
+def test_links_of_another_kind_take_the_place_of_those_that_are_kept(catalogue: Catalogue) -> None:
+    catalogue.begin_links("one")
+    catalogue.keep_links("one", {3: b"", 1: b"first"})
+    catalogue.keep_links("one", {1: b"second"})
+    assert list(catalogue.links().items()) == [(1, b"second"), (3, b"")]
+    catalogue.begin_links("other")
+    assert catalogue.links() == {}
+    with pytest.raises(CairnError, match="other links"):
+        catalogue.keep_links("one", {1: b"late"})
+    assert catalogue.links() == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ("UPDATE links SET found = x'00' WHERE number = 1", [2]),
+        ("UPDATE links SET found = 'text' WHERE number = 1", [2]),
+        ("UPDATE links SET number = 3 WHERE number = 1", [2]),
+        ("UPDATE settings SET value = '[]' WHERE key = 'cairn.links'", [1, 2]),
+    ],
 )
+def test_damaged_links_are_not_believed(tmp_path: Path, change: str, left: list[int]) -> None:
+    with Catalogue.open(tmp_path, create=True) as catalogue:
+        catalogue.begin_links("{}")
+        catalogue.keep_links("{}", {1: b"\1" * 60, 2: b""})
+        with contextlib.closing(sqlite3.connect(tmp_path / "catalogue.sqlite")) as connection:
+            connection.execute(change)
+            connection.commit()
+        assert list(catalogue.links()) == left
 
 
-@settings(deadline=None)
-@given(entries, st.data())
-def test_a_log_that_was_cut_anywhere_keeps_what_comes_before(
-    tmp_path_factory: pytest.TempPathFactory, written: list, data: st.DataObject
-) -> None:
-    path = tmp_path_factory.mktemp("log") / "links.jsonl"
-    expected = [(number, [Link(number, *found) for found in links]) for number, links in written]
-    with open_log(path, "v", 5) as log:
-        assert list(log.read()) == []
-        ends = [path.stat().st_size]
-        for number, links in expected:
-            log.write(number, links)
-            ends.append(path.stat().st_size)
-    with open_log(path, "v", 9) as log:
-        assert list(log.read()) == expected
-    cut = data.draw(st.integers(0, ends[-1]))
-    path.write_bytes(path.read_bytes()[:cut] + data.draw(st.sampled_from([b"", b"\0\0\0", b"[1,[[2]]]\n", b"{}\n"])))
-    whole = sum(end <= cut for end in ends) - 1  # lines after the first
-    with open_log(path, "v", 5) as log:
-        assert list(log.read()) == expected[: max(0, whole)]
-        log.write(*expected[0])
-    with open_log(path, "v", 5) as log:
-        assert list(log.read()) == [*expected[: max(0, whole)], expected[0]]
+@pytest.mark.parametrize(
+    "kind", ["", "[]", "null", "{}", '{"format":2,"vocabulary":"v","inliers":"1"}', "[" * 100_000, '{"format":2}']
+)
+def test_a_kind_that_is_none_does_not_fit(kind: str) -> None:
+    assert not links._has_all(kind, "v", 5)
+    assert links._has_all('{"format":2,"vocabulary":"v","inliers":5}', "v", 5)
+    assert not links._has_all('{"format":2,"vocabulary":"v","inliers":5}', "v", 4)
+    assert not links._has_all('{"format":2,"vocabulary":"v","inliers":5}', "w", 5)
 
 
-def test_a_log_is_begun_anew_where_it_lacks_something_or_is_no_log(tmp_path: Path) -> None:
-    path = tmp_path / "links.jsonl"
-
-    def lines(vocabulary: str, inliers: int) -> int:
-        with open_log(path, vocabulary, inliers) as log:
-            known = len(list(log.read()))
-            log.write(1, [])
-        return known
-
-    assert [lines("v", 10), lines("v", 10), lines("v", 30)] == [0, 1, 2]
-    assert lines("another", 30) == 0
-    assert [lines("another", 29), lines("another", 30)] == [0, 1]
-    for damage in (
-        b"",
-        b"[]\n",
-        b"null\n",
-        b"{}\n",
-        b"\xff\xfe\n",
-        b'{"format":2,"vocabulary":"another","inliers":1}\n',
-    ):
-        path.write_bytes(damage)
-        assert [lines("another", 30), lines("another", 30)] == [0, 1]
-
-
-def test_two_processes_cannot_write_one_log(tmp_path: Path) -> None:
+def test_two_processes_cannot_look_for_links_to_keep(copy: Collection) -> None:
     pytest.importorskip("fcntl")
-    path = tmp_path / "links.jsonl"
-    with open_log(path, "v", 10), pytest.raises(CairnError, match="wait until it has ended"), open_log(path, "v", 10):
-        pass
-    with open_log(path, "v", 10) as log:
-        assert list(log.read()) == []
+    with lock_file(copy.folder / LINKS_LOCK, ""), pytest.raises(CairnError, match="wait until it has ended"):
+        link_photos(copy, keep=True)
+    assert len(link_photos(copy, keep=True)) > 0
 
 
 def test_components_are_those_of_scipy() -> None:
@@ -217,12 +251,12 @@ def test_components_are_those_of_scipy() -> None:
     from scipy.sparse.csgraph import connected_components
 
     rng = np.random.default_rng(0)
-    for links in (0, 5, 20, 60):
-        pairs = rng.integers(0, 40, (links, 2))
+    for count in (0, 5, 20, 60):
+        pairs = rng.integers(0, 40, (count, 2))
         neighbours: dict[int, set[int]] = {number: set() for number in range(40)}
         for one, other in pairs.tolist():
             neighbours[one].add(other)
             neighbours[other].add(one)
-        labels = connected_components(coo_array((np.ones(links), pairs.T), (40, 40)), directed=False)[1]
+        labels = connected_components(coo_array((np.ones(count), pairs.T), (40, 40)), directed=False)[1]
         expected = [set(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)]
         assert components(neighbours) == sorted(expected, key=min)

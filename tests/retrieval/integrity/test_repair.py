@@ -122,7 +122,7 @@ def test_a_sound_collection_stays_as_it_is(folder: Path) -> None:
 
 
 def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any], cairn: Callable[..., Ran]) -> None:
-    names = ["collection.toml", SEAL, "groups.json", "links.jsonl"]
+    names = ["collection.toml", SEAL, "groups.json"]
     names += [f"vocabulary/{path.name}" for path in (folder / "vocabulary").iterdir()]
     names += [path.relative_to(folder).as_posix() for path in files_of(folder / "cache")]
     for name in names:

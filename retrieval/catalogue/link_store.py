@@ -1,0 +1,48 @@
+"""What each photo of a collection was verified with, kept so that no photo is asked with twice.
+
+The links of a photo are bytes to the catalogue. All are of one kind, which a text says (the vocabulary, for example):
+links of another kind take the place of all that are kept.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.schema import LinkRow, Setting
+
+KIND_KEY = "cairn.links"
+"""Setting of the catalogue: the kind of the links that it keeps."""
+
+_WITHOUT_LOADING = {"synchronize_session": False}
+
+
+def begin_links(session: Session, kind: str) -> None:
+    """Forget all links, and keep those of another kind from now on."""
+    session.execute(sa.delete(LinkRow), execution_options=_WITHOUT_LOADING)
+    session.merge(Setting(key=KIND_KEY, value=kind))
+
+
+def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
+    """Keep the links of photos, by their numbers.
+
+    Raises
+    ------
+    CairnError
+        Links of another kind are kept meanwhile.
+    """
+    if session.get_one(Setting, KIND_KEY).value != kind:
+        raise CairnError("Another process looks for other links meanwhile: run the command again when it has ended.")
+    for numbers in chunks(list(found)):
+        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=_WITHOUT_LOADING)
+        session.add_all(LinkRow(number=number, found=found[number]) for number in numbers)
+        session.flush()
+
+
+def links_in(session: Session) -> Iterator[tuple[int, bytes]]:
+    """Photos that links are kept of, and these; what is not what was written is left out."""
+    for row in session.scalars(sa.select(LinkRow).order_by(LinkRow.number)):
+        if row.is_whole:
+            yield row.number, row.found
