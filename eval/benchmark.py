@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.metrics import average_precision, mean_average_precision
 from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
+from learning.measures.precision import average_precision, mean_average_precision
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
 from retrieval.collection.options import CollectionOptions

@@ -296,7 +296,7 @@ def matching_average_precision(scores: np.ndarray, right: np.ndarray) -> float:
     """Area under the precision-recall curve of ranked matches.
 
     Precision is the share of right matches among the first k, recall their number over that of *all* matches, so that
-    the curve ends at the recall of eq. 15. The area is that of `eval.metrics.average_precision` and of HPatches: by
+    the curve ends at the recall of eq. 15. The area is that of `precision.average_precision` and of HPatches: by
     trapezoids, from precision 1 at recall 0. Matches that tie come in no order: the result is the mean over all the
     orders they could have (in the manner of McSherry & Najork, ECIR 2008), so it hangs on nothing but the scores.
 

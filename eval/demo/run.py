@@ -7,10 +7,10 @@ import numpy as np
 
 from eval.benchmark import run_queries
 from eval.demo.synthetic import build_demo_collection
-from eval.metrics import mean_average_precision
 from index.errors import CairnError
 from index.progress import Progress
 from learning.labels.ground_truth import read_ground_truth
+from learning.measures.precision import mean_average_precision
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos

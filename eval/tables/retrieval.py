@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from eval.benchmark import stems_of
-from eval.metrics import average_precision, mean_average_precision
 from eval.tables.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import run
 from learning.labels.ground_truth import Query, missing_photos
+from learning.measures.precision import average_precision, mean_average_precision
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from eval.benchmark import stems_of
-from eval.metrics import average_precision
 from eval.tables.retrieval import Cell, index_set
 from eval.tables.staged import link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
@@ -24,6 +23,7 @@ from index.similarity import nearest_pairs
 from learning.labels.files import read_labels
 from learning.labels.ground_truth import Query
 from learning.labels.labels import Labels, ObjectLabels, split
+from learning.measures.precision import average_precision
 from learning.similarity.learning import SimilarityOptions, learn_similarity
 from learning.similarity.pair_gradients import WordPairs
 from retrieval.collection.collection import Collection

@@ -1,8 +1,8 @@
-"""Average precision of a ranking, as the program of the Oxford and Paris benchmarks computes it."""
+"""Average precision of rankings, as the program of the Oxford and Paris benchmarks computes it, and its mean."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -36,13 +36,29 @@ def average_precision(
         There are no positives (the figure is then undefined: leave such a query out of a mean), an image is ranked
         twice, or an image is both positive and junk.
     """
-    hits, size = ranked_hits(ranking, positives, junk)
+    hits, size = _hits(ranking, positives, junk)
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
     previous = np.concatenate([[1.0], precision[:-1]])
     return float(((previous + precision) / 2)[hits].sum() / size)
 
 
-def ranked_hits(
+def mean_average_precision(values: Iterable[float]) -> float:
+    """Return the mean over queries of their average precisions.
+
+    Raises
+    ------
+    ValueError
+        There are none, or one is not between 0 and 1.
+    """
+    array = np.array(list(values), np.float64)
+    if not array.size:
+        raise ValueError("no query has an average precision, so there is no mean")
+    if not ((array >= 0) & (array <= 1 + 1e-9)).all():
+        raise ValueError("an average precision lies between 0 and 1")
+    return float(array.mean())
+
+
+def _hits(
     ranking: Sequence[Hashable], positives: Collection[Hashable], junk: Collection[Hashable]
 ) -> tuple[np.ndarray, int]:
     """Return, for each ranked image that is not junk, whether it is a positive; and the number of positives."""

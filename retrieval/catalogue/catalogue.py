@@ -59,7 +59,6 @@ from retrieval.catalogue.schema import (
     ImageRow,
     SegmentRow,
     Setting,
-    path_hash_of,
 )
 from retrieval.metadata.photo import Metadata
 
@@ -568,15 +567,6 @@ class Catalogue:
             return None  # no such name is ever stored, and no database takes it
         with self._transaction() as session:
             return session.scalars(sa.select(ImageRow).where(ImageRow.name == name)).one_or_none()
-
-    def image_by_path(self, path: Path | str) -> ImageRow | None:
-        """The indexed image of that path, written as it was stored, or None."""
-        path = str(path)
-        if printable(path) != path:
-            return None
-        wanted = (ImageRow.path_hash == path_hash_of(path), ImageRow.path == path, ImageRow.state == INDEXED)
-        with self._transaction() as session:
-            return session.scalars(sa.select(ImageRow).where(*wanted)).one_or_none()
 
     def segments(self) -> list[SegmentRow]:
         """All segments, in the order in which they were committed."""

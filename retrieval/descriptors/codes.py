@@ -193,28 +193,6 @@ class ProductCode:
             rows[:, columns] = centroids[packed[:, part]]
         return rows if self.rotation is None else _turned(rows, self.rotation.T)
 
-    def symmetric_distances(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Squared distances between decoded rows, from tables of those between codewords.
-
-        Parameters
-        ----------
-        first : ndarray, shape (N, G), uint8
-            Codes.
-        second : ndarray, shape (M, G), uint8
-            Others.
-
-        Returns
-        -------
-        ndarray, shape (N, M), float32
-        """
-        first, second = _check_packed(first, self.bytes), _check_packed(second, self.bytes)
-        distances = np.empty((len(first), len(second)), np.float32)
-        parts = np.arange(self.bytes)
-        for start in range(0, len(first), _QUERIES):
-            rows = slice(start, start + _QUERIES)
-            distances[rows] = _look_up(self._tables[parts, first[rows]], second)
-        return distances
-
     def asymmetric_distances(self, queries: np.ndarray, packed: np.ndarray) -> np.ndarray:
         """Squared distances between rows as they are and decoded ones: more exact, as one side alone is coded.
 
@@ -256,11 +234,6 @@ class ProductCode:
         ends = np.cumsum(self.sizes).tolist()
         columns = [slice(end - size, end) for end, size in zip(ends, self.sizes.tolist(), strict=True)]
         return [(part, np.ascontiguousarray(self.centroids[:, part])) for part in columns]
-
-    @cached_property
-    def _tables(self) -> np.ndarray:
-        """Squared distances (G, 256, 256) float32 between the codewords of each part."""
-        return np.stack([_between(centroids, centroids) for _, centroids in self._parts])
 
 
 def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code:

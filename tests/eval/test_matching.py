@@ -23,8 +23,8 @@ from eval.matching import (
     match_features,
     matching_average_precision,
 )
-from eval.metrics import average_precision
 from index.errors import CairnError
+from learning.measures.precision import average_precision
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from eval.benchmark import run_queries
-from eval.metrics import mean_average_precision
 from eval.repeatability import repeatability
 from learning.labels.ground_truth import read_ground_truth
+from learning.measures.precision import mean_average_precision
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
