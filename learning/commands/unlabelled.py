@@ -10,9 +10,10 @@ from typing import Any
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.progress import Progress
-from learning.convex.records import TABLE, LatentRecord
+from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
+from learning.latent.models import LatentRecord
 from learning.latent.verdict import Verdict, compare
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches

@@ -1,14 +1,13 @@
 """Learning a descriptor from labelled patches: grids of models, and the best of them on validation pairs."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -18,7 +17,7 @@ from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
 from learning.convex.records import Record, Records, best
-from learning.convex.ring_distances import BLOCK, RingDistances, write_ring_distances
+from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import (
     RankedPairs,
     Selection,
@@ -28,12 +27,12 @@ from learning.convex.ring_selection import (
     pooling_of,
     refine,
 )
-from learning.convex.stages import check_pooling, check_stages
+from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
+from learning.convex.study import Study, Trial
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
 from learning.patches.sources import Source, describe_patches
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
-from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions
 
 RING_DISTANCES = "ring-distances"
@@ -110,39 +109,24 @@ def learn_descriptor(
         A source is damaged; nothing fits into the wanted dimensions; the folder is damaged.
     """
     check_pooling(options.stage, options.base, pooling)
-    study = _Study(sources, Records(work, Record), work, options, workers, progress or (lambda step, done, of: None))
-    chosen: Record | None = None
-    if options.base != "pooled":
-        pooling = None
-    elif options.stage != "projection":
-        pooling, chosen = study.learn_pooling()
-    model = LearntModel(options.base, pooling)
-    projected: Record | None = None
-    if options.stage != "pooling":
-        model, projected = study.learn_projection(model)
-    return Learnt(study.with_moments(model), chosen, projected, study.tried)
+    learner = _Learner(sources, work, options, workers, progress or (lambda step, done, of: None))
+    model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
+    return Learnt(learner.with_moments(model), chosen, projected, learner.study.tried)
 
 
-class _Study:
-    """One run over the grids."""
+class _Learner:
+    """The stages of one run."""
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        records: Records[Record],
-        work: Path,
-        options: LearningOptions,
-        workers: int,
-        tell: Progress,
+        self, sources: Sequence[Source], work: Path, options: LearningOptions, workers: int, tell: Progress
     ) -> None:
         self.sources = sources
-        self.records = records
         self.work = work
         self.options = options
         self.workers = workers
         self.tell = tell
-        self.tried: list[Record] = []
-        self._began = perf_counter()
+        self.records = Records(work, Record)
+        self.study = Study(self.records, hours_of_stages(options.stage, options.hours), workers, tell)
         self._data = fingerprint(
             {
                 f"{number}-{split}-{name}": getattr(pairs, name)
@@ -160,19 +144,13 @@ class _Study:
         train, validation = self._ranked("train", pool), self._ranked("validation", pool)
         means = train.positive.mean(), train.negative.mean()
 
-        def key(mu: float, gamma: float) -> str:
+        def trial(mu: float, gamma: float) -> Trial[Record]:
             steps = replace(options.selection, mus=(mu,), gammas=(gamma,))
-            shape = [options.pool, options.channels, steps, options.max_pooled_dim]
-            return fingerprint({}, {"stage": "pooling", "data": self._data, "model": shape, "version": VERSION})
+            key = self._key("pooling", [options.pool, options.channels, steps, options.max_pooled_dim])
+            return key, partial(_pooling_models, key, train, validation, means, pool, options, mu, gamma)
 
-        grid = [(mu, gamma) for mu in options.selection.mus for gamma in options.selection.gammas]
-        found = self._run(
-            "pooling",
-            [(key(mu, gamma), mu, gamma) for mu, gamma in grid],
-            lambda mu, gamma: delayed(_pooling_models)(train, validation, means, pool, options, mu, gamma),
-            hours=options.hours * (0.5 if options.stage == "both" else 1),
-        )
-        record = best(found, options.max_pooled_dim)
+        grid = [trial(mu, gamma) for mu in options.selection.mus for gamma in options.selection.gammas]
+        record = best(self.study.learn("pooling", grid, bool), options.max_pooled_dim)
         if record is None:
             raise CairnError(
                 f"No selection of pooling regions has {options.max_pooled_dim} dimensions or fewer: allow more "
@@ -187,20 +165,13 @@ class _Study:
         with one_thread():
             units = MetricUnits.of(train, options.norm)
 
-        def key(mu: float, gamma: float) -> str:
+        def trial(mu: float, gamma: float) -> Trial[Record]:
             steps = replace(options, mus=(mu,), gammas=(gamma,))
-            shape = [model.fingerprint, steps, self.options.augmentation]
-            return fingerprint({}, {"stage": "projection", "data": self._data, "model": shape, "version": VERSION})
+            key = self._key("projection", [model.fingerprint, steps, self.options.augmentation])
+            return key, partial(_projection_models, key, train, validation, units, options, model, mu, gamma)
 
-        def run(grid: list[tuple[float, float]]) -> list[Record]:
-            return self._run(
-                "projection",
-                [(key(mu, gamma), mu, gamma) for mu, gamma in grid],
-                lambda mu, gamma: delayed(_projection_models)(train, validation, units, options, model, mu, gamma),
-                hours=self.options.hours,
-            )
-
-        found = run([(mu, gamma) for mu in options.mus for gamma in options.gammas])
+        grid = [trial(mu, gamma) for mu in options.mus for gamma in options.gammas]
+        found = self.study.learn("projection", grid, bool)
         enough = _CLOSE * min(self.options.dim, train.positive.descriptors.shape[1])
         for _ in range(_SEARCH if options.norm == "nuclear" else 0):
             # Dimensions follow from μ*: between two that bracket the wanted one, look half way.
@@ -212,7 +183,7 @@ class _Study:
             mu = _between(of_one_gamma, self.options.dim)
             if any(record.mu == mu for record in of_one_gamma):
                 break  # ranks do not always fall as μ* grows
-            more = run([(mu, reference.gamma)])
+            more = self.study.learn("projection", [trial(mu, reference.gamma)], bool)
             if not more:
                 break  # out of time
             found += more
@@ -234,26 +205,9 @@ class _Study:
             rows.append(describe_patches(source.patches, numbers, descriptor.describe_uncoded, descriptor.patch_size))
         return with_moments(model, np.concatenate(rows))
 
-    def _run(
-        self, stage: str, grid: list[tuple[str, float, float]], job: Callable[[float, float], Any], hours: float
-    ) -> list[Record]:
-        """Learn the models of a grid that are not there yet, as long as there is time; gives all their records."""
-        missing = [(key, mu, gamma) for key, mu, gamma in grid if not self.records.of(key)]
-        done = len(grid) - len(missing)
-        self.tell(stage, done, len(grid))
-        while missing:
-            late = hours > 0 and perf_counter() - self._began > hours * 3600
-            if late and (done or any(record.stage == stage for record in self.tried)):
-                break
-            batch, missing = missing[: self.workers], missing[self.workers :]
-            models = Parallel(n_jobs=self.workers)(job(mu, gamma) for _, mu, gamma in batch)
-            for (key, _, _), found in zip(batch, models, strict=True):
-                self.records.add([(replace(record, key=key), parameters) for record, parameters in found])
-                done += 1
-            self.tell(stage, done, len(grid))
-        found = [record for key, _, _ in grid for record in self.records.of(key)]
-        self.tried += found
-        return found
+    def _key(self, stage: str, model: list[Any]) -> str:
+        """Fingerprint of all that models of one setting depend on."""
+        return fingerprint({}, {"stage": stage, "data": self._data, "model": model, "version": VERSION})
 
     def _ranked(self, split: str, pool: CandidatePool) -> RankedPairs:
         distances = RingDistances(pool, self.options.channels)
@@ -264,15 +218,7 @@ class _Study:
             pairs = getattr(source, split)
             for match in (True, False):
                 first, second = pairs.first[pairs.match == match], pairs.second[pairs.match == match]
-                key = fingerprint(
-                    {"first": first, "second": second},
-                    {
-                        "patches": source.patches.fingerprint,
-                        "pool": pool.fingerprint,
-                        "channels": asdict(distances.options),
-                        "version": [channels_version, BLOCK],
-                    },
-                )
+                key = distances.fingerprint_of(source.patches, first, second)
                 kinds[match] += write_ring_distances(
                     source.patches,
                     first,
@@ -323,6 +269,7 @@ def _between(records: list[Record], dim: int) -> float:
 
 
 def _pooling_models(
+    key: str,
     train: RankedPairs,
     validation: RankedPairs,
     means: tuple[np.ndarray, np.ndarray],
@@ -340,7 +287,7 @@ def _pooling_models(
         weights = selection.weights
         record = Record(
             "pooling",
-            "",
+            key,
             mu,
             gamma,
             dim_of(pool, weights, orientations),
@@ -361,6 +308,7 @@ def _pooling_models(
 
 
 def _projection_models(
+    key: str,
     train: DifferencePairs,
     validation: DifferencePairs,
     units: MetricUnits,
@@ -376,6 +324,6 @@ def _projection_models(
         error = validation.error(metric.projection) if len(metric.projection) else 1.0
     rings = 0 if model.pooling is None else int(model.pooling.rings.max()) + 1
     record = Record(
-        "projection", "", mu, gamma, len(metric.projection), rings, error, metric.objective, 0, perf_counter() - began
+        "projection", key, mu, gamma, len(metric.projection), rings, error, metric.objective, 0, perf_counter() - began
     )
     return [(record, metric.projection)]

@@ -30,28 +30,13 @@ class Record:
     rings: int  # pooling rings of the descriptor; 0: none
     fpr95: float  # on the validation pairs
     objective: float  # over all training pairs
-    refits: int  # see `pooling.Selection`
+    refits: int  # see `ring_selection.Selection`
     seconds: float  # that it took
 
-
-@dataclass(frozen=True)
-class LatentRecord:
-    """One model learnt from mined matches."""
-
-    stage: str  # pooling or projection
-    key: str  # fingerprint of all that it depends on
-    share: float  # K over the number of training features
-    mu: float  # μ₁ or μ*, in the units of the stage
-    gamma: float
-    round: int  # of looking for negatives
-    dim: int  # dimensions of the descriptor
-    rings: int  # pooling rings of the descriptor; 0: none
-    recall: float  # of equation 15 on the training features, against the negatives that are looked at
-    validation: float  # the same on validation features, against all their candidates
-    objective: float  # of equation 16
-    refits: int  # how often rings were dropped
-    history: list[dict[str, Any]]  # entries of LogEntry, as tables
-    seconds: float  # that it took
+    @property
+    def merit(self) -> tuple[float, int, int]:
+        """Larger is better: less error, then fewer dimensions, and then always the same one."""
+        return -self.fpr95, -self.dim, -int(self.key, 16)
 
 
 class Kept(Protocol):
@@ -68,6 +53,14 @@ class Kept(Protocol):
     @property
     def refits(self) -> int:
         """How often rings were dropped."""
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of the descriptor."""
+
+    @property
+    def merit(self) -> tuple[float, int, int]:
+        """Of two models that fit, the one to choose has the larger."""
 
 
 Kind = TypeVar("Kind", bound=Kept)
@@ -143,7 +136,7 @@ def _fits(record: Any) -> bool:
     return bool(named) and all(abs(number) < float("inf") for number in numbers)  # NaN fails the comparison too
 
 
-def best(records: list[Record], limit: int) -> Record | None:
-    """The record of least error among those with at most so many dimensions; of equal ones, that with fewest."""
+def best(records: list[Kind], limit: int) -> Kind | None:
+    """Choose the record of most merit among those with at most so many dimensions; None where there is none."""
     fitting = [record for record in records if 0 < record.dim <= limit]
-    return min(fitting, key=lambda record: (record.fpr95, record.dim, record.key), default=None)
+    return max(fitting, key=lambda record: record.merit, default=None)

@@ -7,15 +7,17 @@ basis, and pooled from there.
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from index.arrays import load_array, save_array
+from index.arrays import fingerprint, load_array, save_array
 from index.parallel import one_thread, run
 from learning.convex.candidates import CandidatePool
 from learning.patches.sources import Patches
+from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions, axis_kernels, normalised_channels, respond
 from retrieval.regions.patches import resample_patches
 
@@ -61,6 +63,18 @@ class RingDistances:
             part = slice(start, start + _CHUNK)
             result[part] = self._chunk(first[part], second[part])
         return result
+
+    def fingerprint_of(self, source: Patches, first: np.ndarray, second: np.ndarray) -> str:
+        """SHA-256 of all that ψ of pairs of a patch set depends on."""
+        return fingerprint(
+            {"first": first, "second": second},
+            {
+                "patches": source.fingerprint,
+                "pool": self.pool.fingerprint,
+                "channels": asdict(self.options),
+                "version": [channels_version, BLOCK],
+            },
+        )
 
     def _chunk(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         size, number = self.options.patch_size, len(first)

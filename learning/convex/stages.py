@@ -1,7 +1,9 @@
-"""What learning with labels and without have in common: the stages, and how a model is finished."""
+"""The stages of learning, with labels and without: pooling regions, then a projection."""
+
+from typing import Protocol, TypeVar
 
 from index.errors import CairnError
-from retrieval.descriptors.learnt import BASES, Pooling
+from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
 
 STAGES = ("pooling", "projection", "both")
 
@@ -21,3 +23,54 @@ def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
     """Raise a CairnError where a projection of pooling regions is to be learnt, and there are none."""
     if stage == "projection" and base == "pooled" and pooling is None:
         raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
+
+
+Chosen = TypeVar("Chosen", covariant=True)
+
+
+class Learner(Protocol[Chosen]):
+    """What learns each stage, and gives the record of the model that it has chosen."""
+
+    def learn_pooling(self) -> tuple[Pooling, Chosen]:
+        """Select pooling regions."""
+
+    def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Chosen]:
+        """Learn a projection of a descriptor's rows."""
+
+
+def learn_stages(
+    learner: Learner[Chosen], stage: str, base: str, pooling: Pooling | None
+) -> tuple[LearntModel, Chosen | None, Chosen | None]:
+    """Learn the stages that are wanted, one upon the other.
+
+    Parameters
+    ----------
+    learner : Learner
+        What learns each.
+    stage : str
+        One of `STAGES`.
+    base : str
+        One of `retrieval.descriptors.learnt.BASES`.
+    pooling : Pooling or None
+        With the stage "projection": the pooling regions whose descriptor is projected.
+
+    Returns
+    -------
+    LearntModel, record or None, record or None
+        The descriptor, and of each stage the model that was chosen, where it was learnt.
+    """
+    chosen: Chosen | None = None
+    projected: Chosen | None = None
+    if base != "pooled":
+        pooling = None
+    elif stage != "projection":
+        pooling, chosen = learner.learn_pooling()
+    model = LearntModel(base, pooling)
+    if stage != "pooling":
+        model, projected = learner.learn_projection(model)
+    return model, chosen, projected
+
+
+def hours_of_stages(stage: str, hours: float) -> dict[str, float]:
+    """Divide the time for learning: by stage, after how many hours no further model of it is begun; 0: no limit."""
+    return {"pooling": hours * (0.5 if stage == "both" else 1), "projection": hours}

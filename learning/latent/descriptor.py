@@ -1,12 +1,11 @@
 """Learning a descriptor from mined matches: models for several K and regularisers, and the best on held-out pairs."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -15,20 +14,20 @@ from index.progress import Progress
 from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import MetricUnits, ProjectionOptions
-from learning.convex.records import LatentRecord, Records
-from learning.convex.ring_distances import BLOCK, RingDistances, write_ring_distances
+from learning.convex.records import Records, best
+from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import SelectionOptions, pooling_of
-from learning.convex.stages import check_pooling, check_stages
+from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
+from learning.convex.study import Study
 from learning.latent.anchors import Anchors, candidates_of, draw_features, find_nearest
 from learning.latent.described import Described, describe_mined
 from learning.latent.latent import LogEntry
 from learning.latent.metric_problem import units_of
-from learning.latent.models import Held, PoolingWork, ProjectionWork, Setting
+from learning.latent.models import Held, LatentRecord, PoolingWork, ProjectionWork, Setting
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
-from retrieval.descriptors.pooling import VERSION as channels_version
 from retrieval.descriptors.pooling import ChannelOptions
 from retrieval.descriptors.sift import Sift
 
@@ -131,29 +130,21 @@ def learn_unlabelled(
         There are too few image pairs or features; nothing fits into the wanted dimensions; the folder is damaged.
     """
     check_pooling(options.stage, options.base, pooling)
-    study = _Study(matches, work, options, workers, progress or (lambda step, done, of: None))
-    chosen: LatentRecord | None = None
-    if options.base != "pooled":
-        pooling = None
-    elif options.stage != "projection":
-        pooling, chosen = study.learn_pooling()
-    model = LearntModel(options.base, pooling)
-    projected: LatentRecord | None = None
-    if options.stage != "pooling":
-        model, projected = study.learn_projection(model)
+    learner = _Learner(matches, work, options, workers, progress or (lambda step, done, of: None))
+    model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
     return Unlabelled(
-        study.with_moments(model),
+        learner.with_moments(model),
         chosen,
         projected,
-        study.tried,
-        study.history,
-        len(study.training),
-        study.held,
+        learner.study.tried,
+        learner.history,
+        len(learner.training),
+        learner.held,
     )
 
 
-class _Study:
-    """One run over the grids."""
+class _Learner:
+    """The stages of one run."""
 
     def __init__(
         self, matches: MinedMatches, work: Path, options: UnlabelledOptions, workers: int, tell: Progress
@@ -162,7 +153,6 @@ class _Study:
         self.options = options
         self.workers = workers
         self.tell = tell
-        self.tried: list[LatentRecord] = []
         self.history: list[LogEntry] = []
         self.training, held_out = matches.pair_split(options.held_out, options.seed)
         if not all(np.isin(matches.pair, pairs).any() for pairs in (self.training, held_out)):
@@ -173,9 +163,9 @@ class _Study:
         features = draw_features(matches, held_out, options.validation_features, self._rng("validation"))
         self.held = Held(matches, features, candidates_of(matches, features))
         self.records = Records(work, LatentRecord)
+        self.study = Study(self.records, hours_of_stages(options.stage, options.hours), workers, tell)
         self.scratch = work / SCRATCH
         self.scratch.mkdir(exist_ok=True)
-        self._began = perf_counter()
 
     def learn_pooling(self) -> tuple[Pooling, LatentRecord]:
         """Select pooling regions."""
@@ -208,7 +198,7 @@ class _Study:
                 weights,
             )
             shape = [options.pool, options.channels, options.selection, options.max_pooled_dim, sift.fingerprint]
-            found = _best(self._run("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
+            found = best(self._learn("pooling", number, anchors, shape, settings, work), options.max_pooled_dim)
             if found is None or (chosen is not None and found.validation < chosen.validation):
                 break
             chosen, weights = found, self.records.parameters(found)
@@ -255,15 +245,15 @@ class _Study:
                 projection,
             )
             shape = [model.fingerprint, options.projection]
-            records = self._run("projection", number, anchors, shape, settings, work)
+            records = self._learn("projection", number, anchors, shape, settings, work)
             for _ in range(_SEARCH if not number else 0):
                 # Dimensions follow from μ*: where all are too many, it is made larger.
                 if not records or any(record.dim <= options.dim for record in records):
                     break
                 fewest = min(records, key=lambda record: (record.dim, -record.validation))
                 larger = [Setting(share, 4 * fewest.mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
-                records = self._run("projection", number, anchors, shape, larger, work)
-            found = _best(records, options.dim)
+                records = self._learn("projection", number, anchors, shape, larger, work)
+            found = best(records, options.dim)
             if found is None or (chosen is not None and found.validation < chosen.validation):
                 break
             chosen, projection = found, self.records.parameters(found)
@@ -272,7 +262,7 @@ class _Study:
             if number + 1 < options.rounds:
                 anchors = self._look_again(anchors, described, projection, options.projection_negatives)
         if chosen is None or projection is None:
-            larger_ones = [one.dim for one in self.tried if one.stage == "projection" and one.dim > options.dim]
+            larger_ones = [one.dim for one in self.study.tried if one.stage == "projection" and one.dim > options.dim]
             least = f", the smallest {min(larger_ones)}" if larger_ones else ""
             raise CairnError(f"No projection has {options.dim} dimensions or fewer{least}: allow more (--dim).")
         return replace(model, projection=projection.astype(np.float32)), chosen
@@ -325,22 +315,15 @@ class _Study:
         found = []
         total = len(anchors.positive_patches) + len(anchors.negative_patches)
         before = 0
+        source = MinedPatches(self.matches)
         for first, patches in anchors.candidates:
-            key = fingerprint(
-                {"first": first, "second": patches},
-                {
-                    "patches": self.matches.fingerprint,
-                    "pool": pool.fingerprint,
-                    "channels": asdict(distances.options),
-                    "version": [channels_version, BLOCK],
-                },
-            )
+            key = distances.fingerprint_of(source, first, patches)
 
             def tell(done: int, _: int, before: int = before) -> None:
                 self.tell("psi", before + done, total)
 
             blocks = write_ring_distances(
-                MinedPatches(self.matches),
+                source,
                 first,
                 patches,
                 self.scratch / f"psi-{key[:16]}",
@@ -352,7 +335,7 @@ class _Study:
             before += len(patches)
         return found[0], found[1]
 
-    def _run(
+    def _learn(
         self,
         stage: str,
         number: int,
@@ -361,7 +344,7 @@ class _Study:
         settings: list[Setting],
         work: PoolingWork | ProjectionWork,
     ) -> list[LatentRecord]:
-        """Learn the models of a grid that are not there yet, as long as there is time; gives all their records."""
+        """Learn the models of some settings."""
         options = self.options
         common = {
             "stage": stage,
@@ -375,26 +358,10 @@ class _Study:
             "version": VERSION,
         }
         keys = [fingerprint({}, {**common, "setting": setting}) for setting in settings]
-        missing = [(key, setting) for key, setting in zip(keys, settings, strict=True) if not self.records.of(key)]
-        done = len(settings) - len(missing)
-        self.tell(stage, done, len(settings))
-        limit = options.hours * (0.5 if stage == "pooling" and options.stage == "both" else 1) * 3600
+        grid = [(key, partial(work.learn, setting, key, number)) for key, setting in zip(keys, settings, strict=True)]
         most = options.max_pooled_dim if stage == "pooling" else options.dim
-        while missing:
-            late = limit > 0 and perf_counter() - self._began > limit
-            # A model that is too large is no result: the search goes on until there is one.
-            there = [record for record in self.tried if record.stage == stage]
-            if late and _best(there + [record for key in keys for record in self.records.of(key)], most):
-                break
-            batch, missing = missing[: self.workers], missing[self.workers :]
-            self.records.add(
-                Parallel(n_jobs=self.workers)(delayed(work.learn)(setting, key, number) for key, setting in batch)
-            )
-            done += len(batch)
-            self.tell(stage, done, len(settings))
-        found = [record for key in keys for record in self.records.of(key)]
-        self.tried += found
-        return found
+        # A model that is too large is no result: the search goes on until there is one.
+        return self.study.learn(stage, grid, lambda found: best(found, most) is not None)
 
     def _remember(self, record: LatentRecord) -> None:
         """Add a model's history, its rounds counted on from those before."""
@@ -408,12 +375,6 @@ def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptio
     return [
         Setting(share, mu, gamma) for mu in options.mus for gamma in options.gammas for share in dict.fromkeys(shares)
     ]
-
-
-def _best(records: list[LatentRecord], limit: int) -> LatentRecord | None:
-    """The record of highest validation recall among those with at most so many dimensions."""
-    fitting = [record for record in records if 0 < record.dim <= limit]
-    return max(fitting, key=lambda record: (record.validation, -record.dim, record.key), default=None)
 
 
 def _distances(anchors: Anchors, described: Described) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from index.parallel import one_thread
 from learning.convex.candidates import CandidatePool
 from learning.convex.dual_averaging import AveragingOptions
 from learning.convex.projection import MetricUnits, ProjectionOptions
-from learning.convex.records import LatentRecord
 from learning.convex.ring_selection import SelectionOptions, dim_of, largest_contributions, pooling_of
 from learning.latent.anchors import Anchors, find_nearest
 from learning.latent.described import Described, describe_mined
@@ -35,6 +35,31 @@ class Setting:
     def count(self, anchors: Anchors) -> int:
         """K for these features."""
         return max(1, round(self.share * len(anchors)))
+
+
+@dataclass(frozen=True)
+class LatentRecord:
+    """One model, as it is kept."""
+
+    stage: str  # pooling or projection
+    key: str  # fingerprint of all that it depends on
+    share: float  # K over the number of training features
+    mu: float  # μ₁ or μ*, in the units of the stage
+    gamma: float
+    round: int  # of looking for negatives
+    dim: int  # dimensions of the descriptor
+    rings: int  # pooling rings of the descriptor; 0: none
+    recall: float  # of equation 15 on the training features, against the negatives that are looked at
+    validation: float  # the same on validation features, against all their candidates
+    objective: float  # of equation 16
+    refits: int  # how often rings were dropped
+    history: list[dict[str, Any]]  # entries of LogEntry, as tables
+    seconds: float  # that it took
+
+    @property
+    def merit(self) -> tuple[float, int, int]:
+        """Larger is better: more recall on validation features, then fewer dimensions, then always the same one."""
+        return self.validation, -self.dim, int(self.key, 16)
 
 
 @dataclass(frozen=True)
@@ -63,7 +88,7 @@ class PoolingWork:
     distances: tuple[np.ndarray, np.ndarray]  # of another descriptor, that the first round begins with
     before: np.ndarray | None  # weights of the last round's model, that others begin with
 
-    def learn(self, setting: Setting, key: str, round: int) -> tuple[LatentRecord, np.ndarray]:
+    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, np.ndarray]]:
         """Learn weights of all rings, and again of ever fewer until the descriptor is small enough."""
         began = perf_counter()
         orientations = self.channels.orientations
@@ -110,7 +135,8 @@ class PoolingWork:
                 rows = describe_mined(self.held.matches, self.held.candidates, LearntDescriptor(model).describe)
                 validation = find_nearest(self.held.matches, self.held.features, rows).recall
         rings = len(np.unique(self.pool.select(weights)[2]))  # those that coincide are one
-        return _record("pooling", key, setting, round, dim, rings, validation, found, refits, history, began), weights
+        record = _record("pooling", key, setting, round, dim, rings, validation, found, refits, history, began)
+        return [(record, weights)]
 
 
 @dataclass(frozen=True)
@@ -128,7 +154,7 @@ class ProjectionWork:
     distances: tuple[np.ndarray, np.ndarray]  # of the rows themselves, that the first round begins with
     before: np.ndarray | None  # projection of the last round's model, that others begin with
 
-    def learn(self, setting: Setting, key: str, round: int) -> tuple[LatentRecord, np.ndarray]:
+    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, np.ndarray]]:
         """Learn a metric."""
         began = perf_counter()
         options = self.options
@@ -150,7 +176,7 @@ class ProjectionWork:
         record = _record(
             "projection", key, setting, round, len(projection), self.rings, validation, found, 0, found.history, began
         )
-        return record, projection
+        return [(record, projection)]
 
 
 def _record(

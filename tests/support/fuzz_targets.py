@@ -32,9 +32,10 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.building.pointfile import read_points
 from learning.building.sequences import read_sequences
-from learning.convex.records import LatentRecord, Record, Records
+from learning.convex.records import Record, Records
 from learning.labels.files import read_labels
 from learning.labels.ground_truth import read_ground_truth
+from learning.latent.models import LatentRecord
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.phototour import PatchSet, write_bitmaps, write_info, write_pairs
 from retrieval.catalogue.catalogue import Catalogue

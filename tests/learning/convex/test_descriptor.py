@@ -134,7 +134,7 @@ def ranks_by(monkeypatch: pytest.MonkeyPatch, rule: Callable[[float], tuple[int,
     def learnt(*given: Any) -> list[tuple[Record, np.ndarray]]:
         rank, error = rule(given[-2])
         ranks.append(rank)
-        return [(replace(fake(given[-2], rank), fpr95=error), np.eye(rank, 128))]
+        return [(replace(fake(given[-2], rank), key=given[0], fpr95=error), np.eye(rank, 128))]
 
     monkeypatch.setattr(module, "_projection_models", learnt)
     return ranks

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from learning.convex import records as module
-from learning.convex.records import LatentRecord, Record, Records, best
+from learning.convex.records import Record, Records, best
+from learning.latent.models import LatentRecord
 
 RECORD = Record("pooling", "a" * 64, 0.3, 0.1, 64, 3, 0.05, 0.4, 0, 1.5)
 

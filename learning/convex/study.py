@@ -1,0 +1,80 @@
+"""A study: the models of grids of settings, learnt some at a time, kept as they are learnt, and gone on with later."""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Generic
+
+import numpy as np
+
+from index.parallel import run
+from index.progress import Progress
+from learning.convex.records import Kind, Records
+
+Trial = tuple[str, Callable[[], list[tuple[Kind, np.ndarray]]]]
+"""One setting: its key in the records, and what learns the models that the key stands for, in any process."""
+
+
+class Study(Generic[Kind]):
+    """The grids of one run.
+
+    Parameters
+    ----------
+    records : Records
+        Where models are kept. Those that are there are not learnt again.
+    hours : dict of str to float
+        By stage, how long after the study began no further model of it is begun; 0: no limit.
+    workers : int
+        Models that are learnt side by side, in processes.
+    progress : callable
+        Told a stage, how many settings of its grid are done, and how many there are.
+
+    Attributes
+    ----------
+    tried : list of records
+        The models of all grids so far, those that were there among them.
+    """
+
+    def __init__(self, records: Records[Kind], hours: dict[str, float], workers: int, progress: Progress) -> None:
+        self.records = records
+        self.tried: list[Kind] = []
+        self._hours = hours
+        self._workers = workers
+        self._tell = progress
+        self._began = perf_counter()
+
+    def learn(self, stage: str, grid: Sequence[Trial[Kind]], enough: Callable[[list[Kind]], bool]) -> list[Kind]:
+        """Learn the models of a grid that are not there yet, as long as there is time.
+
+        Parameters
+        ----------
+        stage : str
+            ``pooling`` or ``projection``.
+        grid : sequence of Trial
+            Its settings, in the order in which they are learnt.
+        enough : callable
+            Told the models of the stage so far, of earlier grids too: whether to stop where time has run out.
+
+        Returns
+        -------
+        list of records
+            All models of the grid that are there, setting by setting.
+        """
+        missing = [trial for trial in grid if not self.records.of(trial[0])]
+        done = len(grid) - len(missing)
+        self._tell(stage, done, len(grid))
+        earlier = [record for record in self.tried if record.stage == stage]
+        while missing:
+            late = 0 < 3600 * self._hours[stage] < perf_counter() - self._began
+            if late and enough(earlier + self._of(grid)):
+                break
+            batch, missing = missing[: self._workers], missing[self._workers :]
+            models = run([learn for _, learn in batch], self._workers)
+            self.records.add([model for found in models for model in found])
+            done += len(batch)
+            self._tell(stage, done, len(grid))
+        found = self._of(grid)
+        self.tried += found
+        return found
+
+    def _of(self, grid: Sequence[Trial[Kind]]) -> list[Kind]:
+        return [record for key, _ in grid for record in self.records.of(key)]
