@@ -1,6 +1,7 @@
-"""Text that is not ours: what a database can store, and how a message shows it."""
+"""Text that is not ours, what a database can store and how a message shows it; and lists of names."""
 
 import re
+from collections.abc import Iterable
 
 from index.errors import CairnError
 
@@ -39,3 +40,9 @@ def printable_name(name: str) -> str:
     return "".join(
         character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
     )
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Join names: a, b or c."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

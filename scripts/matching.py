@@ -26,7 +26,7 @@ from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
-from retrieval.regions.detectors import RegionOptions
+from retrieval.regions.detection import RegionOptions
 
 
 def mean(values: Sequence[float | None]) -> float:

@@ -25,7 +25,8 @@ from learning.reports.drawings import new_figure
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions
-from retrieval.regions.detectors import DETECTORS, RegionOptions
+from retrieval.regions.detection import RegionOptions
+from retrieval.regions.detectors.registry import DETECTORS, find_detector
 from retrieval.search.engine import ENGINES
 
 SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them
@@ -35,7 +36,7 @@ Curve = tuple[str, str]
 
 def feature_options(detector: str, half_side: float) -> FeatureOptions:
     """Options for patches that reach so many σ to each side of the centre."""
-    own = DETECTORS[detector]
+    own = find_detector(detector)
     scale = half_side / own.radius
     # The default by its own name: features that were described with it are the same.
     default = math.isclose(scale, own.measurement_scale, rel_tol=1e-3)

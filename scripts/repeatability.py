@@ -22,7 +22,8 @@ from rich.table import Table
 from eval.repeatability import Repeatability, repeatability
 from index.errors import CairnError
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
+from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.regions.detectors.registry import find_detector
 
 SEQUENCES = ("graf", "boat", "wall", "bikes", "ubc")
 _RADIUS = 3.0  # of every detector's region, in units of its detection scale, for a fair comparison
@@ -34,7 +35,7 @@ Detect = Callable[[np.ndarray], np.ndarray]
 def _cairn(name: str) -> Detect:
     def detect(grey: np.ndarray) -> np.ndarray:
         ellipses = detect_regions(grey, RegionOptions(detector=name, max_regions=0)).ellipses.astype(np.float64)
-        ellipses[:, 2:] *= (DETECTORS[name].radius / _RADIUS) ** 2
+        ellipses[:, 2:] *= (find_detector(name).radius / _RADIUS) ** 2
         return ellipses
 
     return detect

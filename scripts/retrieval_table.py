@@ -25,7 +25,7 @@ from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions
-from retrieval.regions.detectors import RegionOptions
+from retrieval.regions.detection import RegionOptions
 from retrieval.search.engine import ENGINES
 
 OWN, INDEPENDENT = "own", "independent"

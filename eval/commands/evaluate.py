@@ -77,7 +77,7 @@ def retrieval(
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions.detectors import RegionOptions
+    from retrieval.regions.detection import RegionOptions
     from retrieval.search.engine import SearchOptions
 
     options = CollectionOptions(
@@ -146,7 +146,7 @@ def matching(
     from retrieval.descriptors.registry import find_descriptor
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions.detectors import RegionOptions
+    from retrieval.regions.detection import RegionOptions
 
     options = MatchingOptions(*overlap, ratio=ratio)
     described = find_descriptor(descriptor)

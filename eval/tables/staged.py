@@ -25,7 +25,7 @@ from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging
 from retrieval.photos.decoding import ImageOptions, Photo
 from retrieval.photos.listing import list_photos
-from retrieval.regions.detectors import RegionOptions, Regions
+from retrieval.regions.detection import RegionOptions, Regions
 from retrieval.regions.geometry import Frames
 from retrieval.search.query import DescribedQuery, DescribedView, describe_query
 

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from index.text import one_of
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.options import CatalogueAddress, Json, MeasurementScale, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
+from retrieval.regions.detectors.registry import DETECTORS
 
 
 def mine(
@@ -52,7 +54,7 @@ def mine(
         typer.Option(
             rich_help_panel=REGIONS,
             metavar="NAME",
-            help="dog-affine or hessian-affine (default: the collection's own, or dog-affine).",
+            help=f"{one_of(DETECTORS)} (default: the collection's own, or dog-affine).",
         ),
     ] = None,
     measurement_scale: MeasurementScale = None,
@@ -103,7 +105,7 @@ def mine(
     from learning.mining.photosource import PhotoSource
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions.detectors import RegionOptions
+    from retrieval.regions.detection import RegionOptions
 
     started = perf_counter()
     if out.suffix != ".npz":

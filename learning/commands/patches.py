@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from index.text import one_of
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import Json, MeasurementScale, Quiet, Seed
 from retrieval.commands.panels import CORRESPONDENCES, OUTPUT, REGIONS
+from retrieval.regions.detectors.registry import DETECTORS
 
 patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)
 
@@ -45,7 +47,7 @@ def build(
         typer.Option(
             rich_help_panel=REGIONS,
             metavar="NAME",
-            help="Of sequences: sift (OpenCV's keypoints), harris, dog-affine or hessian-affine.",
+            help=f"Of sequences: sift (OpenCV's keypoints), {one_of(['harris', *DETECTORS])}.",
         ),
     ] = "sift",
     measurement_scale: MeasurementScale = None,

@@ -104,7 +104,7 @@ def index(
     from retrieval.indexing.adding import index_photos
     from retrieval.photos.decoding import ImageOptions
     from retrieval.photos.listing import list_photos
-    from retrieval.regions.detectors import RegionOptions
+    from retrieval.regions.detection import RegionOptions
 
     if again and watch:
         raise CairnError("--again goes without --watch: take the photos in first, and watch then.")

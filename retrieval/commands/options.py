@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
+from index.text import one_of
 from retrieval.commands.panels import OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
+from retrieval.regions.detectors.registry import DETECTORS
 
 Workers = Annotated[
     int,
     typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
 ]
-Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help="dog-affine or hessian-affine.")]
+Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help=f"{one_of(DETECTORS)}.")]
 MeasurementScale = Annotated[
     float | None,
     typer.Option(

@@ -10,7 +10,8 @@ from index.parallel import one_thread
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.photos.decoding import Photo
-from retrieval.regions.detectors import RegionOptions, Regions, detect_regions, find_detector
+from retrieval.regions.detection import RegionOptions, Regions, detect_regions
+from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.patches import extract_patches
 

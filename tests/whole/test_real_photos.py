@@ -16,7 +16,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import read_photo
-from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
+from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.regions.detectors.registry import find_detector
 from retrieval.search.engine import SearchOptions
 
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
@@ -86,7 +87,7 @@ def test_regions_repeat_under_a_change_of_viewpoint(detector: str) -> None:
         grey = read_photo(folder / f"img{number}.jpg").grey
         ellipses = detect_regions(grey, RegionOptions(detector=detector)).ellipses.astype(np.float64)
         # Three scales across for either detector, as in scripts/repeatability.py.
-        ellipses[:, 2:] *= (DETECTORS[detector].radius / 3) ** 2
+        ellipses[:, 2:] *= (find_detector(detector).radius / 3) ** 2
         return ellipses, grey.shape
 
     first, shape = regions(1)

@@ -15,7 +15,7 @@ from retrieval.collection.options import CollectionOptions, read_options, write_
 from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.affine import AdaptationOptions
-from retrieval.regions.detectors import RegionOptions
+from retrieval.regions.detection import RegionOptions
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 collections = st.builds(

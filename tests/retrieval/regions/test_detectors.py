@@ -9,11 +9,23 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from index.errors import CairnError
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions.affine import AdaptationOptions
-from retrieval.regions.detectors import DETECTORS, RegionOptions, detect_regions
+from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.regions.detectors.registry import DETECTORS, find_detector
+from retrieval.regions.scalespace import build_scale_space
+from tests.support import toy_detector
 
-DETECTOR_NAMES = sorted(DETECTORS)
+DETECTOR_NAMES = sorted([*DETECTORS, toy_detector.NAME])
 THRESHOLD = 3.0  # the tests' own, so that tuning the defaults leaves them alone
+
+
+@pytest.fixture(autouse=True)
+def third(monkeypatch):
+    """A detector that somebody has added."""
+    monkeypatch.setitem(DETECTORS, toy_detector.NAME, toy_detector.PLACE)
 
 
 def options(detector, **changes):
@@ -86,7 +98,7 @@ def test_the_region_of_a_round_blob_has_the_detector_s_radius(detector):
     image, _ = elliptic_blob((6.0, 6.0), 0)
     found = covariances(detect_regions(image, options(detector)).ellipses[:1])[0]
     scale = 6 / 2 ** (1 / 6) if detector == "dog-affine" else 6  # as each detector names the scale of a blob
-    assert np.linalg.det(found) ** 0.25 == pytest.approx(scale * DETECTORS[detector].radius, rel=0.05)
+    assert np.linalg.det(found) ** 0.25 == pytest.approx(scale * find_detector(detector).radius, rel=0.05)
 
 
 MOVES = {
@@ -121,10 +133,10 @@ def test_regions_move_with_the_image(detector, move, least):
     shapes = covariances(before.ellipses)
     # The finest regions of an enlarged image have no like in the smaller one, and the other way round: compare those
     # that both scale spaces hold, and that the border does not cut.
-    sizes = np.linalg.det(shapes) ** 0.25 / DETECTORS[detector].radius
+    sizes = np.linalg.det(shapes) ** 0.25 / find_detector(detector).radius
     height, width = image.shape
     edge = np.minimum(before.ellipses[:, :2], [width, height] - before.ellipses[:, :2]).min(axis=1)
-    kept = (sizes > (1.2 if detector == "dog-affine" else 2.4)) & (edge > 6 * sizes + 8) & (sizes < 12)
+    kept = (sizes > (1.2 if find_detector(detector).space.double else 2.4)) & (edge > 6 * sizes + 8) & (sizes < 12)
     assert kept.sum() > 30
     expected = before.ellipses[kept, :2] @ linear.T + shift
     part = matched(after.ellipses[:, :2], expected, covariances(after.ellipses), linear @ shapes[kept] @ linear.T)
@@ -239,3 +251,46 @@ def test_regions_on_straight_edges_are_left_out():
 def test_an_unknown_detector_is_refused_by_name():
     with pytest.raises(CairnError, match=r"magic.*dog-affine"):
         detect_regions(np.zeros((50, 50), np.float32), RegionOptions(detector="magic"))
+
+
+# The contract
+
+
+@pytest.mark.parametrize("detector", DETECTOR_NAMES)
+def test_responses_are_of_the_levels_and_linear_in_contrast(detector):
+    own = find_detector(detector)
+    image = texture()
+    for octave, brighter in zip(
+        build_scale_space(image, own.space).octaves, build_scale_space(10 + 0.5 * image, own.space).octaves, strict=True
+    ):
+        responses = own.respond(octave)
+        assert len(responses) == own.space.levels + 2 == len(octave.levels) - 1
+        for level, response, half in zip(octave.levels, responses, own.respond(brighter), strict=False):
+            assert response.shape == level.shape and response.dtype == np.float32
+            np.testing.assert_allclose(half, 0.5 * response, atol=0.1)
+
+
+@pytest.mark.parametrize("detector", DETECTOR_NAMES)
+def test_regions_are_extrema_of_the_detector_s_own_responses(detector):
+    own = find_detector(detector)
+    assert own.threshold > 0 and own.radius > 0 and own.measurement_scale > 0
+    image = texture(seed=7)
+    regions = detect_regions(image, RegionOptions(detector, max_regions=0))
+    assert len(regions) > 20 and (regions.responses >= own.threshold).all()
+    largest = max(np.abs(response).max() for octave in regions.space.octaves for response in own.respond(octave))
+    assert regions.responses[0] <= 1.05 * largest  # between the samples it may be a little more
+    others = {
+        name: detect_regions(image, RegionOptions(name, max_regions=0)).ellipses
+        for name in DETECTOR_NAMES
+        if name != detector
+    }
+    assert not any(np.array_equal(regions.ellipses, ellipses) for ellipses in others.values())
+
+
+def test_a_new_detector_makes_features(tmp_path):
+    cv2.imwrite(str(tmp_path / "photo.png"), texture().astype(np.uint8))
+    photo = read_photo(tmp_path / "photo.png", ImageOptions())
+    extractor = Extractor(find_descriptor("rootsift"), FeatureOptions(RegionOptions(toy_detector.NAME)))
+    assert extractor.measurement_scale == toy_detector.DETECTOR.measurement_scale
+    features = extractor.extract(photo)
+    assert len(features) > 20 and np.isfinite(features.descriptors).all()

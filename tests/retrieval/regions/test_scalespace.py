@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.regions.detectors import _difference_of_gaussians, _hessian_determinant
+from retrieval.regions.detectors.dog import difference_of_gaussians
+from retrieval.regions.detectors.hessian import hessian_determinant
 from retrieval.regions.scalespace import NOMINAL_BLUR, ScaleSpaceOptions, build_scale_space, find_extrema
 
 OPTIONS = [ScaleSpaceOptions(double=True), ScaleSpaceOptions(double=False), ScaleSpaceOptions(False, levels=4, sigma=2)]
@@ -20,7 +21,7 @@ def blob(shape, x, y, sigma, amplitude=100.0, base=80.0):
     return (base + amplitude * np.outer(down, across)).astype(np.float32)
 
 
-def extrema_of(image, double=True, respond=_difference_of_gaussians, threshold=2.0):
+def extrema_of(image, double=True, respond=difference_of_gaussians, threshold=2.0):
     """All extrema as rows x, y, sigma, value, in pixels of the image."""
     space = build_scale_space(image, ScaleSpaceOptions(double=double))
     rows = [np.zeros((4, 0))]
@@ -93,7 +94,7 @@ def test_level_numbers_run_from_fine_to_coarse_and_finest_picks_the_last_that_do
     x=st.floats(0, 1),
     y=st.floats(0, 1),
     bright=st.booleans(),
-    respond=st.sampled_from([_difference_of_gaussians, _hessian_determinant]),
+    respond=st.sampled_from([difference_of_gaussians, hessian_determinant]),
     double=st.booleans(),
 )
 def test_a_blob_is_found_where_and_as_large_as_it_is(sigma, x, y, bright, respond, double):
@@ -105,16 +106,14 @@ def test_a_blob_is_found_where_and_as_large_as_it_is(sigma, x, y, bright, respon
     found = extrema_of(image, double, respond)
     strongest = found[np.abs(found[:, 3]).argmax()]
     # A part of the distance of samples, which lie σ / 3.2 to σ / 1.6 apart: a quadratic is all that is fitted to them.
-    part = (
-        0.1 if respond is _difference_of_gaussians else 0.15
-    )  # at worst: half way between samples and between octaves
+    part = 0.1 if respond is difference_of_gaussians else 0.15  # at worst: half way between samples and between octaves
     assert np.hypot(strongest[0] - 84 - x, strongest[1] - 75 - y) < part * max(1, sigma / 1.6)
     # The blob seen by the camera is the scene's, blurred. The determinant of Hessian peaks at the blob's own scale; the
     # difference of levels s and ks peaks where their geometric mean is it, and is named after the lower (Lowe 2004).
     own = np.sqrt(sigma**2 - NOMINAL_BLUR**2)
-    expected = own if respond is _hessian_determinant else own / 2 ** (1 / 6)
+    expected = own if respond is hessian_determinant else own / 2 ** (1 / 6)
     assert strongest[2] == pytest.approx(expected, rel=0.05)
-    sign = 1 if respond is _hessian_determinant or not bright else -1
+    sign = 1 if respond is hessian_determinant or not bright else -1
     assert np.sign(strongest[3]) == sign
 
 
@@ -146,7 +145,7 @@ def test_an_octave_finds_a_blob_once_wherever_it_lies_between_the_samples(x, y, 
     space = build_scale_space(blob((128, 128), x, y, sigma), ScaleSpaceOptions(double=True))
     counts = []
     for octave in space.octaves:
-        found = find_extrema(_difference_of_gaussians(octave), 2.0)
+        found = find_extrema(difference_of_gaussians(octave), 2.0)
         away = np.hypot(found.x * octave.step + octave.offset - x, found.y * octave.step + octave.offset - y)
         counts.append(int((away < 0.5).sum()))
     # Two octaves may both see what lies between them.
@@ -169,7 +168,7 @@ def test_several_blobs_of_both_signs_are_all_found():
         assert (np.sign(near[fits, 3]) == (-1 if number % 2 else 1)).any()
 
 
-@pytest.mark.parametrize("respond", [_difference_of_gaussians, _hessian_determinant])
+@pytest.mark.parametrize("respond", [difference_of_gaussians, hessian_determinant])
 @pytest.mark.parametrize("threshold", [2.0, 0.0])
 def test_images_that_show_nothing_give_nothing(respond, threshold):
     flat = np.full((90, 120), 255, np.float32)
@@ -209,7 +208,7 @@ def test_extrema_do_not_lie_in_the_border():
     image = np.random.default_rng(0).uniform(0, 255, (120, 100)).astype(np.float32)
     space = build_scale_space(image, ScaleSpaceOptions(double=False))
     for octave in space.octaves:
-        found = find_extrema(_difference_of_gaussians(octave), 1.0, border=9)
+        found = find_extrema(difference_of_gaussians(octave), 1.0, border=9)
         height, width = octave.levels[0].shape
         assert (found.x > 7.4).all() and (found.x < width - 8.4).all()
         assert (found.y > 7.4).all() and (found.y < height - 8.4).all()

@@ -1,0 +1,1 @@
+"""Detectors of regions: the contract, one file a detector, and the registry."""
