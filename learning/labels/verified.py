@@ -86,7 +86,7 @@ def relate(
         side = verified if count >= min_inliers else doubtful
         side[one].add(other)
         side[other].add(one)
-    objects = components(verified)
+    objects = components(pair for pair, count in inliers.items() if count >= min_inliers)
     # Queries and what belongs to them, object by object.
     rng = np.random.default_rng(seed)
     issued = []

@@ -12,8 +12,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
@@ -22,7 +20,7 @@ from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import seal
 from retrieval.groups.clustering import cluster
-from retrieval.groups.links import Link, link_photos
+from retrieval.groups.links import Link, components, link_photos
 from retrieval.groups.looks import Copy, find_copies
 from retrieval.groups.originals import original_first
 from retrieval.groups.sightings import see_photos
@@ -285,13 +283,8 @@ def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:
 
 def _join(rows: Mapping[int, ImageRow], pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     """For each photo the smallest number of those that pairs join it to, itself included."""
-    numbers = sorted(rows)
-    place = {number: index for index, number in enumerate(numbers)}
-    ends = np.array([(place[one], place[other]) for one, other in pairs], np.int64).reshape(-1, 2)
-    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), (len(numbers), len(numbers)))
-    labels = connected_components(graph, directed=False)[1].tolist()
-    smallest: dict[int, int] = {}
-    return {number: smallest.setdefault(label, number) for number, label in zip(numbers, labels, strict=True)}
+    smallest = {number: min(joined) for joined in components(pairs, rows) for number in joined}
+    return {number: smallest[number] for number in sorted(rows)}
 
 
 def _duplicates(

@@ -3,13 +3,16 @@
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from index.errors import CairnError
 from index.parallel import run
@@ -195,21 +198,24 @@ def decode_links(number: int, contents: bytes) -> list[Link] | None:
     return [Link(number, other, inliers, tuple(transform.tolist())) for other, inliers, transform in found.tolist()]
 
 
-def components(neighbours: Mapping[int, set[int]]) -> list[set[int]]:
-    """Connected components of a graph that is given by each node's neighbours, by their smallest nodes."""
-    found: list[set[int]] = []
-    seen: set[int] = set()
-    for start in sorted(neighbours):
-        if start in seen:
-            continue
-        component, frontier = {start}, [start]
-        while frontier:
-            new = neighbours[frontier.pop()] - component
-            component |= new
-            frontier.extend(new)
-        seen |= component
-        found.append(component)
-    return found
+def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:
+    """Connected components of a graph of numbers, by their smallest numbers.
+
+    Parameters
+    ----------
+    pairs : iterable of (int, int)
+        Numbers that are joined.
+    numbers : iterable of int, optional
+        Numbers that need not be in a pair: those that are not are components of their own.
+    """
+    ends = np.array(list(pairs), np.int64).reshape(-1, 2)
+    nodes, places = np.unique(np.concatenate([ends.ravel(), np.array(list(numbers), np.int64)]), return_inverse=True)
+    one, other = places[: ends.size].reshape(-1, 2).T
+    graph = coo_array((np.ones(len(ends)), (one, other)), (len(nodes), len(nodes)))
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for node, label in zip(nodes.tolist(), connected_components(graph, directed=False)[1].tolist(), strict=True):
+        found[label].add(node)
+    return list(found.values())  # the nodes ascend: each component is begun by its smallest
 
 
 def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Link]:
