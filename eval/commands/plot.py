@@ -142,7 +142,7 @@ def similarity(
         numbers = opened.index.image_numbers.astype(np.int64)
         relevance = labels.relevance(numbers, np.random.default_rng(0))
         groups = {}
-        for name, index in (("tf-idf", opened.index), ("learnt", opened.similar_index(learnt))):
+        for name, index in (("tf-idf", opened.index), ("learnt", opened.scored_index(similarity=learnt))):
             matching, other = [np.zeros(0)], [np.zeros(0)]
             of = zip(relevance.queries.tolist(), relevance.positives, relevance.ignored, strict=True)
             for number, positives, ignored in of:

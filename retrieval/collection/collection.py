@@ -1,8 +1,7 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from index.arrays import load_json, save_bytes
@@ -42,6 +41,16 @@ class CollectionChanged(CairnError):
     """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
 
 
+@dataclass
+class _Read:
+    """What has been read of a collection."""
+
+    extractor: Extractor | None = None
+    vocabulary: Vocabulary | None = None
+    content: tuple[list[Segment], frozenset[int]] | None = None  # segments and tombstones of one moment
+    indexes: dict[tuple[ScoringOptions, Path | None], InvertedIndex] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Collection:
     """An open collection. What it holds is read when it is first asked for, and not read again before `forget`.
@@ -52,6 +61,7 @@ class Collection:
     folder: Path
     options: CollectionOptions
     catalogue: Catalogue
+    _read: _Read = field(default_factory=_Read, init=False, repr=False, compare=False)
 
     @staticmethod
     def open(folder: Path, *, catalogue: str | None = None) -> "Collection":
@@ -162,10 +172,13 @@ class Collection:
         """Keep other processes from adding to the collection, or rewriting it; CollectionLocked where one is at it."""
         return lock_folder(self.folder)
 
-    @cached_property
+    @property
     def extractor(self) -> Extractor:
         """Turns photos into features as this collection's were."""
-        return Extractor(find_descriptor(self.options.descriptor, self.folder), self.options.features)
+        if self._read.extractor is None:
+            descriptor = find_descriptor(self.options.descriptor, self.folder)
+            self._read.extractor = Extractor(descriptor, self.options.features)
+        return self._read.extractor
 
     @property
     def vocabulary_folder(self) -> Path:
@@ -181,9 +194,14 @@ class Collection:
         """Whether the vocabulary has been made."""
         return self.vocabulary_folder.is_dir()
 
-    @cached_property
+    @property
     def vocabulary(self) -> Vocabulary:
         """The vocabulary; CairnError where it is missing, damaged or of another descriptor."""
+        if self._read.vocabulary is None:
+            self._read.vocabulary = self._load_vocabulary()
+        return self._read.vocabulary
+
+    def _load_vocabulary(self) -> Vocabulary:
         for _ in range(_LOOKS):
             folder = self.vocabulary_folder
             if not folder.is_dir():
@@ -206,15 +224,20 @@ class Collection:
                 "use one made with the same options."
             )
 
-    @cached_property
+    @property
     def segments(self) -> list[Segment]:
         """The segments that are committed, in order."""
         return self._content[0]
 
-    @cached_property
+    @property
     def _content(self) -> tuple[list[Segment], frozenset[int]]:
         """The segments and the tombstones of one moment; CollectionChanged where the vocabulary is that of another."""
-        known = "vocabulary" in self.__dict__
+        if self._read.content is None:
+            self._read.content = self._open_content()
+        return self._read.content
+
+    def _open_content(self) -> tuple[list[Segment], frozenset[int]]:
+        known = self._read.vocabulary is not None
         for _ in range(_LOOKS):
             rows, removed = self.catalogue.snapshot()
             try:
@@ -233,7 +256,7 @@ class Collection:
                 if self._is_outdated:
                     if known:
                         break
-                    del self.__dict__["vocabulary"]
+                    self._read.vocabulary = None
                 continue
             return segments, removed
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
@@ -241,33 +264,47 @@ class Collection:
     @property
     def _is_outdated(self) -> bool:
         """Whether the collection has got another vocabulary than the one that was read."""
-        return "vocabulary" in self.__dict__ and self.vocabulary.fingerprint != _fingerprint(self.vocabulary_folder)
+        known = self._read.vocabulary
+        return known is not None and known.fingerprint != _fingerprint(self.vocabulary_folder)
 
     def forget(self) -> None:
         """Forget what was read of the segments, and of a vocabulary that is no longer in use."""
-        names = ["segments", "_content", "index", *(["vocabulary"] if self._is_outdated else [])]
-        for name in names:
-            self.__dict__.pop(name, None)
+        if self._is_outdated:
+            self._read.vocabulary = None
+        self._read.content = None
+        self._read.indexes.clear()
 
-    @cached_property
+    @property
     def index(self) -> InvertedIndex:
         """Postings of all segments, without what was removed."""
-        return self._index(None)
+        return self.scored_index()
 
-    def similar_index(self, path: Path) -> InvertedIndex:
-        """The index, with the similarity of a file; CairnError where that is damaged or for another vocabulary."""
-        similarity = SimilarityMatrix.load(path)
-        check_similarity(path, similarity, self.vocabulary)
-        return self._index(similarity)
+    def scored_index(self, scoring: ScoringOptions | None = None, similarity: Path | None = None) -> InvertedIndex:
+        """Postings of all segments, scored in some way.
 
-    def _index(self, similarity: SimilarityMatrix | None) -> InvertedIndex:
-        return InvertedIndex(
-            self.segments,
-            self.vocabulary.words,
-            self._content[1],
-            options=ScoringOptions(),
-            similarity=similarity,
-        )
+        Parameters
+        ----------
+        scoring : ScoringOptions, optional
+            How words are weighted.
+        similarity : Path, optional
+            File of a learnt similarity, which is read once.
+
+        Raises
+        ------
+        CairnError
+            The similarity is missing, damaged, or for another vocabulary.
+        """
+        key = scoring or ScoringOptions(), similarity
+        if key not in self._read.indexes:
+            learnt = None
+            if similarity is not None:
+                learnt = SimilarityMatrix.load(similarity)
+                check_similarity(similarity, learnt, self.vocabulary)
+            segments, removed = self._content
+            self._read.indexes[key] = InvertedIndex(
+                segments, self.vocabulary.words, removed, options=key[0], similarity=learnt
+            )
+        return self._read.indexes[key]
 
 
 def _refuse_damaged(folder: Path) -> None:

@@ -94,8 +94,7 @@ class Engine:
             raise CairnError(
                 f"The engine raw needs descriptors, and {collection.folder} keeps none: index with --keep-descriptors."
             )
-        similarity = options.similarity
-        self.index = collection.index if similarity is None else collection.similar_index(similarity)
+        self.index = collection.scored_index(similarity=options.similarity)
 
     def describe_similarity(self) -> dict[str, Any] | None:
         """What `--json` reports of the learnt similarity; None without one."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from index.errors import CairnError
-from index.inverted import InvertedIndex
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import filter_of
 from retrieval.collection.collection import Collection
@@ -26,7 +25,7 @@ from retrieval.search.answers import IF_MOVED, Asked, Found, best_results, passi
 from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
-from retrieval.search.query import Box, Query, read_query
+from retrieval.search.query import Box, Query, describe_query, quantise_query
 from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
 
@@ -66,7 +65,6 @@ class SearchJobs:
         self._place = place
         self._collection: Collection | None = None
         self._state: object = None
-        self._similar: InvertedIndex | None = None
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
         with contextlib.suppress(CairnError):  # the first job tells
             self._open()
@@ -99,30 +97,25 @@ class SearchJobs:
         """Open the collection where it is not open, or has changed since."""
         if self._collection is not None and (again or self._state != _state(self._collection)):
             self._collection.catalogue.close()
-            self._collection = self._similar = None
+            self._collection = None
             self._queries.clear()
         if self._collection is None:
             collection = Collection.open(self._place.folder, catalogue=self._place.catalogue)
             self._state = _state(collection)
             collection.index  # noqa: B018 (it is read now, not while somebody waits)
             if self._place.similarity is not None:
-                self._similar = collection.similar_index(self._place.similarity)
+                collection.scored_index(similarity=self._place.similarity)
             self._collection = collection
         return self._collection
 
     def _engine(self, collection: Collection, request: dict[str, Any], **instead: Any) -> Engine:
+        similarity = self._place.similarity
+        if request["similarity"] and similarity is None:
+            raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
+        if request["similarity"] is False:
+            similarity = None
         wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
-        options = SearchOptions(**wanted)
-        engine = Engine(collection, options)
-        similarity = request["similarity"]
-        if similarity is None:
-            similarity = self._similar is not None
-        if similarity:
-            if self._similar is None:
-                raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
-            # Once a collection, not once an engine: it takes a pass over all postings.
-            engine.index, engine.options = self._similar, replace(options, similarity=self._place.similarity)
-        return engine
+        return Engine(collection, SearchOptions(**wanted, similarity=similarity))
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
         engine = self._engine(collection, request)
@@ -160,18 +153,16 @@ class SearchJobs:
     def _read(self, engine: Engine, asked: Asked, max_pixels: int | None) -> Query:
         """Extract a query's features, or recall those of the same file: a match is looked at after a search."""
         collection, options = engine.collection, engine.options
+        image = collection.options.image
         if max_pixels is not None:
-            image = replace(collection.options.image, max_pixels=max_pixels)
-            # A copy shares what has been read: only the limit differs.
-            limited = replace(collection, options=replace(collection.options, image=image))
-            limited.__dict__.update(extractor=collection.extractor, vocabulary=collection.vocabulary)
-            collection = limited
+            image = replace(image, max_pixels=max_pixels)
         with asked.path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         key = (content, asked.box, options.turns, options.soft, max_pixels)
         query = self._queries.pop(key, None)
         if query is None:
-            query = read_query(collection, asked.path, asked.box, options.turns, soft=options.soft)
+            described = describe_query(collection.extractor, image, asked.path, asked.box, options.turns)
+            query = quantise_query(described, collection.vocabulary, soft=options.soft)
         self._queries[key] = query
         while len(self._queries) > 8:
             self._queries.popitem(last=False)

@@ -164,7 +164,7 @@ class Blocks:
 
     def meta(self) -> dict[str, Any]:
         """What else shapes the rows, for JSON."""
-        told = {item: value for item, value in self.__dict__.items() if item in _META}
+        told = {item: getattr(self, item) for item in _META}
         return {
             **told,
             "parameters": {name: float(value) for name, value in self.parameters.items()},

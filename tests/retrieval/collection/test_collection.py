@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from index.inverted import ScoringOptions
 from retrieval.collection import sealing as seals
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL
@@ -81,3 +83,14 @@ def test_what_is_not_there_makes_no_collection(indexed: Indexed, tmp_path: Path,
     assert "typo" in cairn("index", made, indexed.photos, tmp_path / "typo").refused()
     assert "typo" in cairn("index", made, indexed.photos, "--vocabulary", tmp_path / "typo").refused()
     assert not made.exists()
+
+
+def test_what_was_read_is_kept_until_it_is_forgotten(opened: Collection) -> None:
+    rooted = ScoringOptions("sqrt")
+    before = opened.index, opened.scored_index(rooted), opened.vocabulary
+    assert (opened.scored_index(ScoringOptions()), opened.scored_index(rooted), opened.vocabulary) == before
+    assert not np.array_equal(before[0].norms, before[1].norms)
+    opened.forget()
+    assert opened.index is not before[0] and opened.vocabulary is before[2]
+    # One that differs in an option shares nothing that was read.
+    assert replace(opened, options=replace(opened.options, keep_descriptors=False)).vocabulary is not before[2]

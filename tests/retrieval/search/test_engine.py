@@ -406,7 +406,7 @@ def test_a_similarity_scores_and_geometry_verifies_equal_words_still(
     options = SearchOptions(engine="tf-idf-sp", expand=expand, turns=1, similarity=tmp_path / "s.npz")
     engine, query = Engine(collection, options), ask("coffee_001")
     hits = engine.search(query).hits
-    scores = collection.similar_index(tmp_path / "s.npz").score(query.views[0].terms)
+    scores = collection.scored_index(similarity=tmp_path / "s.npz").score(query.views[0].terms)
     expected = dict(zip(scores.image_numbers.tolist(), scores.scores.tolist(), strict=True))
     assert ({hit.number: hit.score for hit in hits} == expected) == (expand == "none")
     plain = collection.index.score(query.views[0].terms)
