@@ -20,7 +20,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.listing import list_photos
 from retrieval.search.answers import search_photo
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def run_queries(
     progress: Progress | None = None,
 ) -> tuple[list[QueryScore], list[str]]:
     """Search for queries; give each one's score, and the ground truth's photos that are missing."""
-    engine = Engine(collection, options)
+    searcher = Searcher(collection, options)
     rows = collection.catalogue.images()
     stems = stems_of(rows, named_photos(queries))
     paths = {Path(row.path).stem: Path(row.path) for row in rows}
@@ -180,7 +181,7 @@ def run_queries(
         if query.stem not in paths:
             raise _no_photo_of(query)
         start = time.perf_counter()
-        found = search_photo(engine, paths[query.stem], query.box)
+        found = search_photo(searcher, paths[query.stem], query.box)
         seconds = time.perf_counter() - start
         ranking = [stems[hit.number] for hit in found.answer.hits]
         scores.append(QueryScore(query.name, average_precision(ranking, query.positives, query.junk), seconds))

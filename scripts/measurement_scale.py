@@ -27,7 +27,7 @@ from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detection import RegionOptions
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
-from retrieval.search.engine import ENGINES
+from retrieval.search.engines.registry import ENGINES
 
 SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them
 # A curve: detector and set.

@@ -26,7 +26,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions
 from retrieval.regions.detection import RegionOptions
-from retrieval.search.engine import ENGINES
+from retrieval.search.engines.registry import ENGINES, Verified, find_engine
 
 OWN, INDEPENDENT = "own", "independent"
 # A column of the table: set, where the vocabulary is from, engine.
@@ -57,9 +57,10 @@ def plan(
         for origin in sorted(sets, key=lambda one: one != photos):  # the set itself first
             kind = OWN if origin == photos else INDEPENDENT
             for engine in engines:
-                if kind not in origins or (engine == "raw" and kind == INDEPENDENT):
+                wordless = find_engine(engine).verified is Verified.ALL  # words decide next to nothing
+                if kind not in origins or (wordless and kind == INDEPENDENT):
                     continue
-                seeded = [replace(options, seed=seed) for seed in range(1 if engine == "raw" else seeds)]
+                seeded = [replace(options, seed=seed) for seed in range(1 if wordless else seeds)]
                 column = cells.setdefault((photos.name, kind, engine), [])
                 column += [Cell(photos, origin, one, engine, turns) for one in seeded]
     return cells

@@ -34,11 +34,14 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.features.encoding import decode_geometry
 from retrieval.groups.groups import group_photos
-from retrieval.groups.links import link_photos, query_of
+from retrieval.groups.links import link_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.matching.evidence import EvidenceOptions
 from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify, wide_alarms
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.engines.tf_idf import TfIdf
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import indexed_view
+from retrieval.search.searcher import Searcher
 
 BINS = (4, 7, 10, 15, 20, 30, 50, 100)
 FOLDS = 5
@@ -120,15 +123,15 @@ def judge_groups(photos: PhotoSet, stems: dict[int, str], groups: list[tuple[int
 
 def count_own(collection: Collection) -> dict[str, Any]:
     """Count the photos with features that find themselves first, and verified, by all that is kept of them."""
-    engine = Engine(collection, SearchOptions(turns=1, verification=VerificationOptions(depth=3)))
+    searcher = Searcher(collection, SearchOptions(turns=1, verification=VerificationOptions(depth=3)))
     found = asked = 0
     failed = []
     for number in collection.index.image_numbers.tolist():
-        query = query_of(engine, number)
-        if not len(query.views[0].words):
+        view = indexed_view(collection.index.features(number))
+        if not len(view.words):
             continue
         asked += 1
-        hit = engine.search(query).hits[0]
+        hit = searcher.search([view]).hits[0]
         if hit.number == number and hit.verification.inliers:
             found += 1
         else:
@@ -137,16 +140,16 @@ def count_own(collection: Collection) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _opened(folder: Path) -> Engine:
+def _opened(folder: Path) -> TfIdf:
     with Collection.open(folder) as collection:
-        return Engine(collection, SearchOptions(turns=1))
+        return TfIdf(collection, SearchOptions(turns=1))
 
 
 def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, float, float]]:
     """For a photo, the photos that a map is found to: both numbers, and what speaks for it."""
     engine = _opened(folder)
     index, options = engine.index, LENIENT
-    view = query_of(engine, number).views[0]
+    view = indexed_view(index.features(number))
     ranked = rank(index.score(view.terms, view.weights), options.depth)
     for other, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True):
         image = index.features(other)
@@ -161,7 +164,7 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, 
             continue
         row_of = {(one, two): row for row, (one, two) in enumerate(pairs.tolist())}
         chosen = np.array([row_of[one, two] for one, two in found.matches.tolist()])
-        rarity = engine.rarity(view.words, image.words)
+        rarity = engine.rarity(view, image.words)
         wide = wide_alarms(query, photo, pairs, chosen, options)
         narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, options)
         yield number, other, wide, narrow, rarity

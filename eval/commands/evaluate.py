@@ -28,6 +28,7 @@ from retrieval.commands.options import (
 )
 from retrieval.commands.panels import MEASURED, RUNNING, VOCABULARY
 from retrieval.commands.progress import INDEXING
+from retrieval.search.engines.registry import DEFAULT
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 
@@ -56,7 +57,7 @@ def retrieval(
     descriptor: Descriptor = "rootsift",
     words: Words = 0,
     vocabulary: VocabularyFrom = None,
-    engine: EngineName = "tf-idf-sp",
+    engine: EngineName = DEFAULT,
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
@@ -78,14 +79,15 @@ def retrieval(
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detection import RegionOptions
-    from retrieval.search.engine import SearchOptions
+    from retrieval.search.engines.contract import load_engine
+    from retrieval.search.options import SearchOptions
 
-    options = CollectionOptions(
+    asked = SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity)
+    plain = CollectionOptions(
         descriptor=descriptor,
         words=words,
         search=search,
         seed=seed,
-        keep_descriptors=engine == "raw",
         image=ImageOptions(max_side=max_side),
         features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
     )
@@ -95,8 +97,8 @@ def retrieval(
             [images],
             gt,
             queries=queries,
-            options=options,
-            search=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity),
+            options=load_engine(engine).prepared(plain),
+            search=asked,
             vocabulary=vocabulary,
             collection=collection,
             workers=workers or cores(),

@@ -15,7 +15,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.search.answers import answer_query
-from retrieval.search.engine import SearchOptions
+from retrieval.search.options import SearchOptions
 
 _SETTINGS = {
     "tf-idf": SearchOptions(engine="tf-idf"),

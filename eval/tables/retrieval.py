@@ -28,8 +28,11 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.indexing.adding import index_photos
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.engines.contract import load_engine
+from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import quantise_query
+from retrieval.search.searcher import Searcher
 
 Tell = Callable[[str], None]
 """Told what is being done, a line at a time."""
@@ -56,9 +59,19 @@ class Cell:
         return Extractor(find_descriptor(self.options.descriptor), self.options.features)
 
     @cached_property
+    def plain(self) -> CollectionOptions:
+        """Options of a collection that most engines can search."""
+        return replace(self.options, keep_descriptors=False)
+
+    @cached_property
+    def prepared(self) -> CollectionOptions:
+        """Options of a collection that the engine can search: it may need more than is plain."""
+        return load_engine(self.engine).prepared(self.plain)
+
+    @cached_property
     def settings(self) -> str:
         """Fingerprint of all options but the seed, by the descriptor's content and not its name, and the seed."""
-        named = asdict(replace(self.options, descriptor="", seed=0, keep_descriptors=False))
+        named = asdict(replace(self.plain, descriptor="", seed=0))
         return f"{fingerprint({}, {'extractor': self.extractor.fingerprint, **named})[:12]}-{self.options.seed}"
 
     def file(self, work: Path) -> Path:
@@ -126,10 +139,11 @@ def measure(cells: Sequence[Cell], work: Path, *, workers: int = 1, tell: Tell =
     """
     open_cells = [cell for cell in cells if not _complete(cell, work)]
     _stage(open_cells, work, workers, tell)
-    # Engines that search the same collection quantise each query once; raw needs one of its own, with descriptors.
-    groups: dict[tuple[str, str, str, int, bool], list[Cell]] = defaultdict(list)
+    # Engines that search the same collection quantise each query once; one that needs more has one of its own.
+    groups: dict[tuple[str, str, str, int, str], list[Cell]] = defaultdict(list)
     for cell in open_cells:
-        groups[cell.settings, cell.photos.key, cell.origin.key, cell.turns, cell.engine == "raw"].append(cell)
+        own = cell.engine if cell.prepared != cell.plain else ""
+        groups[cell.settings, cell.photos.key, cell.origin.key, cell.turns, own].append(cell)
     for group in groups.values():
         _measure(group, work, workers, tell)
     return [_read(cell, work) for cell in cells]
@@ -170,7 +184,7 @@ def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Tell) -> Non
     cell = cells[0]
     tell(f"{cell.describe()}: indexing")
     own = index_set(cell.origin, cell, work, workers)
-    plain = cell.own and cell.engine != "raw"
+    plain = cell.own and cell.prepared == cell.plain
     folder = own if plain else index_set(cell.photos, cell, work, workers, own)
     results = [_read(one, work) for one in cells]
     about = _about(folder, cell)
@@ -200,8 +214,8 @@ def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Tell) -> Non
 
 def index_set(photos: RetrievalSet, cell: Cell, work: Path, workers: int, vocabulary: Path | None = None) -> Path:
     """Index a set of photos unless it is there, with another collection's vocabulary or its own; give its folder."""
-    raw = vocabulary is not None and cell.engine == "raw"
-    name = photos.key if vocabulary is None else f"{photos.key}-by-{cell.origin.key}{'-raw' if raw else ''}"
+    more = vocabulary is not None and cell.prepared != cell.plain
+    name = photos.key if vocabulary is None else f"{photos.key}-by-{cell.origin.key}{f'-{cell.engine}' if more else ''}"
     final = work / "collections" / cell.settings / f"{name}.cairn"
     if final.is_dir():
         return final
@@ -209,7 +223,7 @@ def index_set(photos: RetrievalSet, cell: Cell, work: Path, workers: int, vocabu
     making = work / "collections" / "unfinished" / cell.settings / final.name
     making.parent.mkdir(parents=True, exist_ok=True)
     final.parent.mkdir(parents=True, exist_ok=True)
-    with Collection.create(making, replace(cell.options, keep_descriptors=raw)) as collection:
+    with Collection.create(making, cell.prepared if more else cell.plain) as collection:
         link_features(work, photos, cell.extractor, cell.options.image, collection)
         index_photos(collection, [photos.images], vocabulary=vocabulary, workers=workers)
         if not collection.catalogue.counts()["indexed"]:
@@ -257,8 +271,8 @@ def _score_all(
     folder: Path, engines: list[SearchOptions], described: Path, queries: list[tuple[Query, Path]], workers: int
 ) -> Iterator[Scores]:
     """Score queries on several processes, a few at a time, in any order."""
-    # To open a collection takes a second, and a query of the engine raw a minute.
-    slow = any(options.engine == "raw" for options in engines)
+    # To open a collection takes a second, and a query of an engine that verifies all photos a minute.
+    slow = any(find_engine(options.engine).verified is Verified.ALL for options in engines)
     size = 2 if slow else max(1, min(16, len(queries) // (4 * workers)))
     jobs = (
         partial(_score, folder, engines, described, queries[start : start + size])
@@ -272,11 +286,11 @@ def _score(folder: Path, engines: list[SearchOptions], described: Path, queries:
     found: Scores = [{} for _ in engines]
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.images())
-        searches = [Engine(collection, options) for options in engines]
+        searches = [Searcher(collection, options) for options in engines]
         for query, photo in queries:
             asked = quantise_query(load_described(described / f"{query.name}.npz", photo), collection.vocabulary)
             for search, scores in zip(searches, found, strict=True):
-                ranking = [stems[hit.number] for hit in search.search(asked).hits]
+                ranking = [stems[hit.number] for hit in search.search(asked.views, region=asked.region).hits]
                 scores[query.name] = average_precision(ranking, query.positives, query.junk)
     return found
 

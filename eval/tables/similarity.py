@@ -28,8 +28,9 @@ from learning.similarity.learning import SimilarityOptions, learn_similarity
 from learning.similarity.pair_gradients import WordPairs
 from retrieval.collection.collection import Collection
 from retrieval.indexing.adding import index_photos
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import quantise_query
+from retrieval.search.searcher import Searcher
 
 PARTS = 5
 """Parts of query photos that are no photos of the set."""
@@ -226,8 +227,8 @@ def _score_some(
     found: Scores = defaultdict(dict)
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.images())
-        engines = {way: Engine(collection, replace(options, similarity=file)) for way, options in ENGINES.items()}
-        plain = Engine(collection, ENGINES["tf-idf"])
+        engines = {way: Searcher(collection, replace(options, similarity=file)) for way, options in ENGINES.items()}
+        plain = Searcher(collection, ENGINES["tf-idf"])
         for query in queries:
             asked = quantise_query(
                 load_described(described / f"{query.name}.npz", photos[query.name]), collection.vocabulary
@@ -235,10 +236,10 @@ def _score_some(
             junk = query.junk | beside
             unseen = query.positives - seen
             for way, engine in engines.items():
-                ranking = [stems[hit.number] for hit in engine.search(asked).hits]
+                ranking = [stems[hit.number] for hit in engine.search(asked.views, region=asked.region).hits]
                 found[way][query.name] = average_precision(ranking, query.positives, junk)
             for way, engine in ((UNSEEN, engines["tf-idf"]), (UNSEEN_BEFORE, plain)):
                 if unseen and file is not None:
-                    ranking = [stems[hit.number] for hit in engine.search(asked).hits]
+                    ranking = [stems[hit.number] for hit in engine.search(asked.views, region=asked.region).hits]
                     found[way][query.name] = average_precision(ranking, unseen, junk | (query.positives & seen))
     return dict(found)

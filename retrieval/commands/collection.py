@@ -34,6 +34,7 @@ from retrieval.commands.options import (
 )
 from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
 from retrieval.commands.progress import INDEXING
+from retrieval.search.engines.registry import DEFAULT
 
 _LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
 _SHOWN = 5  # files that are printed of those that were left out
@@ -334,7 +335,7 @@ def query(
         ),
     ] = None,
     top: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Number of results.", min=1)] = 20,
-    engine: EngineName = "tf-idf-sp",
+    engine: EngineName = DEFAULT,
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
@@ -405,7 +406,7 @@ def query(
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
     from retrieval.metadata.places import Near
     from retrieval.search.answers import answer_query
-    from retrieval.search.engine import SearchOptions
+    from retrieval.search.options import SearchOptions
 
     wanted = PhotoFilter(
         name=name,

@@ -8,6 +8,7 @@ import typer
 from index.text import one_of
 from retrieval.commands.panels import OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
 from retrieval.regions.detectors.registry import DETECTORS
+from retrieval.search.engines.registry import describe_engines
 
 Workers = Annotated[
     int,
@@ -72,7 +73,7 @@ EngineName = Annotated[
     typer.Option(
         rich_help_panel=SEARCH,
         metavar="NAME",
-        help="tf-idf, tf-idf-sp (the best verified by geometry) or raw (needs --keep-descriptors).",
+        help=f"{describe_engines()}.",
     ),
 ]
 Expand = Annotated[str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help="Query expansion: none or average.")]

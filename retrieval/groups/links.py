@@ -22,9 +22,9 @@ from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import LINKS_LOCK
 from retrieval.collection.locking import lock_file
-from retrieval.features.encoding import decode_geometry
-from retrieval.search.engine import Engine, SearchOptions
-from retrieval.search.query import Query, View
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import indexed_view
+from retrieval.search.searcher import Searcher
 
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
@@ -118,8 +118,8 @@ def link_photos(
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
     """Ask with each of some photos; give its number and its links to all others, in the order of the numbers."""
     if workers == 1 or len(numbers) <= _BATCH:
-        engine = Engine(collection, _OPTIONS)
-        yield from ((number, _ask(engine, number)) for number in numbers)
+        searcher = Searcher(collection, _OPTIONS)
+        yield from ((number, _ask(searcher, number)) for number in numbers)
         return
     # Each process opens the collection once in this run; in the next one it may have changed.
     place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
@@ -220,33 +220,23 @@ def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) ->
 
 def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Link]:
     try:
-        return _ask(_open_engine(folder, catalogue, once), number)
+        return _ask(_open_searcher(folder, catalogue, once), number)
     except KeyError:  # it was removed after this run began
         return []
 
 
 @lru_cache(maxsize=1)
-def _open_engine(folder: Path, catalogue: str, once: str) -> Engine:
+def _open_searcher(folder: Path, catalogue: str, once: str) -> Searcher:
     """Open a collection in a process of its own; the catalogue is closed when the index is there."""
     with Collection.open(folder, catalogue=catalogue) as collection:
-        return Engine(collection, _OPTIONS)
+        return Searcher(collection, _OPTIONS)
 
 
-def query_of(engine: Engine, number: int) -> Query:
-    """Ask with a photo of the collection by its features as they are indexed, upright: no file is read."""
-    image = engine.index.features(number)
-    frames = decode_geometry(image.columns, np.arange(len(image.words)))
-    words = np.asarray(image.words).astype(np.int32)
-    nothing = np.zeros((len(words), 0), np.float16)
-    view = View(0.0, frames, nothing, words=words, terms=words, weights=None)
-    # Neither the photo nor its size has a say in a search without expansion.
-    return Query(Path(), 1, 1, None, np.zeros((len(words), 5), np.float32), [view])
-
-
-def _ask(engine: Engine, number: int) -> list[Link]:
+def _ask(searcher: Searcher, number: int) -> list[Link]:
     """Ask with a photo's features as they are indexed."""
+    view = indexed_view(searcher.index.features(number))
     return [
         Link(number, hit.number, hit.verification.inliers, tuple(hit.verification.transform.ravel().tolist()))
-        for hit in engine.search(query_of(engine, number)).hits
+        for hit in searcher.search([view]).hits
         if hit.verification.transform is not None and hit.number != number
     ]

@@ -15,10 +15,11 @@ from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.collection.collection import Collection, CollectionChanged
-from retrieval.search.engine import Answer, Engine, Hit, SearchOptions
 from retrieval.search.homography import homography
+from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box, Query, read_query
+from retrieval.search.searcher import Answer, Hit, Searcher
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
 """What mends that a photo's file is not where it was, to end a sentence with."""
@@ -88,12 +89,12 @@ def photo_file(row: ImageRow) -> Path:
     )
 
 
-def search_photo(engine: Engine, path: Path, box: Box | None = None, among: np.ndarray | None = None) -> Found:
+def search_photo(searcher: Searcher, path: Path, box: Box | None = None, among: np.ndarray | None = None) -> Found:
     """Search for a photo, or for a box in one, among all photos or those of given numbers."""
     start = time.perf_counter()
-    query = read_query(engine.collection, path, box, engine.options.turns, soft=engine.options.soft)
+    query = read_query(searcher.collection, path, box, searcher.options.turns, soft=searcher.options.soft)
     extract = time.perf_counter() - start
-    return Found(query, engine.search(query, among), extract)
+    return Found(query, searcher.search(query.views, among, region=query.region), extract)
 
 
 def answer_query(
@@ -126,11 +127,11 @@ def answer_query(
     for look in range(_LOOKS):
         with Collection.open(folder, catalogue=catalogue) as collection:
             try:
-                engine = Engine(collection, options or SearchOptions())
+                searcher = Searcher(collection, options or SearchOptions())
                 asked = [Asked(photo, find_photo(collection, photo), box) for photo in photos]
                 among = passing_numbers(collection, wanted)
-                found = [search_photo(engine, one.path, one.box, among) for one in asked]
-                results = best_results(engine, found, top=top, match_all=match_all)
+                found = [search_photo(searcher, one.path, one.box, among) for one in asked]
+                results = best_results(searcher, found, top=top, match_all=match_all)
                 break
             except (CollectionChanged, KeyError):  # by another process, while it was searched
                 if look == _LOOKS - 1:
@@ -141,8 +142,8 @@ def answer_query(
         # Beside a photo of the collection, that photo itself is no news.
         own = {str(one.path) for one in asked}
         shown = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
-        draw_matches(picture, engine.index, shown, found[0].query)
-    return report_answer(engine, asked, found, results, wanted, among)
+        draw_matches(picture, searcher.index, shown, found[0].query)
+    return report_answer(searcher, asked, found, results, wanted, among)
 
 
 def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> np.ndarray | None:
@@ -150,7 +151,7 @@ def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> np.nd
     return collection.catalogue.numbers(wanted=wanted) if wanted else None
 
 
-def best_results(engine: Engine, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Result]:
+def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Result]:
     """Choose the photos to report, at most `top`: those that have something in common with the query, the best first.
 
     Raises
@@ -160,15 +161,15 @@ def best_results(engine: Engine, found: Sequence[Found], *, top: int, match_all:
     """
     ranked = combine([one.answer.hits for one in found], match_all)
     ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers][:top]
-    rows = engine.collection.catalogue.images([hit.number for _, hit in ranked])
+    rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
     return [
-        Result(which, hit, row, homography(hit, found[which].query, row, engine.index.features(hit.number)))
+        Result(which, hit, row, homography(hit, found[which].query, row, searcher.index.features(hit.number)))
         for (which, hit), row in zip(ranked, rows, strict=True)
     ]
 
 
 def report_answer(
-    engine: Engine,
+    searcher: Searcher,
     asked: Sequence[Asked],
     found: Sequence[Found],
     results: Sequence[Result],
@@ -189,9 +190,9 @@ def report_answer(
         "query": asked[0].name if len(asked) == 1 else [one.name for one in asked],
         "box": boxes[0] if len(boxes) == 1 else None,
         "boxes": boxes,
-        "engine": engine.options.engine,
-        "expand": engine.options.expand,
-        "similarity": engine.describe_similarity(),
+        "engine": searcher.options.engine,
+        "expand": searcher.options.expand,
+        "similarity": searcher.describe_similarity(),
         "filter": wanted.describe() if wanted else None,
         "passing": len(among) if among is not None else None,
         "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],

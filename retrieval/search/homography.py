@@ -6,8 +6,8 @@ import numpy as np
 from index.segment import ImageFeatures
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.features.encoding import decode_geometry
-from retrieval.search.engine import Hit
 from retrieval.search.query import Query
+from retrieval.search.searcher import Hit
 
 TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a part of the photo's longer side
 FEWEST = 12  # matches that fix one

@@ -13,10 +13,10 @@ from retrieval.catalogue.catalogue import ImageRow
 from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import ImageOptions, read_colour
 from retrieval.regions.geometry import ellipses_of_shapes
-from retrieval.search.engine import Hit
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Query
+from retrieval.search.searcher import Hit
 
 
 @dataclass(frozen=True)

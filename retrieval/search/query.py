@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
+from index.segment import ImageFeatures
 from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection
-from retrieval.features.encoding import frames_of
+from retrieval.features.encoding import decode_geometry, frames_of
 from retrieval.features.extraction import Extractor
 from retrieval.matching.word_matches import QueryWords
 from retrieval.photos.decoding import ImageOptions, read_photo
@@ -24,7 +25,7 @@ TURNED_REGIONS = 2_000
 """Regions described at other turns than upright; measured, see docs/decisions.md."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DescribedView:
     """The query's features at one turn, before they are words."""
 
@@ -49,8 +50,14 @@ class DescribedQuery:
         """Longer side of the photo, pixels."""
         return max(self.width, self.height)
 
+    @property
+    def region(self) -> np.ndarray:
+        """Its box, or all of the photo: x0, y0, x1, y1 (4,) in units of the longer side."""
+        box = self.box or (-0.5, -0.5, self.width - 0.5, self.height - 0.5)
+        return (np.array(box) + 0.5) / self.side
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class View(DescribedView):
     """The query's features under the assumption that its content is turned by some angle."""
 
@@ -160,6 +167,16 @@ def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: i
             terms, weights = several.reshape(-1), shares.reshape(-1)
         views.append(View(view.turn, view.frames, view.descriptors, words, terms, weights))
     return Query(described.path, described.width, described.height, described.box, described.ellipses, views)
+
+
+def indexed_view(image: ImageFeatures) -> View:
+    """Give the view that asks with a photo of a collection by its features as they are indexed: no file is read.
+
+    It is upright, and has no descriptors: the engine raw cannot verify by it.
+    """
+    frames = decode_geometry(image.columns, np.arange(len(image.words)))
+    words = np.asarray(image.words).astype(np.int32)
+    return View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
 
 
 def inside_box(points: np.ndarray, box: Box) -> np.ndarray:

@@ -22,10 +22,12 @@ from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_s
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.engines.registry import find_engine
 from retrieval.search.homography import homography
+from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box, Query, describe_query, quantise_query
+from retrieval.search.searcher import Searcher
 from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
 
@@ -108,51 +110,51 @@ class SearchJobs:
             self._collection = collection
         return self._collection
 
-    def _engine(self, collection: Collection, request: dict[str, Any], **instead: Any) -> Engine:
+    def _searcher(self, collection: Collection, request: dict[str, Any], **instead: Any) -> Searcher:
         similarity = self._place.similarity
         if request["similarity"] and similarity is None:
             raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
         if request["similarity"] is False:
             similarity = None
         wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
-        return Engine(collection, SearchOptions(**wanted, similarity=similarity))
+        return Searcher(collection, SearchOptions(**wanted, similarity=similarity))
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
-        engine = self._engine(collection, request)
+        searcher = self._searcher(collection, request)
         wanted = filter_of(request)
         among = passing_numbers(collection, wanted)
         asked, found = [], []
         for wish in request["queries"]:
-            one, query, seconds = self._ask(engine, wish)
+            one, query, seconds = self._ask(searcher, wish)
             asked.append(one)
-            found.append(Found(query, engine.search(query, among), seconds))
-        results = best_results(engine, found, top=request["top"], match_all=request["match"] == "all")
-        return report_answer(engine, asked, found, results, wanted, among)
+            found.append(Found(query, searcher.search(query.views, among, region=query.region), seconds))
+        results = best_results(searcher, found, top=request["top"], match_all=request["match"] == "all")
+        return report_answer(searcher, asked, found, results, wanted, among)
 
-    def _ask(self, engine: Engine, wish: dict[str, Any]) -> tuple[Asked, Query, float]:
+    def _ask(self, searcher: Searcher, wish: dict[str, Any]) -> tuple[Asked, Query, float]:
         """Read one photo of a query: of the collection, by its number, or an upload, by its path."""
         start = time.perf_counter()
         box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
         if wish["photo"] is not None:
-            row = photo_row(engine.collection, wish["photo"])
+            row = photo_row(searcher.collection, wish["photo"])
             try:
                 asked = Asked(row.name or "", photo_file(row), box)
             except CairnError as error:
                 raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
-            query = self._read(engine, asked, None)
+            query = self._read(searcher, asked, None)
         else:
             asked = Asked(wish["name"], Path(wish["path"]), box)
             try:
-                query = self._read(engine, asked, MAX_PIXELS)
+                query = self._read(searcher, asked, MAX_PIXELS)
             except CairnError as error:
                 if isinstance(error.__cause__, CairnError):  # it is the photo that cannot be read
                     raise _unusable(asked.name, error.__cause__) from None
                 raise
         return asked, query, time.perf_counter() - start
 
-    def _read(self, engine: Engine, asked: Asked, max_pixels: int | None) -> Query:
+    def _read(self, searcher: Searcher, asked: Asked, max_pixels: int | None) -> Query:
         """Extract a query's features, or recall those of the same file: a match is looked at after a search."""
-        collection, options = engine.collection, engine.options
+        collection, options = searcher.collection, searcher.options
         image = collection.options.image
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
@@ -168,23 +170,23 @@ class SearchJobs:
             self._queries.popitem(last=False)
         return replace(query, path=asked.path)
 
-    def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Engine, Asked, Query, ImageRow, Any]:
-        """Match a query with one photo, with the geometry that the engine tf-idf does without."""
-        geometric = "raw" if request["engine"] == "raw" else "tf-idf-sp"
-        engine = self._engine(collection, request, engine=geometric, expand="none")
+    def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Searcher, Asked, Query, ImageRow, Any]:
+        """Match a query with one photo, with the geometry that some engines do without."""
+        geometric = find_engine(request["engine"]).explained_by or request["engine"]
+        searcher = self._searcher(collection, request, engine=geometric, expand="none")
         row = photo_row(collection, request["photo"])
-        asked, query, _ = self._ask(engine, request["queries"][0])
-        hit = engine.search(query, np.array([row.number])).hits[0]
+        asked, query, _ = self._ask(searcher, request["queries"][0])
+        hit = searcher.search(query.views, np.array([row.number])).hits[0]
         if request["turn"] is not None:
             # In a search other photos have a say in the turn that one is found at.
             turns = np.array([view.turn for view in query.views])
             view = int(np.abs((turns - request["turn"] + np.pi) % (2 * np.pi) - np.pi).argmin())
-            hit = engine.verified_at(query, replace(hit, view=view))
-        return engine, asked, query, row, hit
+            hit = searcher.verified_at(query.views, replace(hit, view=view))
+        return searcher, asked, query, row, hit
 
     def _match(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
-        engine, asked, query, row, hit = self._look(collection, request)
-        image = engine.index.features(hit.number)
+        searcher, asked, query, row, hit = self._look(collection, request)
+        image = searcher.index.features(hit.number)
         matches = hit.verification.matches
         frames = decode_geometry(image.columns, matches[:, 1])
         side = float(max(row.width or 1, row.height or 1))
@@ -215,10 +217,12 @@ class SearchJobs:
     def _picture(self, collection: Collection, request: dict[str, Any]) -> bytes:
         from retrieval.search.picture import PictureOptions, draw_matches
 
-        engine, _, query, row, hit = self._look(collection, request)
+        searcher, _, query, row, hit = self._look(collection, request)
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             path = Path(scratch) / "match.jpg"
-            draw_matches(path, engine.index, [(query, hit, row)], query, PictureOptions(tile=800, columns=1, lines=200))
+            draw_matches(
+                path, searcher.index, [(query, hit, row)], query, PictureOptions(tile=800, columns=1, lines=200)
+            )
             return path.read_bytes()
 
 

@@ -1,11 +1,12 @@
 """What the API takes and gives; the answers are the objects that the commands print with `--json`, without paths."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_validator
 
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter, filter_of
+from retrieval.search.engines.registry import DEFAULT, ENGINES
 
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
@@ -25,7 +26,11 @@ Region = Annotated[
 ]
 Text = Annotated[str | None, StringConstraints(max_length=1024)]
 Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=20)]
-EngineName = Literal["tf-idf", "tf-idf-sp", "raw"]
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(ENGINES)]
+_NEEDS = " ".join(f"{entry.name} needs {entry.needs}." for entry in ENGINES.values() if entry.needs)
 
 
 class Problem(BaseModel):
@@ -54,7 +59,7 @@ class QueryPhoto(BaseModel):
 class HowToMatch(BaseModel):
     """How a query is answered."""
 
-    engine: EngineName = Field("tf-idf-sp", description="raw needs a collection that keeps descriptors.")
+    engine: EngineName = Field(DEFAULT, description=_NEEDS)
     turns: int = Field(8, ge=1, le=16, description="Turns at which the query is tried; 1: upright only.")
     similarity: bool | None = Field(
         None, description="Score by the learnt similarity that the server was started with; left out: if there is one."

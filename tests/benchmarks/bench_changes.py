@@ -17,7 +17,6 @@ import numpy as np
 
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.features.encoding import decode_geometry
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import adding as indexing
@@ -25,8 +24,9 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.removal import remove_photos
-from retrieval.search.engine import Engine, SearchOptions
-from retrieval.search.query import Query, View
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import indexed_view
+from retrieval.search.searcher import Searcher
 
 WIDTH, HEIGHT = 1024, 768
 FEATURES = 300
@@ -81,15 +81,6 @@ def add(folder: Path, photos: Path, vocabulary: Path | None = None) -> tuple[Ind
     return report, time.perf_counter() - start
 
 
-def indexed_query(collection: Collection, number: int) -> Query:
-    """A query of a photo's own features."""
-    image = collection.index.features(number)
-    words = np.asarray(image.words).astype(np.int32)
-    frames = decode_geometry(image.columns, np.arange(len(words)))
-    view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
-    return Query(Path(), WIDTH, HEIGHT, None, np.zeros((len(words), 5), np.float32), [view])
-
-
 def search_for(folder: Path, seconds: float) -> tuple[list[float], list[float]]:
     """Search again and again as the web application does, opening the collection anew whenever it has changed.
 
@@ -111,11 +102,11 @@ def search_for(folder: Path, seconds: float) -> tuple[list[float], list[float]]:
                 collection.catalogue.close()
             collection = Collection.open(folder)
             state = [row.id for row in collection.catalogue.segments()]
-            engine = Engine(collection, SearchOptions(turns=1))
+            searcher = Searcher(collection, SearchOptions(turns=1))
             openings.append(time.perf_counter() - start)
             start = time.perf_counter()
         number = int(rng.choice(collection.index.image_numbers))
-        hits = engine.search(indexed_query(collection, number)).hits
+        hits = searcher.search([indexed_view(collection.index.features(number))]).hits
         assert hits[0].number == number
         searches.append(time.perf_counter() - start)
     return searches, openings

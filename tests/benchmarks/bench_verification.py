@@ -35,7 +35,8 @@ def main() -> None:
     from retrieval.commands.options import cores
     from retrieval.indexing.adding import index_photos
     from retrieval.search.answers import search_photo
-    from retrieval.search.engine import Engine, SearchOptions
+    from retrieval.search.options import SearchOptions
+    from retrieval.search.searcher import Searcher
 
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as scratch:
@@ -44,15 +45,15 @@ def main() -> None:
             index_photos(collection, [arguments.photos], workers=cores())
             paths = [Path(row.path) for row in collection.catalogue.images()]
             chosen = paths[:: max(1, len(paths) // arguments.queries)][: arguments.queries]
-            engine = Engine(collection, SearchOptions())
-            search_photo(engine, chosen[0])  # what is loaded once is not the query's
-            times = [1000 * search_photo(engine, path).answer.seconds["verify"] for path in chosen]
+            searcher = Searcher(collection, SearchOptions())
+            search_photo(searcher, chosen[0])  # what is loaded once is not the query's
+            times = [1000 * search_photo(searcher, path).answer.seconds["verify"] for path in chosen]
             words = collection.vocabulary.words
     facts = {
         "photos": len(paths),
         "words": words,
         "queries": len(times),
-        "verified": min(len(paths), engine.options.verification.depth),
+        "verified": min(len(paths), searcher.options.verification.depth),
         "mean_ms": round(statistics.mean(times), 1),
         "median_ms": round(statistics.median(times), 1),
         "max_ms": round(max(times), 1),

@@ -17,7 +17,8 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions
 from retrieval.search.answers import search_photo
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
 
 UPRIGHT = SearchOptions(turns=1)
@@ -52,7 +53,7 @@ def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> Non
         scores, missing = run_queries(collection, queries, None, options)
         assert missing == []
         stems = {row.number: Path(row.path).stem for row in collection.catalogue.images()}
-        search = Engine(collection, options)
+        search = Searcher(collection, options)
         for query, score in zip(queries, scores, strict=True):
             found = search_photo(search, indexed.photos / f"{query.stem}.jpg", query.box)
             assert score.name == query.name

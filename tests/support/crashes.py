@@ -34,8 +34,10 @@ from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
 from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import DescribedQuery, describe_query, quantise_query
+from retrieval.search.searcher import Searcher
+from tests.support.searching import answer_to
 
 OPERATIONS = ("create", "index", "remove", "compact", "retrain")
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"
@@ -281,9 +283,9 @@ class Scene:
                 for array in (features.words.astype(np.uint32), *features.columns.values()):
                     digest.update(np.ascontiguousarray(array).tobytes())
                 state["images"][str(row.name)] = digest.hexdigest()
-            engine = Engine(collection, SearchOptions(expand="average"))
+            searcher = Searcher(collection, SearchOptions(expand="average"))
             for described in self.queries:
-                hits = engine.search(quantise_query(described, collection.vocabulary)).hits
+                hits = answer_to(quantise_query(described, collection.vocabulary), searcher).hits
                 names = collection.catalogue.names([hit.number for hit in hits])
                 answer = [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
                 nothing = sorted(one for one in answer if one[1:] == (0.0, 0))

@@ -27,8 +27,10 @@ from retrieval.features.extraction import Extractor, Features
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import DescribedQuery, DescribedView, Query, quantise_query
+from retrieval.search.searcher import Searcher
+from tests.support.searching import answer_to
 
 WORDS, DIM, SIDE = 40, 8, 100
 THINGS, EMPTY = 3, 11  # things that photos show; each photo of number 10 modulo 11 has no features
@@ -131,13 +133,13 @@ def query_of(collection: Collection, number: int) -> Query:
 
 def rankings(collection: Collection, numbers: Sequence[int], options: SearchOptions) -> list[list[Found]]:
     """What a collection answers to the photos of some numbers; photos that have nothing in common with them by name."""
-    engine = Engine(collection, options)
+    searcher = Searcher(collection, options)
     names = {number: name for number, name, _ in collection.catalogue.places()}
     answers = []
     for number in numbers:
         found = [
             (names[hit.number], np.float32(hit.score).tobytes(), hit.verification.inliers)
-            for hit in engine.search(query_of(collection, number)).hits
+            for hit in answer_to(query_of(collection, number), searcher).hits
         ]
         # They stay in the order in which they were added.
         nothing = [entry for entry in found if entry[1:] == (bytes(4), 0)]

@@ -23,9 +23,11 @@ from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.photos.decoding import ImageOptions
-from retrieval.search.engine import Engine, SearchOptions
 from retrieval.search.expansion import ExpansionOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
+from retrieval.search.searcher import Searcher
+from tests.support.searching import answer_to
 from tests.support.written_photos import (
     WORDS,
     Album,
@@ -370,9 +372,9 @@ def _rankings(collection: Collection, photos: list[Path]) -> list[Any]:
         SearchOptions(engine="tf-idf"),
         SearchOptions(engine="tf-idf-sp", expand="average", expansion=ExpansionOptions(min_inliers=8)),
     ):
-        engine = Engine(collection, options)
+        searcher = Searcher(collection, options)
         for photo in photos:
-            hits = engine.search(read_query(collection, photo, turns=2)).hits
+            hits = answer_to(read_query(collection, photo, turns=2), searcher).hits
             names = collection.catalogue.names([hit.number for hit in hits])
             shared = [
                 (name, hit.score, hit.verification.inliers, hit.view)

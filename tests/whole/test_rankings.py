@@ -16,7 +16,7 @@ import pytest
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.search.answers import answer_query
-from retrieval.search.engine import SearchOptions
+from retrieval.search.options import SearchOptions
 from tests.conftest import Indexed
 
 RECORDED = Path(__file__).with_name("rankings.json")

@@ -18,7 +18,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.detection import RegionOptions, detect_regions
 from retrieval.regions.detectors.registry import find_detector
-from retrieval.search.engine import SearchOptions
+from retrieval.search.options import SearchOptions
 
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
 pytestmark = [

@@ -14,8 +14,9 @@ from index.segment import write_segment
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.word_matches import QueryWords
-from retrieval.search.engine import Answer, Engine, SearchOptions
-from retrieval.search.query import Query, View
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import View
+from retrieval.search.searcher import Answer, Searcher
 
 LIMITS = VerificationOptions()
 WORDS = 200_000
@@ -44,12 +45,11 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, dict[str, np.ndarray]]
     index = InvertedIndex([segment], WORDS)
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
     catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
-    collection: Any = SimpleNamespace(index=index, catalogue=catalogue)
+    collection: Any = SimpleNamespace(scored_index=lambda **_: index, catalogue=catalogue)
     words, kept = photos[number - 1]
     frames = decode_geometry(kept, np.arange(len(words)))
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
-    query = Query(Path(), 1000, 800, None, np.zeros((len(words), 5), np.float32), [view])
-    return Engine(collection, SearchOptions(turns=1)).search(query)
+    return Searcher(collection, SearchOptions(turns=1)).search([view])
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,14 +1,17 @@
 """The pages, and the static files that they load."""
 
 import mimetypes
+from html import escape
 from pathlib import Path
 
 from fastapi import APIRouter
-from fastapi.responses import FileResponse
+from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from retrieval.search.engines.registry import DEFAULT, ENGINES
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
@@ -48,12 +51,23 @@ class Static(StaticFiles):
         return response
 
 
+def engine_choices() -> str:
+    """List the engines as a page lets choose them, the default first."""
+    entries = sorted(ENGINES.values(), key=lambda entry: entry.name != DEFAULT)
+    return "".join(
+        f'<option value="{escape(one.name)}" data-verified="{one.verified.value}">'
+        f"{escape(one.label)} ({escape(one.name)})</option>"
+        for one in entries
+    )
+
+
 def _add(address: str, name: str) -> None:
     """Answer an address with a page of the package; nothing that is asked has a part in which one."""
 
     # Without parameters: the framework would fill them from the query string.
-    def show() -> FileResponse:
-        return FileResponse(STATIC / f"{name}.html", media_type="text/html", headers={"Cache-Control": "no-cache"})
+    def show() -> HTMLResponse:
+        text = (STATIC / f"{name}.html").read_text(encoding="utf-8")
+        return HTMLResponse(text.replace("<!-- engines -->", engine_choices()), headers={"Cache-Control": "no-cache"})
 
     router.add_api_route(address, show, methods=["GET", "HEAD"])
 

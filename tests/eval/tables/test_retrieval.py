@@ -22,7 +22,7 @@ from retrieval.features import extraction as features
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.search.engine import SearchOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import describe_query, quantise_query, read_query
 from tests.conftest import Indexed
 from tests.support.paths import ROOT

@@ -13,7 +13,7 @@ from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, SimilarityTab
 from eval.tables.staged import RetrievalSet
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
-from retrieval.search.engine import SearchOptions
+from retrieval.search.options import SearchOptions
 
 OPTIONS = CollectionOptions(words=400)
 

@@ -430,7 +430,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from retrieval.descriptors import find_descriptor
-import retrieval.collection.collection, retrieval.indexing.adding, retrieval.search.engine
+import retrieval.collection.collection, retrieval.indexing.adding, retrieval.search.searcher
 patches = np.random.default_rng(0).uniform(0, 255, (3, 31, 31)).astype(np.float32)
 for path in sorted(Path(sys.argv[1]).glob("*.npz")):
     descriptor = find_descriptor(str(path))

@@ -21,11 +21,13 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
+from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed
 from tests.support.hostile import photo
 from tests.support.paths import ROOT
+from tests.support.searching import answer_to
 
 # Several batches, so that a run can be stopped between them.
 SMALL = CollectionOptions(words=150, iterations=4, batch=4, image=ImageOptions(max_side=240))
@@ -50,7 +52,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 def ranking(folder: Path, query: Path, **options: Any) -> list[tuple[str, float, int]]:
     with Collection.open(folder) as collection:
-        hits = Engine(collection, SearchOptions(**options)).search(read_query(collection, query)).hits
+        hits = answer_to(read_query(collection, query), Searcher(collection, SearchOptions(**options))).hits
         names = collection.catalogue.names([hit.number for hit in hits])
         return [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
 

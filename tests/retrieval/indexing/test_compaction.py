@@ -15,7 +15,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.photos.thumbnails import thumbnail_file
-from retrieval.search.engine import SearchOptions
+from retrieval.search.options import SearchOptions
 from tests.conftest import Ran
 from tests.support.written_photos import Album, rankings
 

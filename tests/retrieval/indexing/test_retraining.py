@@ -16,8 +16,10 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, RetrainReport, retrain
-from retrieval.search.engine import Engine, SearchOptions
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
 from tests.conftest import Ran
+from tests.support.searching import answer_to
 from tests.support.written_photos import Album, features_of, query_of, rankings
 
 PHOTOS = {f"p{i:02}": i for i in (0, 1, 2, 3, 4, 5, 6, 10)}
@@ -199,11 +201,11 @@ def test_it_begins_anew_where_the_last_one_has_taken_over(filled: Album, monkeyp
 
 def test_searches_go_on_with_the_old_vocabulary(filled: Album) -> None:
     with filled.open() as reader, filled.open() as late:
-        engine = Engine(reader, SearchOptions())
-        before = engine.search(query_of(reader, 0)).hits
+        searcher = Searcher(reader, SearchOptions())
+        before = answer_to(query_of(reader, 0), searcher).hits
         _ = late.vocabulary
         run(filled)
-        assert [(hit.number, hit.score) for hit in engine.search(query_of(reader, 0)).hits] == [
+        assert [(hit.number, hit.score) for hit in answer_to(query_of(reader, 0), searcher).hits] == [
             (hit.number, hit.score) for hit in before
         ]
         # Who has looked at the old words only must not score the new ones by them.

@@ -14,10 +14,12 @@ from PIL import Image
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.search.engine import Engine, Hit, SearchOptions
+from retrieval.search.options import SearchOptions
 from retrieval.search.picture import _BOX, PictureOptions, check_picture, draw_matches
 from retrieval.search.query import Query, read_query
+from retrieval.search.searcher import Hit, Searcher
 from tests.conftest import Indexed
+from tests.support.searching import answer_to
 
 OPTIONS = PictureOptions(tile=320, columns=1, pairs=2)
 # Of a view of 640 x 480 pixels.
@@ -37,7 +39,7 @@ def query(indexed: Indexed, collection: Collection) -> Query:
 
 @pytest.fixture(scope="module")
 def found(collection: Collection, query: Query) -> list[tuple[Query, Hit, ImageRow]]:
-    hits = Engine(collection, SearchOptions(turns=1)).search(query).hits
+    hits = answer_to(query, Searcher(collection, SearchOptions(turns=1))).hits
     rows = collection.catalogue.images([hit.number for hit in hits])
     return [(query, hit, row) for hit, row in zip(hits, rows, strict=True)]
 
@@ -135,7 +137,7 @@ def test_each_match_stands_beside_its_own_query(
     indexed: Indexed, collection: Collection, query: Query, found: list, tmp_path: Path
 ) -> None:
     other = read_query(collection, indexed.photos / "page_001.jpg")
-    hit = Engine(collection, SearchOptions(turns=1)).search(other).hits[0]
+    hit = answer_to(other, Searcher(collection, SearchOptions(turns=1))).hits[0]
     (row,) = collection.catalogue.images([hit.number])
     picture = drawn(tmp_path / "out.png", collection.index, [found[0], (other, hit, row)], query)
     with Image.open(indexed.photos / "page_001.jpg") as photo:

@@ -11,7 +11,7 @@ import { format, parse, resolve, searchAddress, surround } from "./query.js";
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
-  match: "any", engine: "tf-idf-sp", expand: "none", turns: "8", top: "20", similarity: "1",
+  match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1",
   name: "", folder: "", taken_from: "", taken_to: "", tag: "",
 };
 
@@ -197,7 +197,7 @@ function showResults(answer) {
   const time = `in ${answer.seconds.total.toFixed(2)} s`;
   if (answer.passing === 0) at("said").textContent = "No photo of the collection passes the filters.";
   else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
-  else if (answer.engine === "tf-idf") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
+  else if (at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`)?.dataset.verified === "none") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
   else at("said").textContent = `${count(found, "photo")} ${time}, ${verified} verified`;
   const others = Object.fromEntries(Object.entries(said()).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
   at("clear").hidden = found > 0 || !answer.filter;

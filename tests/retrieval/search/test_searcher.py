@@ -1,4 +1,4 @@
-"""The engines on photos with known homographies: scores, order, geometry, turned queries, expansion."""
+"""Searches on photos with known homographies: scores, order, geometry, turned queries, expansion."""
 
 import itertools
 from collections.abc import Callable
@@ -16,11 +16,14 @@ from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import Verification, VerificationOptions
 from retrieval.search.answers import answer_query, combine
-from retrieval.search.engine import ENGINES, Engine, Hit, SearchOptions
+from retrieval.search.engines.registry import ENGINES
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
-from retrieval.search.query import Query, clip_box, inside_box, read_query
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import Query, clip_box, indexed_view, inside_box, read_query
+from retrieval.search.searcher import Hit, Searcher
 from tests.conftest import OBJECTS, Indexed
+from tests.support.searching import answer_to
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)
 UPRIGHT = SearchOptions(turns=1)
@@ -66,7 +69,7 @@ def mapped(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("stem", QUERIES[:2])
 def test_scores_are_the_cosine_of_tf_idf(collection: Collection, ask: Ask, stem: str) -> None:
     query = ask(stem)
-    answer = Engine(collection, SearchOptions(engine="tf-idf", turns=1)).search(query)
+    answer = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf", turns=1)))
     rows = collection.catalogue.images()
     counts = np.zeros((len(rows), collection.vocabulary.words))
     for place, row in enumerate(rows):
@@ -82,6 +85,23 @@ def test_scores_are_the_cosine_of_tf_idf(collection: Collection, ask: Ask, stem:
     assert [hit.number for hit in answer.hits] == [rows[place].number for place in np.argsort(-expected, kind="stable")]
 
 
+def test_expansion_needs_the_region_of_the_query(collection: Collection, ask: Ask) -> None:
+    with pytest.raises(ValueError, match="needs the region"):
+        Searcher(collection, SearchOptions(expand="average", turns=1)).search(ask("coffee_001").views)
+
+
+def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, ask: Ask) -> None:
+    number = next(row.number for row in collection.catalogue.images() if row.name == "coffee_001.jpg")
+    view = indexed_view(collection.index.features(number))
+    for indexed_hit, hit in zip(
+        Searcher(collection, UPRIGHT).search([view]).hits,
+        answer_to(ask("coffee_001", box=False), Searcher(collection, UPRIGHT)).hits,
+        strict=True,
+    ):
+        assert (indexed_hit.number, indexed_hit.score) == (hit.number, hit.score)
+        assert indexed_hit.verification.inliers == pytest.approx(hit.verification.inliers, abs=3)  # frames are rounded
+
+
 @pytest.mark.parametrize(
     ("engine", "expand"), [*((engine, "none") for engine in ENGINES), ("tf-idf", "average"), ("tf-idf-sp", "average")]
 )
@@ -91,7 +111,7 @@ def test_all_photos_are_ranked_once_the_verified_first(
     every = sorted(row.number for row in collection.catalogue.images())
     for stem in QUERIES:
         options = SearchOptions(engine=engine, expand=expand, turns=1, verification=VerificationOptions(depth=6))
-        hits = Engine(collection, options).search(ask(stem)).hits
+        hits = answer_to(ask(stem), Searcher(collection, options)).hits
         assert sorted(hit.number for hit in hits) == every
         inliers = [hit.verification.inliers for hit in hits]
         if engine == "tf-idf":
@@ -108,7 +128,7 @@ def test_all_photos_are_ranked_once_the_verified_first(
 
 @pytest.mark.parametrize("engine", ["tf-idf-sp", "raw"])
 def test_a_feature_takes_part_in_one_match_at_most(collection: Collection, ask: Ask, engine: str) -> None:
-    hits = Engine(collection, SearchOptions(engine=engine, turns=1)).search(ask("coffee_001")).hits
+    hits = answer_to(ask("coffee_001"), Searcher(collection, SearchOptions(engine=engine, turns=1))).hits
     assert sum(hit.verification.inliers > 0 for hit in hits) >= 3
     for hit in hits:
         matches = hit.verification.matches
@@ -123,7 +143,7 @@ def test_what_shows_the_object_comes_first_and_the_query_itself_before_all(
 ) -> None:
     found = verified = wrong = 0
     for stem in QUERIES:
-        hits = Engine(collection, SearchOptions(engine=engine, turns=1)).search(ask(stem)).hits
+        hits = answer_to(ask(stem), Searcher(collection, SearchOptions(engine=engine, turns=1))).hits
         ranked = names(collection, hits)
         assert ranked[0] == stem
         same = [name.rsplit("_", 1)[0] == stem.rsplit("_", 1)[0] for name in ranked]
@@ -139,7 +159,7 @@ def test_homographies_are_those_the_photos_were_made_with(indexed: Indexed, coll
     for stem in QUERIES:
         query = ask(stem)
         box = corners(indexed.boxes[stem])
-        hits = Engine(collection, UPRIGHT).search(query).hits[:3]
+        hits = answer_to(query, Searcher(collection, UPRIGHT)).hits[:3]
         rows = collection.catalogue.images([hit.number for hit in hits])
         for hit, row in zip(hits, rows, strict=True):
             matrix = homography(hit, query, row, collection.index.features(hit.number))
@@ -154,7 +174,7 @@ def test_homographies_are_those_the_photos_were_made_with(indexed: Indexed, coll
 
 def test_what_fixes_no_homography_gives_the_affine_map(collection: Collection, ask: Ask) -> None:
     query = ask("coffee_001")
-    hits = Engine(collection, UPRIGHT).search(query).hits
+    hits = answer_to(query, Searcher(collection, UPRIGHT)).hits
     (row,) = collection.catalogue.images([hits[1].number])
     image = collection.index.features(hits[1].number)
     affine = np.vstack([hits[1].verification.transform, [0, 0, 1]])
@@ -219,7 +239,7 @@ def test_a_turned_query_is_found_with_its_geometry(
         width, height = photo.size
     turned.save(tmp_path / "turned.png")
     query = read_query(collection, tmp_path / "turned.png", turns=8)
-    hits = Engine(collection, SearchOptions(turns=8)).search(query).hits
+    hits = answer_to(query, Searcher(collection, SearchOptions(turns=8))).hits
     (row,) = collection.catalogue.images([hits[0].number])
     verified = [hit for hit in hits if hit.verification.inliers > 100]
     assert names(collection, verified)[:2] == ["coffee_001", "coffee_003"]
@@ -233,7 +253,7 @@ def test_a_turned_query_is_found_with_its_geometry(
     assert matrix is not None
     np.testing.assert_allclose(mapped(matrix, there), points, atol=4)
 
-    upright = Engine(collection, UPRIGHT).search(read_query(collection, tmp_path / "turned.png")).hits
+    upright = answer_to(read_query(collection, tmp_path / "turned.png"), Searcher(collection, UPRIGHT)).hits
     assert upright[0].verification.inliers < hits[0].verification.inliers
 
 
@@ -242,8 +262,8 @@ def test_a_turned_query_is_found_with_its_geometry(
 
 def test_expansion_finds_no_less(collection: Collection, ask: Ask) -> None:
     for stem in QUERIES:
-        plain = Engine(collection, UPRIGHT).search(ask(stem)).hits
-        expanded = Engine(collection, SearchOptions(expand="average", turns=1)).search(ask(stem)).hits
+        plain = answer_to(ask(stem), Searcher(collection, UPRIGHT)).hits
+        expanded = answer_to(ask(stem), Searcher(collection, SearchOptions(expand="average", turns=1))).hits
         for hits in (plain, expanded):
             first = names(collection, hits)[:3]
             assert {name.rsplit("_", 1)[0] for name in first} == {stem.rsplit("_", 1)[0]}
@@ -258,8 +278,8 @@ def test_expansion_of_nothing_changes_nothing(collection: Collection, ask: Ask, 
     """Without a photo that is verified well enough there is nothing to expand by."""
     never = SearchOptions(engine, "average", turns=1, expansion=ExpansionOptions(min_inliers=10**6))
     for stem in QUERIES:
-        plain = Engine(collection, SearchOptions(engine, turns=1)).search(ask(stem)).hits
-        same = Engine(collection, never).search(ask(stem)).hits
+        plain = answer_to(ask(stem), Searcher(collection, SearchOptions(engine, turns=1))).hits
+        same = answer_to(ask(stem), Searcher(collection, never)).hits
         assert [(hit.number, hit.verification.inliers) for hit in same] == [
             (hit.number, hit.verification.inliers) for hit in plain
         ]
@@ -273,27 +293,31 @@ def test_a_search_among_some_photos_ranks_these_as_among_all(
     collection: Collection, indexed: Indexed, engine: str
 ) -> None:
     query = read_query(collection, indexed.photos / "coffee_001.jpg", indexed.boxes["coffee_001"], turns=2)
-    search = Engine(collection, SearchOptions(engine, turns=2)).search
-    everything = [(hit.number, hit.score, hit.view, hit.verification.inliers) for hit in search(query).hits]
+    searcher = Searcher(collection, SearchOptions(engine, turns=2))
+    everything = [
+        (hit.number, hit.score, hit.view, hit.verification.inliers) for hit in answer_to(query, searcher).hits
+    ]
     numbers = collection.index.image_numbers
     for some in (numbers[::2], numbers[3:4], numbers[:0], numbers, np.array([5, 2, 5, 10**6, -1])):
-        found = [(hit.number, hit.score, hit.view, hit.verification.inliers) for hit in search(query, some).hits]
+        found = [
+            (hit.number, hit.score, hit.view, hit.verification.inliers) for hit in answer_to(query, searcher, some).hits
+        ]
         assert found == [hit for hit in everything if hit[0] in some]
 
 
 def test_verification_and_expansion_are_spent_on_the_photos_asked_for(collection: Collection, ask: Ask) -> None:
     """However many others rank before them."""
     one = VerificationOptions(depth=1)
-    second = Engine(collection, SearchOptions(turns=1, verification=one)).search
-    everything = second(ask("coffee_001")).hits
+    searcher = Searcher(collection, SearchOptions(turns=1, verification=one))
+    everything = answer_to(ask("coffee_001"), searcher).hits
     assert [hit.verification.inliers > 0 for hit in everything[:2]] == [True, False]
     (number,) = [row.number for row in collection.catalogue.images() if row.name == "coffee_003.jpg"]
-    (alone,) = second(ask("coffee_001"), np.array([number])).hits
+    (alone,) = answer_to(ask("coffee_001"), searcher, np.array([number])).hits
     assert alone.verification.inliers > 20
     # What expands the query is what may be found: among photos of other things, nothing does.
     others = np.array([row.number for row in collection.catalogue.images() if "coffee" not in str(row.name)])
     expanded, plain = (
-        Engine(collection, SearchOptions("tf-idf", expand, turns=1)).search(ask("coffee_001"), others).hits
+        answer_to(ask("coffee_001"), Searcher(collection, SearchOptions("tf-idf", expand, turns=1)), others).hits
         for expand in ("average", "none")
     )
     assert expanded == plain
@@ -357,11 +381,8 @@ def test_soft_assignment_shares_each_feature_between_its_nearest_words(
     np.testing.assert_array_equal(terms[:, 0], hard.words)  # matching goes by the nearest word still
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
     assert (np.diff(weights, axis=1) <= 1e-6).all()
-    hits = (
-        Engine(collection, SearchOptions(engine="tf-idf", turns=1, soft=3))
-        .search(read_query(collection, path, soft=3))
-        .hits
-    )
+    searcher = Searcher(collection, SearchOptions(engine="tf-idf", turns=1, soft=3))
+    hits = answer_to(read_query(collection, path, soft=3), searcher).hits
     scores = collection.index.score(soft.terms, soft.weights)
     expected = dict(zip(scores.image_numbers.tolist(), scores.scores.tolist(), strict=True))
     assert {hit.number: hit.score for hit in hits} == expected
@@ -388,11 +409,11 @@ def test_the_identity_gives_the_answers_of_tf_idf_to_the_last_bit(
     words = collection.vocabulary.words
     SimilarityMatrix.identity(collection.vocabulary.fingerprint, words).save(tmp_path / "s.npz")
     options = SearchOptions(engine=engine, expand=expand, turns=1, verification=VerificationOptions(depth=6))
-    plain = Engine(collection, options)
-    same = Engine(collection, replace(options, similarity=tmp_path / "s.npz"))
+    plain = Searcher(collection, options)
+    same = Searcher(collection, replace(options, similarity=tmp_path / "s.npz"))
     assert plain.describe_similarity() is None and same.describe_similarity() is not None
     for stem in QUERIES[:2]:
-        for one, other in zip(plain.search(ask(stem)).hits, same.search(ask(stem)).hits, strict=True):
+        for one, other in zip(answer_to(ask(stem), plain).hits, answer_to(ask(stem), same).hits, strict=True):
             assert (one.number, one.score, one.view) == (other.number, other.score, other.view)
             assert one.verification.inliers == other.verification.inliers
             np.testing.assert_array_equal(one.verification.matches, other.verification.matches)
@@ -404,8 +425,8 @@ def test_a_similarity_scores_and_geometry_verifies_equal_words_still(
 ) -> None:
     related(collection).save(tmp_path / "s.npz")
     options = SearchOptions(engine="tf-idf-sp", expand=expand, turns=1, similarity=tmp_path / "s.npz")
-    engine, query = Engine(collection, options), ask("coffee_001")
-    hits = engine.search(query).hits
+    searcher, query = Searcher(collection, options), ask("coffee_001")
+    hits = answer_to(query, searcher).hits
     scores = collection.scored_index(similarity=tmp_path / "s.npz").score(query.views[0].terms)
     expected = dict(zip(scores.image_numbers.tolist(), scores.scores.tolist(), strict=True))
     assert ({hit.number: hit.score for hit in hits} == expected) == (expand == "none")
@@ -417,14 +438,14 @@ def test_a_similarity_scores_and_geometry_verifies_equal_words_still(
     for hit in verified:
         pairs = hit.verification.matches
         ours = query.views[hit.view].words[pairs[:, 0]]
-        np.testing.assert_array_equal(ours, engine.index.features(hit.number).words[pairs[:, 1]])
+        np.testing.assert_array_equal(ours, searcher.index.features(hit.number).words[pairs[:, 1]])
 
 
 def test_a_similarity_for_another_vocabulary_is_refused(collection: Collection, tmp_path: Path) -> None:
     path = tmp_path / "s.npz"
     replace(related(collection), vocabulary="0" * 64).save(path)
     with pytest.raises(CairnError, match="learnt for another vocabulary"):
-        Engine(collection, SearchOptions(similarity=path))
+        Searcher(collection, SearchOptions(similarity=path))
     path.unlink()
     with pytest.raises(CairnError, match="There is no similarity file"):
-        Engine(collection, SearchOptions(similarity=path))
+        Searcher(collection, SearchOptions(similarity=path))

@@ -1,0 +1,96 @@
+"""The contract of the engines."""
+
+from abc import ABC, abstractmethod
+from pkgutil import resolve_name
+
+import numpy as np
+
+from index.errors import CairnError
+from index.inverted import InvertedIndex
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
+from retrieval.matching.verification import Verification
+from retrieval.search.engines.registry import find_engine
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import View
+
+
+class Engine(ABC):
+    """One way to rank the photos of a collection, and to verify one of them, for one view of a query.
+
+    Turns, the choice of the photos that are verified, the order of the ranking and expansion are the same for all: see
+    `Searcher`. An engine may keep what it reads; a collection that changes is searched by a new one.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    options : SearchOptions
+        How queries are answered.
+
+    Attributes
+    ----------
+    index : InvertedIndex
+        The photos, their words and the geometry of their features.
+    options : SearchOptions
+        As given.
+
+    Raises
+    ------
+    CairnError
+        The collection lacks what the engine needs, or the similarity cannot be used.
+    """
+
+    index: InvertedIndex
+
+    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+        refusal = self.refusal(collection)
+        if refusal is not None:
+            raise CairnError(refusal)
+        self.options = options
+        self.index = collection.scored_index(similarity=options.similarity)
+
+    @classmethod
+    def prepared(cls, options: CollectionOptions) -> CollectionOptions:
+        """Give options of a collection that the engine can search: those given, and what it needs beyond."""
+        return options
+
+    @classmethod
+    def refusal(cls, collection: Collection) -> str | None:
+        """Say what a collection lacks that the engine needs, and what to do, in a sentence; None where it has it."""
+        return None
+
+    @abstractmethod
+    def score(self, view: View) -> np.ndarray:
+        """Score every photo of the index.
+
+        Parameters
+        ----------
+        view : View
+            Features of the query at one turn. Where the engine can be expanded, it scores `terms` by `weights`, and
+            not `words`, which are the query's own.
+
+        Returns
+        -------
+        ndarray, shape (N,), float32
+            Of the photos in the order of `index.image_numbers`: 0 for what has nothing in common with the query, more
+            for what is more like it. The score of a photo depends on no other search.
+        """
+
+    @abstractmethod
+    def verify(self, view: View, number: int) -> Verification:
+        """Verify one photo of the index by geometry; `NOTHING` where no map is found.
+
+        Parameters
+        ----------
+        view : View
+            Features of the query at one turn.
+        number : int
+            Number of the photo.
+        """
+
+
+def load_engine(name: str) -> type[Engine]:
+    """Import an engine by its name; CairnError where there is none."""
+    engine: type[Engine] = resolve_name(find_engine(name).place)
+    return engine

@@ -1,0 +1,67 @@
+"""The engines by name. It imports none of them, so that the names are known at once, as for `cairn --help`."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from index.errors import CairnError
+from index.text import one_of
+
+DEFAULT = "tf-idf-sp"
+
+
+class Verified(Enum):
+    """Which photos are verified by geometry: those that pass come first in the ranking."""
+
+    NONE = "none"
+    BEST = "best"  # those of the best scores, as many as `VerificationOptions.depth` says
+    ALL = "all"  # so that visual words decide next to nothing
+
+
+@dataclass(frozen=True)
+class EngineEntry:
+    """What is known of an engine before it is imported."""
+
+    name: str  # of --engine
+    place: str  # module:class; the class is an `Engine`
+    label: str  # in the search page's list
+    note: str = ""  # what --help says of it, in brackets
+    needs: str = ""  # what the API's description says that it needs
+    verified: Verified = Verified.NONE
+    expands: bool = True  # whether a query can be expanded by words: its scores follow the terms of a `View`
+    explained_by: str = ""  # the engine that shows the geometry of its matches; its own name where it is left out
+
+
+_ENTRIES = (
+    EngineEntry("tf-idf", "retrieval.search.engines.tf_idf:TfIdf", "Words only", explained_by="tf-idf-sp"),
+    EngineEntry(
+        "tf-idf-sp",
+        "retrieval.search.engines.tf_idf:TfIdf",
+        "With geometry",
+        note="the best verified by geometry",
+        verified=Verified.BEST,
+    ),
+    EngineEntry(
+        "raw",
+        "retrieval.search.engines.raw:Raw",
+        "Descriptors",
+        note="needs --keep-descriptors",
+        needs="a collection that keeps descriptors",
+        verified=Verified.ALL,
+        expands=False,
+    ),
+)
+
+ENGINES = {entry.name: entry for entry in _ENTRIES}
+"""Every engine by its name."""
+
+
+def find_engine(name: str) -> EngineEntry:
+    """Look an engine up by name; CairnError where there is none."""
+    if name not in ENGINES:
+        raise CairnError(f"There is no engine {name!r}; choose one of {', '.join(ENGINES)}.")
+    return ENGINES[name]
+
+
+def describe_engines() -> str:
+    """List the engines and their notes, as --help does."""
+    return one_of([f"{entry.name} ({entry.note})" if entry.note else entry.name for entry in ENGINES.values()])

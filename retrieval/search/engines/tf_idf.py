@@ -1,0 +1,70 @@
+"""Engine: cosine of tf-idf vectors, or a learnt similarity of them; verified by features of equal words."""
+
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from retrieval.collection.collection import Collection
+from retrieval.features.encoding import decode_geometry
+from retrieval.matching.verification import NOTHING, Verification, identify, recount, verify
+from retrieval.regions.geometry import Frames
+from retrieval.search.engines.contract import Engine
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import View
+
+_PHOTOS = 200  # that the mean idf of a collection is measured on, evenly spread
+
+
+class TfIdf(Engine):
+    """Ranks by visual words (Sivic & Zisserman, ICCV 2003); see `InvertedIndex` for the scores."""
+
+    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+        super().__init__(collection, options)
+        self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
+
+    def score(self, view: View) -> np.ndarray:
+        """Score every photo: see `Engine.score`."""
+        return self.index.score(view.terms, view.weights).scores
+
+    def verify(self, view: View, number: int) -> Verification:
+        """Verify a photo by its features that have words of the query: see `Engine.verify`."""
+        options = self.options.verification
+        image = self.index.features(number)
+        if view.lookup.equal(image.words):
+            every = decode_geometry(image.columns, np.arange(len(image.words)))
+            same = identify(view.lookup, view.frames, image.words, every)
+            if same.inliers:
+                return same
+
+        def frames(pairs: np.ndarray) -> tuple[Frames, Frames]:
+            return view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
+
+        pairs = view.lookup.match(image.words, options.max_matches)
+        if len(pairs) < options.min_inliers:
+            return NOTHING
+        found = verify(*frames(pairs), pairs, options, rarity=self.rarity(view, image.words))
+        if found.inliers and len(pairs) == options.max_matches:  # some were left out, then
+            pairs = view.lookup.match(image.words, options.max_counted)
+            found = recount(found, *frames(pairs), pairs, options)
+        return found
+
+    def rarity(self, view: View, words: np.ndarray) -> float:
+        """Rarity of a query's words or of a photo's, given by its `words`, whichever are the commoner: see `weigh`."""
+        own = self._mean_idf.get(view)
+        if own is None:
+            own = self._mean_idf[view] = self._mean(view.words)
+        return min(own, self._mean(words)) - self._common
+
+    def _mean(self, words: np.ndarray) -> float:
+        """Mean idf of some words."""
+        return float(self.index.idf[words].mean()) if len(words) else 0.0
+
+    @cached_property
+    def _common(self) -> float:
+        """Mean idf of the features of the collection, measured on some of its photos."""
+        numbers = self.index.image_numbers
+        some = numbers[np.arange(min(len(numbers), _PHOTOS)) * len(numbers) // max(min(len(numbers), _PHOTOS), 1)]
+        words = [np.asarray(self.index.features(number).words) for number in some.tolist()]
+        counts = sum(map(len, words))
+        return sum(float(self.index.idf[one].sum()) for one in words) / max(counts, 1)

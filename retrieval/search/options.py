@@ -1,0 +1,41 @@
+"""How a query is answered."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from index.errors import CairnError
+from index.text import one_of
+from retrieval.matching.verification import VerificationOptions
+from retrieval.search.engines.registry import DEFAULT, ENGINES, find_engine
+from retrieval.search.expansion import ExpansionOptions
+
+EXPANSIONS = ("none", "average")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a query is answered."""
+
+    engine: str = DEFAULT  # one of `ENGINES`
+    expand: str = "none"  # none, or average: search again with what the verified photos add
+    soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
+    similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is
+    turns: int = 8  # turns at which the query is tried
+    turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
+    turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
+    second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
+    sure_turn: int = 30  # inliers from which on the turn of the surest photo is tried with all that are verified
+    verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
+    expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
+
+    def __post_init__(self) -> None:
+        entry = find_engine(self.engine)
+        if self.expand not in EXPANSIONS:
+            raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")
+        if self.expand != "none" and not entry.expands:
+            able = one_of([one.name for one in ENGINES.values() if one.expands])
+            raise CairnError(f"Expansion works on visual words: choose the engine {able} with it.")
+        if self.soft < 1:
+            raise CairnError(f"A feature has one word at least, not {self.soft}.")
+        if self.turns < 1:
+            raise CairnError(f"A query is tried at one turn at least, not at {self.turns}.")
