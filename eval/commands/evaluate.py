@@ -20,6 +20,7 @@ from retrieval.commands.options import (
     Seed,
     Similarity,
     Soft,
+    TermFrequency,
     Turns,
     Upright,
     Words,
@@ -61,6 +62,7 @@ def retrieval(
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
+    tf: TermFrequency = "linear",
     similarity: Similarity = None,
     seed: Seed = 0,
     detector: Detector = "dog-affine",
@@ -75,6 +77,7 @@ def retrieval(
 ) -> None:
     """Index photos, run the queries of a ground truth, and print the mean average precision."""
     from eval.benchmark import run_benchmark
+    from index.inverted import ScoringOptions
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
@@ -82,7 +85,9 @@ def retrieval(
     from retrieval.search.engines.contract import load_engine
     from retrieval.search.options import SearchOptions
 
-    asked = SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity)
+    asked = SearchOptions(
+        engine=engine, expand=expand, turns=turns, soft=soft, scoring=ScoringOptions(tf), similarity=similarity
+    )
     plain = CollectionOptions(
         descriptor=descriptor,
         words=words,

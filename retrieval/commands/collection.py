@@ -26,6 +26,7 @@ from retrieval.commands.options import (
     Seed,
     Similarity,
     Soft,
+    TermFrequency,
     Turns,
     Upright,
     Words,
@@ -339,6 +340,7 @@ def query(
     expand: Expand = "none",
     turns: Turns = 8,
     soft: Soft = 1,
+    tf: TermFrequency = "linear",
     similarity: Similarity = None,
     match_all: Annotated[
         bool,
@@ -403,6 +405,7 @@ def query(
     json: bool = Json,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
+    from index.inverted import ScoringOptions
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
     from retrieval.metadata.places import Near
     from retrieval.search.answers import answer_query
@@ -425,7 +428,9 @@ def query(
         photos,
         box=box,
         top=top,
-        options=SearchOptions(engine=engine, expand=expand, turns=turns, soft=soft, similarity=similarity),
+        options=SearchOptions(
+            engine=engine, expand=expand, turns=turns, soft=soft, scoring=ScoringOptions(tf), similarity=similarity
+        ),
         match_all=match_all,
         wanted=wanted,
         picture=picture,

@@ -93,6 +93,15 @@ Soft = Annotated[
         min=1,
     ),
 ]
+TermFrequency = Annotated[
+    str,
+    typer.Option(
+        "--tf",
+        rich_help_panel=SEARCH,
+        metavar="NAME",
+        help="How much a word counts that a photo has n times: linear (n), or sqrt (√n, which discounts repetition).",
+    ),
+]
 Similarity = Annotated[
     Path | None,
     typer.Option(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from index.errors import CairnError
+from index.inverted import ScoringOptions
 from index.text import one_of
 from retrieval.matching.verification import VerificationOptions
 from retrieval.search.engines.registry import DEFAULT, ENGINES, find_engine
@@ -19,6 +20,7 @@ class SearchOptions:
     engine: str = DEFAULT  # one of `ENGINES`
     expand: str = "none"  # none, or average: search again with what the verified photos add
     soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
+    scoring: ScoringOptions = field(default_factory=ScoringOptions)  # how words are weighted
     similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is
     turns: int = 8  # turns at which the query is tried
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from index.errors import CairnError
+from index.inverted import ScoringOptions
 from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import filter_of
 from retrieval.collection.collection import Collection
@@ -117,7 +118,8 @@ class SearchJobs:
         if request["similarity"] is False:
             similarity = None
         wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
-        return Searcher(collection, SearchOptions(**wanted, similarity=similarity))
+        scoring = ScoringOptions(request["tf"])
+        return Searcher(collection, SearchOptions(**wanted, scoring=scoring, similarity=similarity))
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
         searcher = self._searcher(collection, request)

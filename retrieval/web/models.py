@@ -60,6 +60,9 @@ class HowToMatch(BaseModel):
     """How a query is answered."""
 
     engine: EngineName = Field(DEFAULT, description=_NEEDS)
+    tf: Literal["linear", "sqrt"] = Field(
+        "linear", description="How much a word counts that a photo has n times: n, or √n, which discounts repetition."
+    )
     turns: int = Field(8, ge=1, le=16, description="Turns at which the query is tried; 1: upright only.")
     similarity: bool | None = Field(
         None, description="Score by the learnt similarity that the server was started with; left out: if there is one."

@@ -45,7 +45,7 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, dict[str, np.ndarray]]
     index = InvertedIndex([segment], WORDS)
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
     catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
-    collection: Any = SimpleNamespace(scored_index=lambda **_: index, catalogue=catalogue)
+    collection: Any = SimpleNamespace(scored_index=lambda *_: index, catalogue=catalogue)
     words, kept = photos[number - 1]
     frames = decode_geometry(kept, np.arange(len(words)))
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)

@@ -48,7 +48,7 @@ class Engine(ABC):
         if refusal is not None:
             raise CairnError(refusal)
         self.options = options
-        self.index = collection.scored_index(similarity=options.similarity)
+        self.index = collection.scored_index(options.scoring, options.similarity)
 
     @classmethod
     def prepared(cls, options: CollectionOptions) -> CollectionOptions:

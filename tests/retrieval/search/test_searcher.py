@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
+from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import Verification, VerificationOptions
@@ -22,7 +23,7 @@ from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Query, clip_box, indexed_view, inside_box, read_query
 from retrieval.search.searcher import Hit, Searcher
-from tests.conftest import OBJECTS, Indexed
+from tests.conftest import OBJECTS, Indexed, Ran
 from tests.support.searching import answer_to
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)
@@ -83,6 +84,30 @@ def test_scores_are_the_cosine_of_tf_idf(collection: Collection, ask: Ask, stem:
     found = {hit.number: hit.score for hit in answer.hits}
     np.testing.assert_allclose([found[row.number] for row in rows], expected, rtol=1e-5)
     assert [hit.number for hit in answer.hits] == [rows[place].number for place in np.argsort(-expected, kind="stable")]
+
+
+def test_the_square_root_of_counts_discounts_what_repeats(
+    collection: Collection, indexed: Indexed, ask: Ask, cairn: Callable[..., Ran]
+) -> None:
+    """Scores are the cosine of √n idf, n the count of a word, in Python as on the command line."""
+    query = ask("coffee_001", box=False)
+    words, numbers = collection.vocabulary.words, collection.index.image_numbers.tolist()
+    counts = np.stack([np.bincount(collection.index.features(number).words, minlength=words) for number in numbers])
+    df = (counts > 0).sum(axis=0)
+    idf = np.log(len(counts) / np.maximum(df, 1)) * (df > 0)
+    rows, asked = np.sqrt(counts) * idf, np.sqrt(np.bincount(query.views[0].words, minlength=words)) * idf
+    expected = dict(zip(numbers, rows @ asked / (np.linalg.norm(rows, axis=1) * np.linalg.norm(asked)), strict=True))
+    rooted = SearchOptions(engine="tf-idf", turns=1, scoring=ScoringOptions("sqrt"))
+    hits = answer_to(query, Searcher(collection, rooted)).hits
+    np.testing.assert_allclose([hit.score for hit in hits], [expected[hit.number] for hit in hits], rtol=1e-5)
+    plain = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf", turns=1))).hits
+    assert {hit.number: hit.score for hit in plain} != {hit.number: hit.score for hit in hits}
+    command = ("query", indexed.folder, "coffee_001.jpg", "--engine", "tf-idf", "--turns", 1, "--top", 1000)
+    told = cairn(*command, "--tf", "sqrt", "--json").json["results"]
+    assert [(entry["number"], entry["score"]) for entry in told] == [
+        (hit.number, round(hit.score, 6)) for hit in hits if hit.score > 0
+    ]
+    assert "choose linear or sqrt" in cairn(*command, "--tf", "log").refused()
 
 
 def test_expansion_needs_the_region_of_the_query(collection: Collection, ask: Ask) -> None:

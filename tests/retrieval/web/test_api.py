@@ -124,6 +124,7 @@ def test_pictures_are_small_upright_jpegs_that_browsers_keep(
         ({}, ()),
         ({"engine": "tf-idf", "top": 3, "turns": 1}, ("--engine", "tf-idf", "--top", 3, "--turns", 1)),
         ({"engine": "raw", "turns": 1}, ("--engine", "raw", "--turns", 1)),
+        ({"tf": "sqrt", "turns": 1}, ("--tf", "sqrt", "--turns", 1)),
         ({"expand": "average", "turns": 1}, ("--expand", "average", "--turns", 1)),
     ],
 )

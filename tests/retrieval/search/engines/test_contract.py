@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -43,14 +44,14 @@ def views(collection: Collection, indexed: Indexed) -> list[View]:
     return list(read_query(collection, indexed.photos / f"{ASKED}.jpg", turns=4).views[:2])
 
 
-@pytest.fixture(scope="module", params=["plain", "similarity"])
+@pytest.fixture(scope="module", params=["plain", "sqrt", "similarity"])
 def options(request: pytest.FixtureRequest, collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Ways of scoring that every engine takes, as keywords of `SearchOptions`."""
     if request.param == "similarity":
         vocabulary, path = collection.vocabulary, tmp_path_factory.mktemp("learnt") / "similarity.npz"
         SimilarityMatrix.identity(vocabulary.fingerprint, vocabulary.words).save(path)
         return {"similarity": path}
-    return {}
+    return {"scoring": ScoringOptions("sqrt")} if request.param == "sqrt" else {}
 
 
 @pytest.fixture(params=NAMES)
@@ -215,7 +216,7 @@ def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, index
     request: dict[str, Any] = {
         "queries": [{"photo": number, "upload": None, "box": None}],
         "photo": number_of(collection, "coffee_003"),
-        **{"engine": "newest", "expand": "none", "turns": 1, "similarity": None, "turn": None},
+        **{"engine": "newest", "expand": "none", "turns": 1, "tf": "linear", "similarity": None, "turn": None},
         **{"match": "any", "top": 1000},
         **dict.fromkeys(("name", "folder", "taken_from", "taken_to", "camera", "title", "near")),
         **{"tag": [], "without_tag": [], "where": []},
