@@ -1,7 +1,5 @@
 """Labels that a user gives: ground truth in the layout of Oxford5K, a folder for each object, or a table."""
 
-import csv
-import io
 import os
 import re
 from collections import defaultdict
@@ -12,12 +10,13 @@ from index.errors import CairnError
 from index.text import shown
 from learning.labels.ground_truth import Query, read_ground_truth
 from learning.labels.labels import Labels, ObjectLabels
+from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.tables.reading import open_csv
 from retrieval.photos.listing import list_photos
 
 _GROUND_TRUTH = re.compile(r".+_(query|good|ok|junk)\.txt", re.DOTALL)
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
-_SAMPLE = 1 << 16  # characters of a table that tell its delimiter
 
 
 def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = False) -> Labels:
@@ -67,33 +66,27 @@ class _Photos:
 
     def __init__(self, source: Path, rows: Iterable[ImageRow]) -> None:
         self.source = source
-        self._names: dict[str, int] = {}
-        self._paths: dict[str, int] = {}
-        self._stems: defaultdict[str, list[ImageRow]] = defaultdict(list)
-        for row in rows:
-            if row.name is not None:
-                self._names[row.name] = row.number
-            self._paths[row.path] = row.number
-            self._stems[Path(row.path).stem].append(row)
+        self._paths = {row.number: row.path for row in rows}
+        places = [(row.number, row.name or "", row.path) for row in rows]
+        self._lookup = PhotoLookup(places, near=(source.parent,))
         self._missing: dict[str, None] = {}  # in the order in which they were found missing
 
     def by_stem(self, stem: str) -> int | None:
         """Give the photo of a stem; CairnError where there are several."""
-        rows = self._stems.get(stem, [])
-        if len(rows) > 1:
-            raise CairnError(
-                f"{shown(stem)} in {self.source} stands for {len(rows)} photos of the collection, such as "
-                f"{rows[0].path} and {rows[1].path}: keep one of them, or label them by their names in a table."
-            )
-        return rows[0].number if rows else None
+        return self._only(stem, self._lookup.find_stems(stem))
 
     def by_any(self, called: str) -> int | None:
-        """Give the photo of a name, of a path or of a stem, whichever is found first."""
-        known = self._names.get(called, self._paths.get(called))
-        for path in (Path(called), self.source.parent / called) if known is None else ():
-            for form in (os.path.abspath(path), os.path.realpath(path)):  # noqa: PTH100
-                known = self._paths.get(form, known)
-        return self.by_stem(called) if known is None else known
+        """Give the photo of a name, a path or a stem, as `PhotoLookup` does; CairnError where there are several."""
+        return self._only(called, self._lookup.find_all(called))
+
+    def _only(self, called: str, numbers: Sequence[int]) -> int | None:
+        if len(numbers) > 1:
+            one, other = (self._paths[number] for number in numbers[:2])
+            raise CairnError(
+                f"{shown(called)} in {self.source} stands for {len(numbers)} photos of the collection, such as {one} "
+                f"and {other}: keep one of them, or label them by their names in a table."
+            )
+        return numbers[0] if numbers else None
 
     def miss(self, called: str) -> None:
         """Remember a photo that the collection does not have."""
@@ -254,49 +247,20 @@ def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
 
 def _read_lines(source: Path) -> list[tuple[str, str]]:
     """Read the first two columns of all lines that are not blank."""
-    try:
-        text = source.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise CairnError(f"The labels {str(source)!r} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise CairnError(f"{source} is not text in UTF-8: save the table as CSV in UTF-8.") from None
-    if "\0" in text:
-        raise CairnError(f"{source} is not text, there are null characters in it: save the table as CSV in UTF-8.")
-    delimiter = _delimiter(text[:_SAMPLE])
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
+    file = open_csv(source)
+    if file.encoding != "utf-8-sig":
+        raise CairnError(f"{source} is not text in UTF-8: save the table as CSV in UTF-8.")
     lines = []
-    try:
-        for fields in reader:
-            cells = [field.strip() for field in fields]
-            if not any(cells):
-                continue
-            if len(cells) < 2 or not cells[0]:
-                raise CairnError(
-                    f"{source}, line {reader.line_num}: expected a photo and its label with {_DELIMITERS[delimiter]} "
-                    f"between them, found {shown(delimiter.join(fields))}."
-                )
-            lines.append((cells[0], cells[1]))
-    except csv.Error as error:
-        if "limit" in str(error):
+    for line, fields in file.records():
+        cells = [field.strip() for field in fields]
+        if "\0" in "".join(cells):
+            raise CairnError(f"{source} is not text, there are null characters in it: save the table as CSV in UTF-8.")
+        if not any(cells):
+            continue
+        if len(cells) < 2 or not cells[0]:
             raise CairnError(
-                f"{source}, line {reader.line_num}: an entry is longer than any name; is this a table of labels?"
-            ) from None
-        raise CairnError(
-            f"{source}, line {reader.line_num}: the quotes do not pair; write a quote inside a quoted name twice."
-        ) from None
+                f"{source}, line {line}: expected a photo and its label with {_DELIMITERS[file.delimiter]} between "
+                f"them, found {shown(file.delimiter.join(fields))}."
+            )
+        lines.append((cells[0], cells[1]))
     return lines
-
-
-def _delimiter(sample: str) -> str:
-    """Give the delimiter that divides the most lines.
-
-    (`csv.Sniffer` misreads quoted names of unusual characters, and takes seconds where quotes do not pair.)
-    """
-
-    def divided(delimiter: str) -> int:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True)
-        return sum(len(fields) > 1 for fields in reader)
-
-    # Of equals, a tab or a semicolon was hardly meant as a part of a name, where a comma may be one of a label.
-    best = max(reversed(_DELIMITERS), key=divided)
-    return best if divided(best) else ","

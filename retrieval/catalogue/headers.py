@@ -2,7 +2,7 @@
 
 English, German, French, Spanish, Italian and Dutch are understood, in upper or lower case, with accents or without,
 with spaces, hyphens or underscores. A few headers mean something else as often ("Breite" is also how wide a print is):
-these count where the cells bear it out, see `retrieval.catalogue.csv_columns`.
+these count where the cells bear it out, see `retrieval.catalogue.tables.columns`.
 """
 
 import unicodedata

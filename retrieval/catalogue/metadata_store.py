@@ -98,7 +98,7 @@ def import_values(
         A transaction that writes.
     values : mapping of int to mapping of str to sequence of str
         By image number, then by key: what takes the place of what was imported for that key. Clean, as
-        `retrieval.catalogue.csv_import` gives them; the value of a number is written so that `float` reads it.
+        `retrieval.catalogue.tables.importing` gives them; the value of a number is written so that `float` reads it.
     replace : bool
         Forget first what was imported earlier, of all photos.
     labels : mapping of str to str, optional

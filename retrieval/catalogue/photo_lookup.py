@@ -1,9 +1,11 @@
 """Which photo of a collection is meant by what people call it, in their tables and on the command line."""
 
+import os
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue, ImageRow
@@ -14,6 +16,7 @@ class PhotoLookup:
     """The photos of a collection by their names, paths and file names; each list is made when it is first needed."""
 
     places: Sequence[tuple[int, str, str]]  # number, name, path
+    near: Sequence[Path] = ()  # folders that paths may begin in, beside the working folder
 
     def find(self, called: str) -> int | str:
         """A photo's number by its name, path or file name, exactly, but for case, or without extension; or why not."""
@@ -24,7 +27,8 @@ class PhotoLookup:
 
     def find_all(self, called: str) -> Sequence[int]:
         """Numbers of the photos that are called so: several where the best way to understand it fits several."""
-        for index, key in ((self._names, called), (self._paths, called)):
+        exact = [(self._names, called), *((self._paths, path) for path in self._paths_of(called))]
+        for index, key in (*exact, (self._exact_stems, called)):
             if len(index.get(key, ())) == 1:
                 return index[key]
         loose = _loose(called)
@@ -32,6 +36,21 @@ class PhotoLookup:
             if loose in among:
                 return among[loose]
         return ()
+
+    def find_stems(self, stem: str) -> Sequence[int]:
+        """Numbers of the photos whose files are called so, without extension."""
+        return self._exact_stems.get(stem, ())
+
+    def _paths_of(self, called: str) -> Iterator[str]:
+        yield called
+        if self.near and "\0" not in called:
+            for path in (Path(called), *(folder / called for folder in self.near)):
+                yield os.path.abspath(path)  # noqa: PTH100 (links stay links)
+                yield os.path.realpath(path)
+
+    @cached_property
+    def _exact_stems(self) -> dict[str, list[int]]:
+        return self._by(lambda name, path: Path(path).stem)
 
     @cached_property
     def _names(self) -> dict[str, list[int]]:

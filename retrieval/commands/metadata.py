@@ -62,10 +62,10 @@ def metadata(
     one is kept under its own name. cairn query and cairn serve filter by all of it.
     """
     from index.errors import CairnError
-    from retrieval.catalogue.csv_columns import parse_mapping
-    from retrieval.catalogue.csv_export import export_table
-    from retrieval.catalogue.csv_import import TableOptions, import_table
     from retrieval.catalogue.metadata_refresh import refresh_metadata
+    from retrieval.catalogue.tables.columns import parse_mapping
+    from retrieval.catalogue.tables.exporting import export_table
+    from retrieval.catalogue.tables.importing import TableOptions, import_table
     from retrieval.collection.collection import Collection
     from retrieval.collection.sealing import seal
 
@@ -139,7 +139,7 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
 
 def _report_import(summary: dict[str, Any]) -> list[str]:
-    from retrieval.catalogue.csv_columns import FIELDS, column_sentences
+    from retrieval.catalogue.tables.columns import FIELDS, column_sentences
 
     words = {key: word for word, key in FIELDS.items()}
     lines = [*summary["notes"], *column_sentences(summary["columns"])]

@@ -39,7 +39,7 @@ from learning.latent.models import LatentRecord
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.phototour import PatchSet, write_bitmaps, write_info, write_pairs
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.csv_import import read_table
+from retrieval.catalogue.tables.importing import read_table
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.groups.groups import read_groups

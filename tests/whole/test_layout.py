@@ -19,6 +19,7 @@ ROOMS = (
     "retrieval/features",
     "retrieval/matching",
     "retrieval/catalogue",
+    "retrieval/catalogue/tables",
     "retrieval/collection",
     "retrieval/indexing",
     "retrieval/search",

@@ -1,9 +1,5 @@
 """Tables of metadata (CSV, RFC 4180): which photo each row is about, and what it says of it."""
 
-import codecs
-import csv
-import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,17 +7,16 @@ from typing import Any
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.csv_columns import Columns, Survey, may_say_photo, read_degrees, understand_columns
 from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
 from retrieval.catalogue.photo_lookup import PhotoLookup
+from retrieval.catalogue.tables.cells import Survey, read_degrees
+from retrieval.catalogue.tables.columns import Columns, may_say_photo, understand_columns
+from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
 from retrieval.metadata.dates import date_orders, read_date
 from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TITLE, clean, clean_position, clean_tags
 
-LARGEST = 512 << 20
-"""Bytes of a table."""
-
-DELIMITERS = {",": ",", ";": ";", "tab": "\t"}
 _MOST_COLUMNS = 1000
+_LONGEST_SHOWN = 200  # characters of a name or a cell in a report
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,7 @@ class TableOptions:
     """How a table is read."""
 
     name_column: str | None = None  # the column that says which photo; None: name, path, file and their like
-    delimiter: str = "auto"  # ",", ";", "tab", or auto: the one that makes most columns of the first line
+    delimiter: str = "auto"  # ",", ";", "tab", or auto: the one that parts the most lines into cells
     mapping: tuple[tuple[str, str], ...] = ()  # keys of fields and the headers of their columns, which count first
 
     def __post_init__(self) -> None:
@@ -99,7 +94,7 @@ def import_table(
     CairnError
         The table cannot be read, or names no photos; with `replace`, none of them is in the collection.
     """
-    photos = PhotoLookup(catalogue.places())
+    photos = PhotoLookup(catalogue.places(), near=(path.parent,))
     table = read_table(path, options, photos)
     values: dict[int, dict[str, tuple[str, ...]]] = {}
     lines: dict[int, int] = {}
@@ -108,7 +103,7 @@ def import_table(
     for row in table.rows:
         found = photos.find(row.name)
         if isinstance(found, str):
-            unmatched.append({"line": row.line, "name": _shown(row.name), "reason": found})
+            unmatched.append({"line": row.line, "name": clean(row.name, _LONGEST_SHOWN), "reason": found})
             continue
         matched += 1
         known = values.setdefault(found, {})
@@ -144,7 +139,7 @@ def import_table(
 def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLookup | None = None) -> Table:
     """Read a table whose first line names its columns.
 
-    What columns are for is decided by `csv_columns.understand_columns`; those that are not understood are kept under
+    What columns are for is decided by `columns.understand_columns`; those that are not understood are kept under
     their own names. An empty cell says nothing. The photos of the collection, where given, help to find the column that
     names them.
 
@@ -154,17 +149,11 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
         It cannot be read as a table, no column says which photos the rows are about, or two are the same.
     """
     options = options or TableOptions()
-    encoding = _encoding(path)
-    with _readable(path) as raw:
-        text = io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
-        sample = text.readline(1 << 20)
-        delimiter = DELIMITERS.get(options.delimiter) or _sniff(sample)
-        text.seek(0)
-        # Twice: what a column is for may depend on all that is in it.
-        table = Table(_columns(path, _records(path, text, delimiter), options, photos))
-        text.seek(0)
-        _read_rows(_records(path, text, delimiter), table)
-    if encoding == "cp1252":
+    file = open_csv(path, DELIMITERS.get(options.delimiter))
+    # Twice: what a column is for may depend on all that is in it.
+    table = Table(_columns(path, file.records(), options, photos))
+    _read_rows(file.records(), table)
+    if file.encoding == "cp1252":
         table.notes.append(f"{path} is not UTF-8: it was read as Windows-1252. Look at its letters beyond ASCII.")
     return table
 
@@ -193,7 +182,7 @@ def _read_rows(records: Iterator[tuple[int, list[str]]], table: Table) -> None:
         name = cells[which].strip() if which < len(cells) else ""
         if any(cells[len(header) :]):
             reason = f"the row has {len(cells)} cells, and the first line {len(header)}"
-            table.unmatched.append({"line": line, "name": _shown(name), "reason": reason})
+            table.unmatched.append({"line": line, "name": clean(name, _LONGEST_SHOWN), "reason": reason})
         elif not name:
             table.unmatched.append({"line": line, "name": "", "reason": "the row names no photo"})
         else:
@@ -202,56 +191,6 @@ def _read_rows(records: Iterator[tuple[int, list[str]]], table: Table) -> None:
                 if key and cell.strip():
                     texts.setdefault(key, []).append(cell)
             table.rows.append(Row(line, name, _understood(texts, line, table)))
-
-
-def _readable(path: Path) -> io.BufferedReader:
-    try:
-        if not path.is_file():
-            raise CairnError(f"There is no table {path}: give a CSV file.")
-        if path.stat().st_size > LARGEST:
-            raise CairnError(f"{path} has more than {LARGEST >> 20} MB: import it in parts.")
-        return path.open("rb")
-    except OSError as error:
-        raise CairnError(
-            f"{path} cannot be read ({error.strerror or error}): check the file and its rights."
-        ) from error
-
-
-def _encoding(path: Path) -> str:
-    """UTF-16 where it begins so, as what Excel calls Unicode text does; UTF-8 if all of it is; else Windows-1252."""
-    with _readable(path) as file:
-        if file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "utf-16"
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            while piece := file.read(1 << 20):
-                decoder.decode(piece)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
-    return "utf-8-sig"
-
-
-def _sniff(line: str) -> str:
-    """The delimiter that makes the most cells of a line, outside of quotes."""
-    return max(DELIMITERS.values(), key=re.sub('"[^"]*"', "", line).count)
-
-
-def _records(path: Path, text: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines on which records begin, and their cells."""
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise CairnError(
-                f"{path} is no table from line {line} on ({_shown(str(error))}): check the quotes there; "
-                "nothing was imported."
-            ) from error
-        yield line, cells
 
 
 def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[str, tuple[str, ...]]:
@@ -263,7 +202,7 @@ def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[st
     def refuse(reason: str, *keys: str) -> None:
         shown = ", ".join(cell for key in keys for cell in texts.get(key, [""]))
         labels = " and ".join(repr(table.columns.refused[key]) for key in keys if key in texts)
-        warn(keys[0], f"{_shown(shown)!r} is {reason}; kept as text under {labels}")
+        warn(keys[0], f"{clean(shown, _LONGEST_SHOWN)!r} is {reason}; kept as text under {labels}")
         refused.extend((key, texts[key][0]) for key in keys if key in texts)
 
     refused: list[tuple[str, str]] = []
@@ -302,7 +241,3 @@ def _no_date(text: str) -> str:
     if orders is None or None in orders:
         return "no date"
     return f"not clear: write {orders[0]} if the day is first, {orders[1]} if the month is"
-
-
-def _shown(text: str) -> str:
-    return clean(text, 200)

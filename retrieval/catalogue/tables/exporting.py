@@ -11,7 +11,7 @@ from retrieval.catalogue.metadata_store import SINGLE, TAG
 
 
 def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
-    """Write what was imported into a new table, which `csv_import.import_table` reads.
+    """Write what was imported into a new table, which `importing.import_table` reads.
 
     Parameters
     ----------

@@ -1,18 +1,15 @@
 """Columns of a table of metadata: what each one is for, told by its header and, where that misleads, its cells."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
-from index.text import printable
 from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
 from retrieval.catalogue.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
-from retrieval.metadata.dates import date_orders, read_date
+from retrieval.catalogue.tables.cells import Survey
 from retrieval.metadata.text import clean
-from retrieval.photos.listing import PHOTO_SUFFIXES
 
 FIELDS = {
     "date": "taken",
@@ -25,67 +22,8 @@ FIELDS = {
 """Words for the fields, in `--map` and in sentences, and their keys in the catalogue."""
 
 _WORDS = {key: word for word, key in FIELDS.items()}
-_LOOKED_AT = 1000  # cells of a column
-_MOST = 0.8  # share of its cells that look like something where a column does
-_YEAR = re.compile(r"(1[89]|20)\d\d")
-_DIGITS = re.compile(r"\d{1,7}|\d{9,}")  # a date without marks has eight
-# Only what is sure: a sign or a letter, not both. Python writes small numbers as 1e-05.
-_DEGREES = re.compile(r"([+-]?)(\d{1,3}(?:[.,]\d*)?(?:e-\d\d)?|[.,]\d+)\s*°?\s*([NSEW]?)", re.ASCII | re.IGNORECASE)
-_LETTERS = {"latitude": "NS", "longitude": "EW", None: "NSEW"}
-_FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
-_PAIR = re.compile(r"\(?\s*[+-]?\d{1,3}\.\d{3,}\s*[,;\s]\s*[+-]?\d{1,3}\.\d{3,}\s*\)?")
-_SUFFIXES = tuple(PHOTO_SUFFIXES)
 _REFUSABLE = ("taken", "latitude", "longitude")  # fields that not every text is a value of
 _LISTED = 300  # characters of a list of columns in a sentence
-
-
-@dataclass
-class Survey:
-    """What the cells of one column look like; those that are empty do not count."""
-
-    filled: int = 0
-    dates: int = 0  # dates, but for bare years
-    years: int = 0
-    degrees: int = 0  # numbers from -180 to 180
-    latitudes: int = 0  # numbers from -90 to 90
-    fine: int = 0  # numbers with three decimals or more
-    pairs: int = 0  # two such numbers in one cell
-    days_first: int = 0  # dates such as 31/12/1923, whose first number must be the day; of all cells
-    months_first: int = 0  # dates such as 12/31/1923; of all cells
-    files: int = 0  # names that end as those of photos' files do
-    photos: int = 0  # photos of the collection, where these are known
-    is_photo: Callable[[str], bool] | None = None  # whether a name is that of a photo of the collection
-
-    def add(self, cell: str) -> None:
-        """Look at one more cell."""
-        cell = cell.strip()
-        orders = date_orders(cell)
-        if orders is not None and orders.count(None) == 1:
-            self.days_first += orders[1] is None
-            self.months_first += orders[0] is None
-        if not cell or self.filled == _LOOKED_AT:
-            return
-        self.filled += 1
-        self.files += cell.casefold().endswith(_SUFFIXES)
-        self.photos += self.is_photo is not None and self.is_photo(cell)
-        self.years += _YEAR.fullmatch(cell) is not None
-        is_date = read_date(cell) is not None or (orders is not None and orders != (None, None))
-        self.dates += is_date and _DIGITS.fullmatch(cell) is None
-        number = read_degrees(cell)
-        if number is not None:
-            self.degrees += abs(number) <= 180
-            self.latitudes += abs(number) <= 90 and read_degrees(cell, "latitude") is not None
-            self.fine += _FINE.match(cell) is not None
-        self.pairs += _PAIR.fullmatch(cell) is not None
-
-    @property
-    def day_first(self) -> bool | None:
-        """Whether dates such as 03/04/1923 begin with the day; None where the other cells do not tell."""
-        return None if bool(self.days_first) == bool(self.months_first) else bool(self.days_first)
-
-    def mostly(self, count: int) -> bool:
-        """Whether a count is that of nearly all cells."""
-        return self.filled > 0 and count >= _MOST * self.filled
 
 
 @dataclass(frozen=True)
@@ -96,35 +34,10 @@ class Columns:
     keys: list[str]  # of each column; "" for the photo's, and for those without a name
     labels: dict[str, str]  # names of the columns that are kept as they are, by their keys
     day_first: bool | None  # the order of dates such as 03/04/1923
-    report: dict[str, Any]  # photo, understood, kept and warnings: see `csv_import.ImportReport`
+    report: dict[str, Any]  # photo, understood, kept and warnings: see `importing.ImportReport`
     refused: dict[str, str] = field(
         default_factory=dict
     )  # under which name a cell of a field is kept that makes no sense
-
-
-def read_degrees(text: str, key: str | None = None) -> float | None:
-    """Read degrees north or east, with a point or a comma; None where it is something else.
-
-    A letter says north, south, east or west in place of a sign; both together are not clear. O is not read: it is east
-    in German, and west in French.
-
-    Parameters
-    ----------
-    text : str
-        As it was written.
-    key : str, optional
-        latitude, where only N and S are understood, or longitude, where only E and W are; None: it may be either.
-
-    >>> read_degrees("52,5163"), read_degrees("13.4° W"), read_degrees("Berlin"), read_degrees("13.4 W", "latitude")
-    (52.5163, -13.4, None, None)
-    """
-    match = _DEGREES.fullmatch(text.strip())
-    if match is None:
-        return None
-    sign, number, letter = match[1], match[2], match[3].upper()
-    if letter and (sign or letter not in _LETTERS[key]):
-        return None
-    return float(number.replace(",", ".")) * (-1 if sign == "-" or letter in ("S", "W") else 1)
 
 
 def parse_mapping(text: str) -> tuple[str, str]:
@@ -237,12 +150,8 @@ def _short(text: str) -> str:
     return text if len(text) <= _LISTED else f"{text[:_LISTED]}…"
 
 
-def _shown(name: str) -> str:
-    return repr(printable(name))
-
-
 def _listed(names: Sequence[str]) -> str:
-    return _short(", ".join(_shown(name) for name in names[:20]) or "none")
+    return _short(", ".join(repr(name) for name in names[:20]) or "none")
 
 
 def _find(names: Sequence[str], header: str) -> int | None:
@@ -297,8 +206,8 @@ def _photo_column(
     if len(candidates) > 1:
         others = [names[place] for place in candidates if place != best]
         warnings.append(
-            f"Columns {_listed([names[best], *others])} may all say which photo a row is about: {_shown(names[best])} "
-            f"is read; --name-column would choose another, such as {_shown(others[0])}."
+            f"Columns {_listed([names[best], *others])} may all say which photo a row is about: {names[best]!r} "
+            f"is read; --name-column would choose another, such as {others[0]!r}."
         )
     return best
 
@@ -319,14 +228,14 @@ def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Se
     if len(equals) > 1:
         raise CairnError(
             f"{path} has {len(equals)} columns for the {_WORDS[key]}, {_listed(equals)}: leave one, or choose one with "
-            f"--map {_WORDS[key].upper()}={printable(equals[0])}."
+            f"--map {_WORDS[key].upper()}={equals[0]}."
         )
 
 
 def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str]:
     """Say which columns are kept as text because another one says the same."""
     return [
-        f"Column {_shown(names[place])} is kept as text: {_shown(names[winner])} says the {_WORDS[key]}; --map "
+        f"Column {names[place]!r} is kept as text: {names[winner]!r} says the {_WORDS[key]}; --map "
         f"{_WORDS[key].upper()}={names[place]} would choose it."
         for place in candidates
         if winner is not None and place != winner
@@ -356,11 +265,11 @@ def _places(
         if len(doubtful) == 2:
             bears_out = bears_out and all(2 * surveys[place].fine >= surveys[place].filled for place in doubtful)
         if bears_out:
-            shown = " and ".join(_shown(names[found[key]]) for key in ("latitude", "longitude"))
+            shown = " and ".join(repr(names[found[key]]) for key in ("latitude", "longitude"))
             warnings.append(f"Columns {shown} are read as latitude and longitude, as their values look like places.")
         else:
             if len(found) == 2:
-                shown = " and ".join(_shown(names[place]) for place in doubtful)
+                shown = " and ".join(repr(names[place]) for place in doubtful)
                 warnings.append(
                     f"{shown}: kept as text, as the values do not look like places; if they are, give --map LATITUDE=… "
                     "and --map LONGITUDE=…."
@@ -385,19 +294,19 @@ def _suspicions(names: Sequence[str], surveys: Sequence[Survey], fields: Mapping
             years = survey.years if is_year(names[place]) else 0
             if survey.mostly(survey.dates + years):
                 warnings.append(
-                    f"Column {_shown(names[place])} looks like dates and is kept as text: if it says when the photos "
+                    f"Column {names[place]!r} looks like dates and is kept as text: if it says when the photos "
                     f"were taken, give --map DATE={names[place]}."
                 )
     if not filled >= {"latitude", "longitude"}:
         fine = [place for place in free if surveys[place].mostly(min(surveys[place].fine, surveys[place].degrees))]
         if len(fine) + len(filled & {"latitude", "longitude"}) > 1:
-            shown = " and ".join(_shown(names[place]) for place in fine[:4])
+            shown = " and ".join(repr(names[place]) for place in fine[:4])
             warnings.append(
                 f"{shown}: kept as text, though the values look like coordinates; if they are, give --map LATITUDE=… "
                 "and --map LONGITUDE=…."
             )
         warnings += [
-            f"Column {_shown(names[place])} looks like coordinates and is kept as text: two columns are read, "
+            f"Column {names[place]!r} looks like coordinates and is kept as text: two columns are read, "
             "latitude and longitude."
             for place in free
             if surveys[place].mostly(surveys[place].pairs)

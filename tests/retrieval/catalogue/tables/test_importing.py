@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue, ImageRow
-from retrieval.catalogue.csv_export import export_table
-from retrieval.catalogue.csv_import import TableOptions, import_table, read_table
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import LABELS_KEY, LONGEST_VALUE
 from retrieval.catalogue.photo_lookup import PhotoLookup
+from retrieval.catalogue.tables.exporting import export_table
+from retrieval.catalogue.tables.importing import TableOptions, import_table, read_table
 from retrieval.metadata.photo import Metadata
 from retrieval.metadata.text import clean
 from tests.retrieval.catalogue.test_catalogue import segment_row
@@ -182,6 +182,15 @@ def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
     assert (known[1].title, known[1].camera) == (None, "Contax")
 
 
+def test_paths_may_begin_in_the_folder_of_the_table(tmp_path: Path) -> None:
+    (tmp_path / "album").mkdir()
+    photos = PhotoLookup([(1, "dom", str(tmp_path / "album" / "1.jpg")), (2, "1", "/other/1.jpg")], near=(tmp_path,))
+    assert photos.find("album/1.jpg") == photos.find("./album/../album/1.jpg") == 1
+    assert photos.find("/other/1.jpg") == photos.find("1") == 2
+    assert photos.find("1.jpg") == "2 photos are called so"
+    assert PhotoLookup(photos.places).find("./album/1.jpg") == photos.find("a\0b") == "no photo is called so"
+
+
 @pytest.mark.parametrize(
     ("content", "options", "sentence"),
     [
@@ -190,7 +199,7 @@ def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
         ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
         ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': leave one, .*--map DATE=date"),
         ("name,lat,LAT,lon\n", {}, "2 columns for the latitude.*--map LATITUDE=lat"),
-        ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on.*nothing was imported"),
+        ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on: the quotes do not pair"),
         ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
         ("name,title\na.jpg," + "x" * 200_000, {}, "from line 2 on"),
         (b"\xff\xfe\0", {}, "says which photo"),

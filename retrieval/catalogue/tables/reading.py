@@ -1,0 +1,120 @@
+"""The one reader of tables (CSV, RFC 4180): in UTF-8, UTF-16 or Windows-1252, with commas, semicolons or tabs."""
+
+import codecs
+import contextlib
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.errors import CairnError
+
+LARGEST = 512 << 20
+"""Bytes of a table."""
+
+DELIMITERS = {",": ",", ";": ";", "tab": "\t"}
+_SAMPLE = 1 << 16  # characters of a table that tell its delimiter
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A table in a file, which may be read several times."""
+
+    path: Path
+    encoding: str  # utf-8-sig, utf-16 or cp1252
+    delimiter: str
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Lines on which records begin, counted from 1, and their cells; blanks before a cell do not count.
+
+        Raises
+        ------
+        CairnError
+            The file cannot be read, or its quotes do not pair.
+        """
+        with _text(self.path, self.encoding) as text:
+            reader = csv.reader(text, delimiter=self.delimiter, strict=True, skipinitialspace=True)
+            while True:
+                line = reader.line_num + 1
+                try:
+                    cells = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    raise CairnError(
+                        f"{self.path} is no table from line {line} on: the quotes do not pair there (a quote inside a "
+                        f"quoted cell is written twice), or a cell has more than {csv.field_size_limit():,} characters."
+                    ) from error
+                yield line, cells
+
+
+def open_csv(path: Path, delimiter: str | None = None) -> CsvFile:
+    """Find out how a table is written.
+
+    Parameters
+    ----------
+    path : Path
+    delimiter : str, optional
+        A character; where it is left out, the one that parts the most lines into cells.
+
+    Raises
+    ------
+    CairnError
+        There is no such file, it cannot be read, or it is too large.
+    """
+    encoding = _encoding(path)
+    if delimiter is None:
+        with _text(path, encoding) as text:
+            delimiter = _delimiter(text.read(_SAMPLE))
+    return CsvFile(path, encoding, delimiter)
+
+
+def _text(path: Path, encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(_open(path), encoding=encoding, errors="replace", newline="")
+
+
+def _open(path: Path) -> io.BufferedReader:
+    try:
+        if not path.is_file():
+            raise CairnError(f"There is no table {path}: give a CSV file.")
+        if path.stat().st_size > LARGEST:
+            raise CairnError(f"{path} has more than {LARGEST >> 20} MB: cut it in parts.")
+        return path.open("rb")
+    except OSError as error:
+        raise CairnError(
+            f"{path} cannot be read ({error.strerror or error}): check the file and its rights."
+        ) from error
+
+
+def _encoding(path: Path) -> str:
+    """UTF-16 where it begins so, as what Excel calls Unicode text does; UTF-8 if all of it is; else Windows-1252."""
+    with _open(path) as file:
+        if file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            while piece := file.read(1 << 20):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8-sig"
+
+
+def _delimiter(sample: str) -> str:
+    """The delimiter that parts the most lines, and the first line into the most cells.
+
+    (`csv.Sniffer` misreads quoted names of unusual characters, and takes seconds where quotes do not pair.)
+    """
+
+    def parted(delimiter: str) -> tuple[int, int]:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True)
+        lengths: list[int] = []
+        with contextlib.suppress(csv.Error):  # a cell is too long: `CsvFile.records` says so
+            lengths.extend(len(cells) for cells in reader)
+        return sum(length > 1 for length in lengths), next(iter(lengths), 0)
+
+    # Of equals, a tab or a semicolon was hardly meant as a part of a name, where a comma may be one of a text.
+    best = max(reversed(DELIMITERS.values()), key=parted)
+    return best if parted(best)[0] else ","
