@@ -28,6 +28,7 @@ from tests.whole.test_learning import run_command, view_of
 
 Cairn = Callable[..., Ran]
 
+COMMAND = "learning.commands.descriptor_from_photos"
 POOL = ("--pool-step", 5, "--max-pooled-dim", 64, "--dim", 24)
 BASES = {"pooled": POOL, "rootsift": ("--base", "rootsift"), "sift": ("--base", "sift")}
 KEYS = {"pooled_dim", "dim", "rings", "validation", "objective", "seconds", "history", "verdict", "image_pairs"}
@@ -43,8 +44,8 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
         return replace(QUICK.projection, norm=norm, seed=seed)
 
-    patch.setattr("learning.latent.descriptor.UnlabelledOptions", options)
-    patch.setattr("learning.latent.descriptor.metric_options", metric_options)
+    patch.setattr(f"{COMMAND}.UnlabelledOptions", options)
+    patch.setattr(f"{COMMAND}.metric_options", metric_options)
 
 
 @pytest.fixture(autouse=True)
@@ -229,7 +230,9 @@ def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     command = ("learn", "descriptor", made.collection, *POOL, "--work", tmp_path / "work", "--workers", 1, "--json")
     assert cairn(*command, "--out", tmp_path / "a.npz").json["tried"] == len(learnt) > 3
     learnt.clear()
-    monkeypatch.setattr("learning.commands.unlabelled.mine_matches", lambda *_, **__: pytest.fail("mined again"))
+    monkeypatch.setattr(
+        "learning.commands.descriptor_from_photos.mine_matches", lambda *_, **__: pytest.fail("mined again")
+    )
     again = cairn(*command, "--out", tmp_path / "b.npz").json
     assert not learnt and again["tried"] > 3
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -257,7 +260,9 @@ def test_an_interrupted_run_is_picked_up_by_the_same_command(
     assert not (tmp_path / "d.npz").exists()
     before = len(learnt)
     assert learnt.count("projection") == 1
-    monkeypatch.setattr("learning.commands.unlabelled.mine_matches", lambda *_, **__: pytest.fail("mined again"))
+    monkeypatch.setattr(
+        "learning.commands.descriptor_from_photos.mine_matches", lambda *_, **__: pytest.fail("mined again")
+    )
     report = cairn(*command).json
     assert len(learnt) == report["tried"] == made.reports["pooled"]["tried"] > before
     assert (tmp_path / "d.npz").read_bytes() == made.files["pooled"].read_bytes()

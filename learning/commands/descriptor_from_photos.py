@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.progress import Progress
+from learning.commands.descriptor_options import ModelOptions, PhotoOptions, RunOptions, TuningOptions, settle
+from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
-from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled
+from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
 from learning.latent.verdict import Verdict, compare
 from learning.mining.matches import MinedMatches
@@ -20,7 +22,8 @@ from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photosource import PhotoSource
 from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
-from retrieval.descriptors.learnt import LearntDescriptor, Pooling, save_model
+from retrieval.commands.options import cores
+from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.descriptors.sift import Sift
 from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.listing import list_photos
@@ -58,29 +61,44 @@ def is_unlabelled(sources: Sequence[Path]) -> bool:
 def learn_from_photos(
     source: Path,
     out: Path,
-    options: UnlabelledOptions,
+    model: ModelOptions,
+    data: PhotoOptions,
+    tuning: TuningOptions,
+    run: RunOptions,
     *,
-    pooling: Pooling | None,
-    report: Path | None,
-    photos: Path | None,
     catalogue: str | None,
-    work: Path | None,
-    workers: int,
     quiet: bool,
     json: bool,
 ) -> None:
     """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
     began = perf_counter()
+    usual = UnlabelledOptions()
+    settled = settle(model, tuning, 128, usual.channels)
+    pooling, workers = settled.pooling, run.workers or cores()
+    options = UnlabelledOptions(
+        stage=model.stage,
+        base=model.base,
+        dim=settled.dim,
+        max_pooled_dim=model.max_pooled_dim,
+        hours=run.hours,
+        shares=tuple(data.share) if data.share else usual.shares,
+        rounds=data.rounds,
+        channels=settled.channels,
+        pool=PoolOptions(step=tuning.pool_step, symmetric=tuning.symmetric),
+        selection=replace(usual.selection, balanced=tuning.balanced, keep=tuning.keep, seed=run.seed),
+        projection=metric_options(settled.norm, run.seed),
+        seed=run.seed,
+    )
     check_pooling(options.stage, options.base, pooling)
-    if report is not None:
+    if data.report is not None:
         from learning.reports.report import check_report
 
-        check_report(report)
-    shown = [path for _, path in list_photos([photos])] if photos is not None else []
+        check_report(data.report)
+    shown = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
     if catalogue is not None and source.suffix == ".npz":
         raise CairnError("--catalogue is for a collection: take it away.")
     found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
-    folder = work or out.with_suffix(".learning")
+    folder = run.work or out.with_suffix(".learning")
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -99,9 +117,9 @@ def learn_from_photos(
             found.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
     save_model(out, learnt.model)
-    if report is not None:
-        _write_report(report, found.paths if found is not None else shown, matches, learnt, verdict)
-    if work is None:
+    if data.report is not None:
+        _write_report(data.report, found.paths if found is not None else shown, matches, learnt, verdict)
+    if run.work is None:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         if found is not None:
             shutil.rmtree(folder / MINED, ignore_errors=True)
