@@ -8,7 +8,8 @@ import numpy as np
 
 from index.errors import CairnError
 from learning.measures.roc import fpr95, roc_curve
-from learning.reports.drawings import new_figure, pixel_contribution, pooling_figure, require_matplotlib
+from learning.reports.figures import new_figure, require_matplotlib
+from learning.reports.pooling_drawing import pixel_contribution, pooling_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from retrieval_table import find_sets, tell
 from eval.plots import check_plot
 from eval.tables.retrieval import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
-from learning.reports.drawings import new_figure
+from learning.reports.figures import new_figure
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.features.extraction import FeatureOptions

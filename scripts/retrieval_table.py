@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from eval.tables.retrieval import Cell, Result, markdown, measure, percent
-from eval.tables.staged import RetrievalSet
+from eval.tables.sets import RetrievalSet
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores

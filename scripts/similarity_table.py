@@ -21,7 +21,7 @@ from eval.plots import check_plot
 from eval.tables.retrieval import Cell, markdown, percent
 from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, SimilarityTable
 from index.errors import CairnError
-from learning.reports.drawings import new_figure
+from learning.reports.figures import new_figure
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from eval.benchmark import stems_of
-from eval.tables.staged import RetrievalSet, link_features, load_described, query_folder, stage_set
+from eval.tables.sets import RetrievalSet
+from eval.tables.staged import link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import run

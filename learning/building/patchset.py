@@ -18,8 +18,8 @@ from learning.building.detections import POINTS, SIFT_SIDE, DetectionOptions
 from learning.building.jitter import JitterOptions
 from learning.building.labelled import Labelled
 from learning.building.planar import label_sequences
+from learning.building.point_file import label_points, read_points
 from learning.building.point_splits import draw_matches, draw_non_matches, split_points
-from learning.building.pointfile import label_points, read_points
 from learning.building.sequences import read_sequences
 from learning.patches.phototour import PATCH, SPLITS, write_bitmaps, write_info, write_interest, write_pairs
 

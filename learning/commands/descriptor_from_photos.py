@@ -19,7 +19,7 @@ from learning.latent.models import LatentRecord
 from learning.latent.verdict import Verdict, compare
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
-from learning.mining.photosource import PhotoSource
+from learning.mining.photo_source import PhotoSource
 from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.options import cores

@@ -102,7 +102,7 @@ def mine(
     from index.errors import CairnError
     from learning.mining.homographies import MapOptions
     from learning.mining.mining import MiningOptions, mine_matches
-    from learning.mining.photosource import PhotoSource
+    from learning.mining.photo_source import PhotoSource
     from retrieval.features.extraction import FeatureOptions
     from retrieval.photos.decoding import ImageOptions
     from retrieval.regions.detection import RegionOptions

@@ -2,8 +2,8 @@
 
 Both objectives are sums of the hinge L(z) = max(z + 1, 0) over all combinations of a positive pair and a negative pair,
 of the difference of their distances. The loss and its subgradient over *all* P·N combinations follow from sorting the
-distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1. That of section 9,
-where each feature has negatives of its own, is solved by the same steps on other batches (`learning.latent.latent`).
+distances, in the time of P + N pairs: combination (p, n) is active where d_n < d_p + 1. That of section 9, where each
+feature has negatives of its own, is solved by the same steps on other batches (`learning.latent.alternation`).
 """
 
 from collections.abc import Callable, Iterator

@@ -19,11 +19,12 @@ from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import SelectionOptions, pooling_of
 from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
 from learning.convex.study import Study
-from learning.latent.anchors import Anchors, candidates_of, draw_features, find_nearest
+from learning.latent.alternation import LogEntry
+from learning.latent.anchors import Anchors, draw_features
 from learning.latent.described import Described, describe_mined
-from learning.latent.latent import LogEntry
 from learning.latent.metric_problem import units_of
 from learning.latent.models import Held, LatentRecord, PoolingWork, ProjectionWork, Setting
+from learning.latent.nearest import candidates_of, find_nearest
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
 from retrieval.descriptors.contract import Descriptor

@@ -8,9 +8,9 @@ import numpy as np
 from index.parallel import one_thread
 from learning.convex.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
 from learning.convex.projection import MetricUnits
+from learning.latent.alternation import Rows, nearest_batch
 from learning.latent.anchors import Anchors
 from learning.latent.described import Described
-from learning.latent.latent import Rows, nearest_batch
 from learning.patches.rows import squared_distances
 
 _SAMPLE = 20_000  # candidates of either kind that units are measured on

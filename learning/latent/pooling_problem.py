@@ -7,7 +7,7 @@ import numpy as np
 
 from learning.convex.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
 from learning.convex.ring_selection import WeightUnits
-from learning.latent.latent import Rows, nearest_batch
+from learning.latent.alternation import Rows, nearest_batch
 from learning.patches.rows import ArrayRows, BlockRows
 
 

@@ -11,9 +11,9 @@ from scipy.special import stdtrit
 
 from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
-from learning.latent.anchors import find_nearest
 from learning.latent.described import describe_mined
 from learning.latent.models import Held
+from learning.latent.nearest import find_nearest
 from retrieval.descriptors.contract import Descriptor
 
 _FEWEST = 2  # image pairs, without which nothing can be said

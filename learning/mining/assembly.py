@@ -11,7 +11,8 @@ import numpy as np
 from index.errors import CairnError
 from index.parallel import run
 from index.progress import Progress
-from learning.mining.imagepairs import Chunk, MinedPair, MinedPhoto
+from learning.mining.chunks import Chunk
+from learning.mining.image_pairs import MinedPair, MinedPhoto
 from learning.mining.matches import PATCH, Entry, write_mined
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging

@@ -26,7 +26,7 @@ import numpy as np
 
 from index.archive import Archive, open_archive
 from index.arrays import check_format, read_array_header, reading
-from learning.mining.image_pair_split import split_image_pairs
+from learning.mining.validation_split import split_image_pairs
 
 FORMAT = 1
 """Version of the file."""

@@ -14,9 +14,10 @@ from index.parallel import run
 from index.progress import Progress
 from index.text import printable
 from learning.mining.assembly import Assembly
+from learning.mining.chunks import Chunk
 from learning.mining.homographies import MapOptions
-from learning.mining.imagepairs import Chunk, MinedPhoto, Overlaps
-from learning.mining.photosource import PhotoSource
+from learning.mining.image_pairs import MinedPhoto, Overlaps
+from learning.mining.photo_source import PhotoSource
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.features.staging import Staging, stage_all
@@ -29,7 +30,7 @@ _CHUNK = 16  # image pairs whose results are kept in one file
 class MiningOptions:
     """What is mined, and how."""
 
-    pairs: int = 0  # image pairs to try; 0: see `photosource.PAIRS`
+    pairs: int = 0  # image pairs to try; 0: see `photo_source.PAIRS`
     propose: str | None = None  # random or ranking; None: ranking where the source is a collection with a vocabulary
     map: MapOptions = field(default_factory=MapOptions)  # which pairs are kept
     overlaps: Overlaps = field(default_factory=Overlaps)  # what is positive, and what negative

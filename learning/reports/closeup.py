@@ -9,7 +9,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.text import printable
-from learning.mining.imagepairs import Overlaps, measurement_regions
+from learning.mining.image_pairs import Overlaps, measurement_regions
 from learning.mining.matches import MinedMatches
 from retrieval.photos.decoding import ImageOptions, Photo, read_colour, read_photo
 from retrieval.regions.geometry import upright_frames

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from learning.reports.closeup import Closeup, Crop, ellipse_points
-from learning.reports.drawings import new_figure
+from learning.reports.figures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from learning.latent.latent import STEPS, LogEntry
-from learning.reports.drawings import new_figure
+from learning.latent.alternation import STEPS, LogEntry
+from learning.reports.figures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

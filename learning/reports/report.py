@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from index.arrays import save_bytes
 from index.errors import CairnError
 from index.text import printable
-from learning.latent.latent import LogEntry
+from learning.latent.alternation import LogEntry
 from learning.reports.closeup import KINDS, Closeup
 from learning.reports.closeup_drawing import closeup_figure
-from learning.reports.drawings import image_bytes, pooling_figure, require_matplotlib
+from learning.reports.figures import image_bytes, require_matplotlib
 from learning.reports.history_drawing import history_figure
+from learning.reports.pooling_drawing import pooling_figure
 from retrieval.descriptors.learnt import LearntModel
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from index.kmeans import ArraySource
 from index.segment import Segment, verify_segment, write_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions
-from learning.building.pointfile import read_points
+from learning.building.point_file import read_points
 from learning.building.sequences import read_sequences
 from learning.convex.records import Record, Records
 from learning.labels.files import read_labels

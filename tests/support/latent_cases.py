@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learning.convex.dual_averaging import AveragingOptions
-from learning.latent.latent import Problem, Rows
+from learning.latent.alternation import Problem, Rows
 from learning.latent.metric_problem import MetricProblem
 from learning.latent.pooling_problem import PoolingProblem
 from learning.patches.rows import ArrayRows

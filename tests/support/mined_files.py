@@ -76,3 +76,16 @@ def in_memory(arrays: Arrays) -> MinedMatches:
     """What `MinedMatches.open` gives of a file of these arrays, without the file."""
     _check(arrays)
     return MinedMatches(Path("mined.npz"), arrays, {}, "")
+
+
+def some_mined(seed: int, least: int = 1) -> tuple[MinedMatches, np.random.Generator]:
+    """Drawn matches with so many features at least."""
+    rng = np.random.default_rng(seed)
+    while len((arrays := drawn(rng))["reference"]) < least:
+        pass
+    return in_memory(arrays), rng
+
+
+def some_features(matches: MinedMatches, rng: np.random.Generator) -> np.ndarray:
+    """At least one, rising."""
+    return np.sort(rng.permutation(matches.features)[: rng.integers(1, matches.features + 1)])

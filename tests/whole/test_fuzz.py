@@ -30,7 +30,7 @@ from index.segment import Segment, verify_segment
 from index.similarity import SimilarityMatrix
 from index.text import shown
 from index.vocabulary import Vocabulary
-from learning.building.pointfile import read_points
+from learning.building.point_file import read_points
 from learning.convex.records import Record, Records
 from learning.mining.matches import MinedMatches
 from learning.patches.phototour import PatchSet

@@ -13,7 +13,8 @@ import pytest
 from eval.benchmark import run_benchmark
 from eval.tables import retrieval as tables
 from eval.tables.retrieval import Cell, Result, markdown, measure, object_of, percent
-from eval.tables.staged import RetrievalSet, load_described, save_described, stage_set
+from eval.tables.sets import RetrievalSet
+from eval.tables.staged import load_described, save_described, stage_set
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions

@@ -9,8 +9,8 @@ import pytest
 from eval.benchmark import run_benchmark
 from eval.demo.synthetic import DemoCollection
 from eval.tables.retrieval import Cell
+from eval.tables.sets import RetrievalSet
 from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, SimilarityTable
-from eval.tables.staged import RetrievalSet
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.options import SearchOptions

@@ -16,7 +16,7 @@ from learning.latent.descriptor import Unlabelled, UnlabelledOptions, learn_unla
 from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
-from learning.mining.photosource import PhotoSource
+from learning.mining.photo_source import PhotoSource
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from tests.support.mined_files import drawn, in_memory
 from tests.support.unlabelled_cases import QUICK, SHOWN, write_views

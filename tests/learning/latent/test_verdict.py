@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
-from learning.latent.anchors import candidates_of
 from learning.latent.models import Held
+from learning.latent.nearest import candidates_of
 from learning.latent.verdict import Figures, Verdict, compare
 from learning.mining.matches import MinedMatches
 from retrieval.descriptors.contract import check_patches

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.mining.image_pair_split import split_image_pairs
 from learning.mining.matches import PATCH, Entry, MinedMatches, write_mined
+from learning.mining.validation_split import split_image_pairs
 from tests.support.mined_files import Arrays, write
 
 

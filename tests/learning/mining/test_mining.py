@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from eval.demo.synthetic import DemoCollection
 from index.errors import CairnError
 from learning.commands.mine import mine
-from learning.mining import imagepairs
+from learning.mining import image_pairs
 from learning.mining.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map, refine_map
-from learning.mining.imagepairs import Overlaps, measurement_regions, mine_pair
+from learning.mining.image_pairs import Overlaps, measurement_regions, mine_pair
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, MiningReport, mine_matches
-from learning.mining.photosource import PhotoSource
+from learning.mining.photo_source import PhotoSource
 from learning.mining.proposals import random_pairs
 from retrieval.commands.console import run
 from retrieval.descriptors.sift import Sift
@@ -183,7 +183,7 @@ def test_appearance_is_not_consulted_once_there_is_a_map(
         return replace(photo, features=replace(photo.features, descriptors=rows))
 
     assert mine_pair(shuffled(one), shuffled(other), SCALE, MapOptions(), Overlaps()) is None  # nothing to find a map
-    monkeypatch.setattr(imagepairs, "find_map", lambda *_: known)
+    monkeypatch.setattr(image_pairs, "find_map", lambda *_: known)
     found = mine_pair(one, other, SCALE, MapOptions(), Overlaps())
     again = mine_pair(shuffled(one), shuffled(other), SCALE, MapOptions(), Overlaps())
     assert found is not None and again is not None
@@ -283,7 +283,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from learning.mining.mining import MiningOptions, mine_matches
-from learning.mining.photosource import PhotoSource
+from learning.mining.photo_source import PhotoSource
 
 def tell(step, done, of):
     if (step, done) == (sys.argv[3], int(sys.argv[4])):
@@ -309,7 +309,7 @@ def test_a_killed_run_goes_on_where_it_was(
     (spool,) = out.with_name("matches.npz.mining").rglob("patches.raw")
     with spool.open("ab") as file:
         file.write(bytes(1000))
-    monkeypatch.setattr(imagepairs, "find_map", lambda *_: pytest.fail("a pair is mined again"))
+    monkeypatch.setattr(image_pairs, "find_map", lambda *_: pytest.fail("a pair is mined again"))
     steps = []
     report = mine_matches(PhotoSource.open(few), out, OPTIONS, progress=lambda *told: steps.append(told))
     assert next(done for step, done, _ in steps if step == "patches") == 3

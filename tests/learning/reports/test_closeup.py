@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from learning.mining.imagepairs import measurement_regions
+from learning.mining.image_pairs import measurement_regions
 from learning.mining.matches import MinedMatches
 from learning.reports.closeup import KINDS, Closeup, ellipse_points, find_closeups, project_matches
 from learning.reports.closeup_drawing import COLOURS, closeup_figure

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.latent.latent import LogEntry
-from learning.mining.imagepairs import Overlaps
+from learning.latent.alternation import LogEntry
+from learning.mining.image_pairs import Overlaps
 from learning.reports import report
 from learning.reports.closeup import Closeup, Crop, project_matches
 from learning.reports.history_drawing import history_figure

@@ -1,20 +1,14 @@
 """What image pairs give: a map between two photos, and by it the sets P(x) and N(x) (Simonyan14, section 9)."""
 
-import io
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from index.arrays import save_bytes
 from index.errors import CairnError
 from learning.mining.homographies import MapOptions, PhotoFeatures, find_map
-from retrieval.features.staging import Staged, Staging
+from retrieval.features.staging import Staged
 from retrieval.regions.overlap import overlap_sets
-
-_ARRAYS = ("numbers", "homographies", "inliers", "positives", "ambiguous")
 
 
 @dataclass(frozen=True)
@@ -99,61 +93,3 @@ def measurement_regions(ellipses: np.ndarray, scale: float) -> np.ndarray:
     regions = np.asarray(ellipses, np.float64).copy()
     regions[:, 2:] /= scale * scale
     return regions
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some image pairs, whose results are kept in one file: a run that was stopped does not mine them again."""
-
-    file: Path
-    numbers: list[int]  # of the pairs
-    pairs: list[tuple[MinedPhoto, MinedPhoto]]
-
-    def mine(self, staging: Staging, options: MapOptions, overlaps: Overlaps) -> int:
-        """Mine the pairs, unless that has been done; give their number."""
-        try:
-            next(self.read(), None)
-            return len(self.pairs)
-        except CairnError:
-            pass  # not there, or damaged: mine (again)
-
-        @lru_cache(maxsize=4)  # pairs are sorted by their first photo
-        def features(photo: MinedPhoto) -> PhotoFeatures:
-            return PhotoFeatures(staging.read(photo.key), photo.staged.width, photo.staged.height)
-
-        scale = staging.extractor.measurement_scale
-        found = [
-            mine_pair(features(first), features(second), scale, options, overlaps, number)
-            for number, (first, second) in zip(self.numbers, self.pairs, strict=True)
-        ]
-        self._write([one for one in found if one is not None])
-        return len(self.pairs)
-
-    def read(self) -> Iterator[MinedPair]:
-        """Read the pairs that were kept, one after another; CairnError where the file is missing or damaged."""
-        try:
-            with np.load(self.file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in _ARRAYS}
-        except Exception as error:
-            raise CairnError(f"{self.file} is missing or damaged: run the same command again.") from error
-        for row, number in enumerate(arrays["numbers"].tolist()):
-            positives, ambiguous = (
-                arrays[name][arrays[name][:, 0] == row][:, 1:] for name in ("positives", "ambiguous")
-            )
-            yield MinedPair(number, arrays["homographies"][row], int(arrays["inliers"][row]), positives, ambiguous)
-
-    def _write(self, found: list[MinedPair]) -> None:
-        def rows(lists: list[np.ndarray]) -> np.ndarray:
-            marked = [np.insert(pairs, 0, row, axis=1) for row, pairs in enumerate(lists)]
-            return np.concatenate([np.zeros((0, 3), np.int32), *marked]).astype(np.int32)
-
-        file = io.BytesIO()
-        np.savez(
-            file,
-            numbers=np.array([one.number for one in found], np.int64),
-            homographies=np.array([one.homography for one in found]).reshape(-1, 3, 3),
-            inliers=np.array([one.inliers for one in found], np.int64),
-            positives=rows([one.positives for one in found]),
-            ambiguous=rows([one.ambiguous for one in found]),
-        )
-        save_bytes(self.file, file.getvalue())

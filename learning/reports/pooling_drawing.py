@@ -1,40 +1,14 @@
-"""Drawings by the optional matplotlib, to be saved as plots or put into a report."""
+"""Pooling regions, and what each pixel contributes to them, drawn."""
 
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from index.errors import CairnError
-from index.extras import install_command
+from learning.reports.figures import new_figure
 from retrieval.descriptors.pooling import axis_kernels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def require_matplotlib() -> None:
-    """Raise a CairnError where matplotlib is not installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise CairnError(f"Plots need matplotlib: {install_command('plots')}.") from error
-
-
-def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure, in inches; by itself, so that no window system and no state of pyplot is touched."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def image_bytes(figure: "Figure", kind: str = "png", dpi: int = 120) -> bytes:
-    """Give a figure as an image file: ``png``, or ``jpg`` where it shows photos. The same figure gives the same."""
-    file = io.BytesIO()
-    options = {"quality": 90} if kind == "jpg" else {}
-    figure.savefig(file, format=kind, dpi=dpi, pil_kwargs=options)
-    return file.getvalue()
 
 
 def pooling_figure(regions: np.ndarray, weights: np.ndarray, radius: float) -> "Figure":

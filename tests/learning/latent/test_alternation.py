@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from learning.latent.latent import Alternation, Problem, Rows, alternate, nearest_batch, nearest_counts
+from learning.latent.alternation import Alternation, Problem, Rows, alternate, nearest_batch, nearest_counts
 from tests.support.latent_cases import KINDS, Case, drawn_rows, make_case, rows_of
 
 seeds = st.integers(0, 2**32 - 1)

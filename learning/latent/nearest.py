@@ -1,0 +1,114 @@
+"""What is nearest to features among all their candidates, P(x) and N(x): compared exactly."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from index.parallel import one_thread, run
+from learning.latent.described import Described
+from learning.mining.matches import MinedMatches
+
+_BLOCK = 2_048  # features that are compared with all their candidates at a time: with 8,000, 200 MB
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """What is nearest to each of some features among its candidates, all of them."""
+
+    positive: np.ndarray  # (F,) float32: least squared distance to P(x)
+    negative: np.ndarray  # (F,) float32: least squared distance to N(x); infinite where that is empty
+    hardest: np.ndarray  # (F, k) int32: patches of the nearest of N(x); -1 where there are fewer
+
+    @property
+    def recall(self) -> float:
+        """Share of the features whose nearest candidate is a positive (equation 15)."""
+        return float((self.positive < self.negative).mean())
+
+
+def candidates_of(matches: MinedMatches, features: np.ndarray) -> np.ndarray:
+    """Patches (V,), rising, of features and of all features of the second photos of their image pairs."""
+    targets = [matches.targets(int(pair)) for pair in np.unique(matches.pair[features])]
+    return np.unique(np.concatenate([matches.reference[features], *targets]))
+
+
+def find_nearest(
+    matches: MinedMatches,
+    features: np.ndarray,
+    described: Described,
+    projection: np.ndarray | None = None,
+    *,
+    count: int = 0,
+    workers: int = 1,
+) -> Nearest:
+    """Compare features with all their candidates, exactly.
+
+    Parameters
+    ----------
+    matches : MinedMatches
+        P(x) and N(x).
+    features : ndarray, shape (F,), int64
+        Reference features, rising.
+    described : Described
+        Rows of n of the features and of all their candidates; see `candidates_of`.
+    projection : ndarray, shape (m, n), optional
+        W that rows are projected by.
+    count : int
+        How many of the nearest negatives are named.
+    workers : int
+        Threads; the result does not depend on it.
+    """
+    bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
+    groups = [
+        features[start : min(start + _BLOCK, last)]
+        for first, last in pairwise(bounds.tolist())
+        for start in range(first, last, _BLOCK)
+    ]
+    across = None if projection is None else projection.T.astype(np.float32)
+    with one_thread():
+        jobs = (partial(_nearest, matches, group, described, across, count) for group in groups)
+        found = list(run(jobs, workers, threads=True))
+    return Nearest(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _nearest(
+    matches: MinedMatches, features: np.ndarray, described: Described, across: np.ndarray | None, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compare features, all of one image pair."""
+    targets = matches.targets(int(matches.pair[features[0]]))
+
+    def read(patches: np.ndarray) -> np.ndarray:
+        part = described.take(patches)
+        return part if across is None else part @ across
+
+    near, far = read(matches.reference[features]), read(targets)
+    table = near @ far.T
+    table *= -2
+    table += np.einsum("ij,ij->i", far, far)
+    table += np.einsum("ij,ij->i", near, near)[:, None]
+    positive = np.full(len(features), np.inf, np.float32)
+    for starts, members in (
+        (matches.positive_starts, matches.positive_patches),
+        (matches.ambiguous_starts, matches.ambiguous_patches),
+    ):
+        lengths = starts[features + 1] - starts[features]
+        owner = np.repeat(np.arange(len(features)), lengths)
+        place = np.concatenate([np.zeros(0, np.int64), *_ranges(starts[features], lengths)])
+        column = np.searchsorted(targets, members[place])
+        if starts is matches.positive_starts:
+            np.minimum.at(positive, owner, table[owner, column])
+        table[owner, column] = np.inf
+    negative = table.min(axis=1)
+    hardest = np.full((len(features), count), -1, np.int32)
+    some = min(count, len(targets))
+    if some:
+        order = np.argpartition(table, some - 1, axis=1)[:, :some]
+        there = np.isfinite(np.take_along_axis(table, order, axis=1))
+        hardest[:, :some] = np.where(there, targets[order], -1)
+    return positive, negative, hardest
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+    return (np.arange(start, start + length) for start, length in zip(starts.tolist(), lengths.tolist(), strict=True))
