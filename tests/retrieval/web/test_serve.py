@@ -76,6 +76,15 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["thumbnails"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a worker ends with its pipe")
+def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: Path) -> None:
+    with _serve(indexed.folder, "--cache", tmp_path / "cache", "--workers", 1) as (process, _):
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(children) >= 2
+        process.kill()
+        assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
 def test_all_the_network_is_told_of_with_a_warning(indexed: Indexed, tmp_path: Path) -> None:
     with _serve(indexed.folder, "--cache", tmp_path, "--host", "0.0.0.0", "--workers", 1) as (process, address):
         assert httpx.get(f"{address}api/health", headers={"Host": "my.server"}).status_code == 200
