@@ -14,7 +14,7 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
 from learning.measures.precision import average_precision, mean_average_precision
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos

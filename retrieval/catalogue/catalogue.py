@@ -5,20 +5,18 @@ segment belongs to the collection from the moment its row is committed: a proces
 that `Catalogue.orphans` finds, and nothing else.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from index.text import check_storable, printable
+from index.text import check_storable
 from retrieval.catalogue.browsing import folders_of, numbers_of, page_of
 from retrieval.catalogue.changes import (
     Move,
@@ -28,16 +26,14 @@ from retrieval.catalogue.changes import (
     move_photos,
     quantisation_errors,
     replace_segments,
-    rows_of_paths,
 )
-from retrieval.catalogue.database import Database, chunks
+from retrieval.catalogue.database import Database
 from retrieval.catalogue.exclusions import Exclusion, exclude, exclusions_in, follow, include
+from retrieval.catalogue.failures import Failure, failures_in, forget_failures, record_failures
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.link_store import begin_links, keep_links, links_in
 from retrieval.catalogue.metadata_store import (
     PhotoMetadata,
-    copy_imported,
-    find_tombstones,
     import_values,
     imported_values,
     key_counts,
@@ -46,56 +42,22 @@ from retrieval.catalogue.metadata_store import (
     tag_counts,
 )
 from retrieval.catalogue.migrations import prepare
-from retrieval.catalogue.names import free_names, unique_name
-from retrieval.catalogue.schema import (
-    COUNT_WRITING,
-    FAILED,
-    FILE,
-    INDEXED,
-    NEXT_NUMBER_KEY,
-    REMOVED,
-    REVISION_KEY,
-    Base,
-    ImageRow,
-    SegmentRow,
-    Setting,
+from retrieval.catalogue.photos import (
+    Known,
+    all_indexed,
+    counts_of_photos,
+    known_photos,
+    missing_photos,
+    numbers_of_names,
+    photo_of_name,
+    places_of_photos,
+    rows_of,
+    values_of,
 )
+from retrieval.catalogue.schema import COUNT_WRITING, FILE, ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment, next_folder_in, orphans_in, segments_in, tombstones_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers, revision_of, setting_of
 from retrieval.metadata.photo import Metadata
-
-__all__ = [
-    "Catalogue",
-    "Failure",
-    "ImageRow",
-    "Known",
-    "Move",
-    "Rewritten",
-    "SegmentRow",
-    "check_storable",
-    "printable",
-    "unique_name",
-]
-
-
-class Known(NamedTuple):
-    """What tells whether a photo is unchanged since it was indexed, or failed."""
-
-    number: int
-    state: str
-    size: int | None
-    mtime_ns: int | None
-    sha256: str | None
-    missing: bool = False  # its file was gone when last looked for
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A photo that could not be indexed."""
-
-    path: str
-    reason: str  # one sentence
-    size: int | None = None
-    mtime_ns: int | None = None
-    sha256: str | None = None
 
 
 class Catalogue:
@@ -172,7 +134,7 @@ class Catalogue:
             The first; the others follow it. Those that are not used then are lost, which does no harm.
         """
         with self._transaction(write=True) as session:
-            return _reserve(session, count)
+            return reserve_numbers(session, count)
 
     def commit_segment(
         self,
@@ -213,66 +175,22 @@ class Catalogue:
             check_storable(image.path)
             check_storable(image.name or "")
         with self._transaction(write=True) as session:
-            next_number = _number(_counter(session))
-            if any(not 0 <= image.number < next_number for image in images):
-                raise ValueError(f"an image number was never reserved: the next free one is {next_number}")
-            values = _values(segment)
-            del values["id"]
-            (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
-            replaced: dict[str, int] = {}
-            for paths in chunks([image.path for image in images]):
-                older = rows_of_paths(session, paths)
-                replaced.update(bury(session, [number for number, state in older if state == INDEXED]))
-                _delete(session, [number for number, state in older if state == FAILED])
-            names = free_names(session, [(image.path, image.name) for image in images])
-            rows = [
-                {**_values(image), "name": name, "segment_id": segment_id, "state": INDEXED, "reason": None}
-                for image, name in zip(images, names, strict=True)
-            ]
-            if rows:
-                session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
-            if metadata:
-                store_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
-            earlier = find_tombstones(session, [image for image in images if image.path not in replaced])
-            earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
-            for number, tombstone in earlier.items():
-                copy_imported(session, tombstone, number)
-            include(session, included)
-        return names
+            return commit_segment(session, segment, images, metadata, included)
 
     def record_failures(self, failures: Sequence[Failure]) -> None:
         r"""Keep why photos could not be indexed, in place of what was recorded for the same paths before.
 
         An indexed image of the same path stays as it is. Bytes of a path that are not text are kept as ``\xff``.
         """
-        if not failures:
-            return
-        newest = {printable(failure.path): failure for failure in failures}
-        with self._transaction(write=True) as session:
-            for paths in chunks(list(newest)):
-                _delete(session, [number for number, state in rows_of_paths(session, paths) if state == FAILED])
-            first = _reserve(session, len(newest))
-            rows = [
-                ImageRow(
-                    number=first + i,
-                    path=path,
-                    state=FAILED,
-                    reason=printable(failure.reason),
-                    size=failure.size,
-                    mtime_ns=failure.mtime_ns,
-                    sha256=failure.sha256,
-                )
-                for i, (path, failure) in enumerate(newest.items())
-            ]
-            session.execute(sa.insert(ImageRow), [_values(row) for row in rows])
+        if failures:
+            with self._transaction(write=True) as session:
+                record_failures(session, failures)
 
     def forget_failures(self, paths: Sequence[str]) -> None:
         """Forget the failures of these paths, for instance of photos that are no longer there."""
-        if not paths:
-            return
-        with self._transaction(write=True) as session:
-            for chunk in chunks([printable(path) for path in paths]):
-                _delete(session, [number for number, state in rows_of_paths(session, chunk) if state == FAILED])
+        if paths:
+            with self._transaction(write=True) as session:
+                forget_failures(session, paths)
 
     def remove(self, numbers: Iterable[int], for_good: bool = False) -> None:
         """Turn indexed images into tombstones; their names become free, their numbers do not.
@@ -341,7 +259,7 @@ class Catalogue:
         with self._transaction(write=True) as session:
             dropped = replace_segments(session, old, new, leave_out)
             for key, value in (settings or {}).items():
-                session.merge(Setting(key=key, value=value))
+                keep_setting(session, key, value)
         return dropped
 
     def shrink(self) -> None:
@@ -382,25 +300,22 @@ class Catalogue:
     def set_setting(self, key: str, value: str) -> None:
         """Keep a text under a key."""
         with self._transaction(write=True) as session:
-            session.merge(Setting(key=key, value=value))
+            keep_setting(session, key, value)
 
     # Reading
 
     def setting(self, key: str) -> str | None:
         """The text kept under a key, or None."""
         with self._transaction() as session:
-            return _setting(session, key)
+            return setting_of(session, key)
 
     def known(self) -> dict[str, Known]:
         """What is known of each path that is indexed or failed.
 
         Of one that is both, a photo that was indexed and whose file is damaged since: what was indexed.
         """
-        columns = (ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
-        query = sa.select(ImageRow.path, *columns, ImageRow.missing_since.is_not(None)).where(ImageRow.state != REMOVED)
         with self._transaction() as session:
-            rows = session.execute(query.order_by(ImageRow.state == INDEXED, ImageRow.number))
-            return {row[0]: Known(*row[1:]) for row in rows}
+            return known_photos(session)
 
     def exclusions(self) -> list[Exclusion]:
         """Photos that were removed for good, in the order of the numbers that they had."""
@@ -414,10 +329,8 @@ class Catalogue:
 
     def failures(self) -> list[Failure]:
         """Photos that failed, in the order in which that was recorded."""
-        columns = (ImageRow.path, ImageRow.reason, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
         with self._transaction() as session:
-            rows = session.execute(sa.select(*columns).where(ImageRow.state == FAILED).order_by(ImageRow.number))
-            return [Failure(row.path, row.reason, row.size, row.mtime_ns, row.sha256) for row in rows]
+            return failures_in(session)
 
     def images(self, numbers: Sequence[int] | None = None) -> list[ImageRow]:
         """All indexed images by ascending number, or those of the numbers, in their order.
@@ -428,13 +341,7 @@ class Catalogue:
             One of the numbers is not that of an indexed image.
         """
         with self._transaction() as session:
-            query = sa.select(ImageRow).where(ImageRow.state == INDEXED)
-            if numbers is None:
-                return list(session.scalars(query.order_by(ImageRow.number)))
-            found: dict[int, ImageRow] = {}
-            for chunk in chunks([int(number) for number in numbers]):
-                found.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
-        return [found[int(number)] for number in numbers]
+            return all_indexed(session) if numbers is None else rows_of(session, numbers, indexed=True)
 
     def page(
         self,
@@ -487,10 +394,8 @@ class Catalogue:
 
     def places(self) -> list[tuple[int, str, str]]:
         """Number, name and path of all indexed images, by ascending number."""
-        query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path).where(ImageRow.state == INDEXED)
         with self._transaction() as session:
-            rows = session.execute(query.order_by(ImageRow.number))
-            return [(number, name or "", path) for number, name, path in rows]
+            return places_of_photos(session)
 
     def metadata(self, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
         """What is known of each of some images: what was imported, else what its file says; tags of both."""
@@ -522,35 +427,29 @@ class Catalogue:
 
     def rows(self, numbers: Sequence[int]) -> list[ImageRow]:
         """Images of any state, in the order of the numbers; KeyError where there is none."""
-        found: dict[int, ImageRow] = {}
         with self._transaction() as session:
-            for chunk in chunks([int(number) for number in numbers]):
-                query = sa.select(ImageRow).where(ImageRow.number.in_(chunk))
-                found.update((row.number, row) for row in session.scalars(query))
-        return [found[int(number)] for number in numbers]
+            return rows_of(session, numbers, indexed=False)
 
     def numbers_of_names(self, names: Sequence[str]) -> dict[str, int]:
         """The numbers of those of some names that indexed images have."""
-        found: dict[str, int] = {}
         with self._transaction() as session:
-            for chunk in chunks([name for name in names if printable(name) == name]):
-                query = sa.select(ImageRow.name, ImageRow.number).where(ImageRow.name.in_(chunk))
-                found.update((str(name), number) for name, number in session.execute(query))
-        return found
+            return numbers_of_names(session, names)
 
     def names(self, numbers: Sequence[int]) -> list[str]:
         """The names of indexed images, in the order of the numbers; KeyError where one is not indexed."""
-        return self._column(ImageRow.name, numbers)
+        with self._transaction() as session:
+            found = values_of(session, ImageRow.name, numbers)
+        return [found[int(number)] for number in numbers]
 
     def names_of(self, numbers: Sequence[int]) -> dict[int, str]:
         """The names of those of some images that are indexed."""
-        return self._values_of(ImageRow.name, numbers)
+        with self._transaction() as session:
+            return values_of(session, ImageRow.name, numbers)
 
     def missing(self) -> list[ImageRow]:
         """Indexed images whose files were gone when last looked for, by ascending number."""
-        wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
         with self._transaction() as session:
-            return list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+            return missing_photos(session)
 
     def quantisation_errors(self, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
         """How far features lie from their words, before an image number and from it on: see `changes`."""
@@ -559,67 +458,47 @@ class Catalogue:
 
     def paths(self, numbers: Sequence[int]) -> list[str]:
         """The paths of indexed images, in the order of the numbers; KeyError where one is not indexed."""
-        return self._column(ImageRow.path, numbers)
+        with self._transaction() as session:
+            found = values_of(session, ImageRow.path, numbers)
+        return [found[int(number)] for number in numbers]
 
     def image_by_name(self, name: str) -> ImageRow | None:
         """The indexed image of that name, or None."""
-        if printable(name) != name:
-            return None  # no such name is ever stored, and no database takes it
         with self._transaction() as session:
-            return session.scalars(sa.select(ImageRow).where(ImageRow.name == name)).one_or_none()
+            return photo_of_name(session, name)
 
     def segments(self) -> list[SegmentRow]:
         """All segments, in the order in which they were committed."""
         with self._transaction() as session:
-            return _segments(session)
+            return segments_in(session)
 
     def removed(self) -> frozenset[int]:
         """Numbers of the tombstones: images that are in a segment but not in the collection."""
         with self._transaction() as session:
-            return _removed(session)
+            return tombstones_in(session)
 
     def snapshot(self) -> tuple[list[SegmentRow], frozenset[int]]:
         """What `segments` and `removed` give, both of one moment, whoever writes meanwhile."""
         with self._database.transaction(snapshot=True) as session:
-            return _segments(session), _removed(session)
+            return segments_in(session), tombstones_in(session)
 
     def revision(self) -> int:
         """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
         with self._transaction() as session:
-            return _number(session.get_one(Setting, REVISION_KEY))
+            return revision_of(session)
 
     def counts(self) -> dict[str, int]:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
-        count = sa.select(ImageRow.state, sa.func.count(), sa.func.sum(ImageRow.features)).group_by(ImageRow.state)
         with self._transaction() as session:
-            by_state = {state: (int(images), int(features)) for state, images, features in session.execute(count)}
-        images = {state: by_state.get(state, (0, 0))[0] for state in (INDEXED, FAILED, REMOVED)}
-        return {**images, "features": by_state.get(INDEXED, (0, 0))[1]}
+            return counts_of_photos(session)
 
     def orphans(self, segments_dir: Path) -> list[Path]:
         """Folders of segments that were never committed: what a killed process leaves, or one at work still writes."""
-        folders = {segment.folder for segment in self.segments()}
-        return [path for path in _folders(segments_dir) if path.name not in folders]
+        return orphans_in(segments_dir, self.segments())
 
     def next_folder(self, segments_dir: Path) -> str:
         """A name for the next segment's folder, above every number that a segment or an orphan has."""
-        taken = {segment.folder for segment in self.segments()} | {path.name for path in _folders(segments_dir)}
-        numbers = [int(match[0]) for name in taken if (match := re.match(r"\d+", name))]
-        return f"{max(numbers, default=0) + 1:06d}"
-
-    def _column(self, column: Any, numbers: Sequence[int]) -> list[str]:
-        found = self._values_of(column, numbers)
-        return [found[int(number)] for number in numbers]
-
-    def _values_of(self, column: Any, numbers: Sequence[int]) -> dict[int, str]:
-        query = sa.select(ImageRow.number, column).where(ImageRow.state == INDEXED)
-        found: dict[int, str] = {}
-        with self._transaction() as session:
-            for chunk in chunks([int(number) for number in numbers]):
-                found.update(
-                    (number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk)))
-                )
-        return found
+        return next_folder_in(segments_dir, self.segments())
 
     def _open(self, create: bool) -> None:
         file = self._database.file
@@ -645,52 +524,3 @@ class Catalogue:
 
     def __str__(self) -> str:
         return str(self._database)
-
-
-def _reserve(session: Session, count: int) -> int:
-    if count < 0:
-        raise ValueError(f"{count} numbers cannot be reserved")
-    counter = _counter(session)
-    first = _number(counter)
-    counter.value = str(first + count)
-    session.flush()
-    return first
-
-
-def _counter(session: Session) -> Setting:
-    """The next free number. Its row is locked, so that of two writers one waits, and names are not given twice."""
-    return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
-
-
-def _number(setting: Setting) -> int:
-    if not re.fullmatch("[0-9]{1,18}", setting.value):
-        raise CairnError(f"The catalogue's {setting.key} is {setting.value[:40]!r}, no number: restore it from a copy.")
-    return int(setting.value)
-
-
-def _segments(session: Session) -> list[SegmentRow]:
-    return list(session.scalars(sa.select(SegmentRow).order_by(SegmentRow.id)))
-
-
-def _removed(session: Session) -> frozenset[int]:
-    return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
-
-
-def _setting(session: Session, key: str) -> str | None:
-    return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
-
-
-def _delete(session: Session, numbers: Sequence[int]) -> None:
-    for chunk in chunks(numbers):
-        session.execute(
-            sa.delete(ImageRow).where(ImageRow.number.in_(chunk)).execution_options(synchronize_session=False)
-        )
-
-
-def _values(row: Base) -> dict[str, Any]:
-    return {column.key: getattr(row, column.key) for column in row.__table__.columns}
-
-
-def _folders(parent: Path) -> list[Path]:
-    parent = Path(parent)
-    return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import Catalogue, ImageRow
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.schema import ImageRow
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
@@ -32,6 +33,11 @@ def _hash_of(contents: bytes) -> int:
 
 class Base(MappedAsDataclass, DeclarativeBase):
     """Rows are plain dataclasses; those that the catalogue returns are copies, and changing them changes nothing."""
+
+
+def values_of_row(row: Base) -> dict[str, Any]:
+    """The values of a row, by column."""
+    return {column.key: getattr(row, column.key) for column in row.__table__.columns}
 
 
 class SegmentRow(Base, kw_only=True):

@@ -16,7 +16,7 @@ import numpy as np
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
 from index.progress import Progress
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import seal
 from retrieval.groups.clustering import cluster

@@ -10,8 +10,10 @@ from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
 from index.progress import Progress
 from index.segment import ImageFeatures
+from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue.catalogue import Failure, ImageRow, printable
+from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import STAGING, TRAINED_KEY
 from retrieval.collection.sealing import seal

@@ -9,7 +9,8 @@ import numpy as np
 
 from index.progress import Progress
 from index.segment import Segment
-from retrieval.catalogue.catalogue import Rewritten, SegmentRow
+from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_writing import write_photos

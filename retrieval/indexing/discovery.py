@@ -13,8 +13,12 @@ from pathlib import Path
 
 from index.errors import CairnError
 from index.progress import Progress
-from retrieval.catalogue.catalogue import Catalogue, Failure, Known, Move, check_storable, printable
+from index.text import check_storable, printable
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import Move
 from retrieval.catalogue.exclusions import Exclusions
+from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.photos import Known
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo

@@ -17,7 +17,9 @@ from index.progress import Progress
 from index.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
+from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.sealing import seal

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.arrays import hash_file
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.photos.listing import list_photos
 
 

@@ -13,8 +13,9 @@ from index.errors import CairnError
 from index.progress import Progress
 from index.segment import COLUMN_PREFIX, META, ImageFeatures
 from index.text import printable_name
-from retrieval.catalogue.catalogue import Failure, ImageRow, Rewritten, SegmentRow
-from retrieval.catalogue.changes import Move
+from retrieval.catalogue.changes import Move, Rewritten
+from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STAGING
 from retrieval.collection.segment_writing import write_photos

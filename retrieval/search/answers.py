@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions

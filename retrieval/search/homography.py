@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 
 from index.segment import ImageFeatures
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_geometry
 from retrieval.search.query import Query
 from retrieval.search.searcher import Hit

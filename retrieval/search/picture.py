@@ -9,7 +9,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import ImageOptions, read_colour
 from retrieval.regions.geometry import ellipses_of_shapes

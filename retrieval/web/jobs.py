@@ -14,8 +14,8 @@ import numpy as np
 
 from index.errors import CairnError
 from index.inverted import ScoringOptions
-from retrieval.catalogue.catalogue import ImageRow
 from retrieval.catalogue.filters import filter_of
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.summary import describe_collection
 from retrieval.features.encoding import decode_geometry

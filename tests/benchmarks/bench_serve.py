@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from index.segment import write_segment
-from retrieval.catalogue.catalogue import ImageRow, SegmentRow
+from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from tests.support.paths import ROOT

@@ -13,17 +13,12 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import (
-    Catalogue,
-    Failure,
-    ImageRow,
-    Known,
-    SegmentRow,
-    check_storable,
-    printable,
-    unique_name,
-)
-from retrieval.catalogue.schema import FORMAT
+from index.text import check_storable, printable
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.names import unique_name
+from retrieval.catalogue.photos import Known
+from retrieval.catalogue.schema import FORMAT, ImageRow, SegmentRow
 from tests.support.paths import ROOT
 
 
@@ -330,7 +325,8 @@ from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
 from index.segment import write_segment
-from retrieval.catalogue.catalogue import Catalogue, ImageRow, SegmentRow
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.schema import ImageRow, SegmentRow
 
 address, segments, when = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 def die(*_):

@@ -13,10 +13,11 @@ import sqlalchemy as sa
 
 from index.errors import CairnError
 from retrieval.catalogue import catalogue as catalogue_module
-from retrieval.catalogue.catalogue import Catalogue, Failure, ImageRow, SegmentRow
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
+from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.migrations import upgrade
-from retrieval.catalogue.schema import FORMAT, Base, MetadataRow
+from retrieval.catalogue.schema import FORMAT, Base, ImageRow, MetadataRow, SegmentRow
 from tests.support.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT
 
@@ -416,7 +417,7 @@ def test_counters_that_are_damaged(tmp_path: Path, key: str, change: str) -> Non
 def test_a_snapshot_is_of_one_moment(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Catalogue.open(old) as catalogue, Catalogue.open(old) as other:
         before = ([segment.folder for segment in catalogue.segments()], catalogue.removed())
-        segments_of = catalogue_module._segments
+        segments_of = catalogue_module.segments_in
 
         def and_then_another_writes(session: Any) -> list[SegmentRow]:
             found = segments_of(session)
@@ -424,7 +425,7 @@ def test_a_snapshot_is_of_one_moment(old: str, monkeypatch: pytest.MonkeyPatch) 
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr(catalogue_module, "_segments", and_then_another_writes)
+            patched.setattr(catalogue_module, "segments_in", and_then_another_writes)
             segments, removed = catalogue.snapshot()
         assert ([segment.folder for segment in segments], removed) == before
         assert catalogue.snapshot()[1] == before[1] | {0}

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.commands.console import run
 from retrieval.commands.groups import group

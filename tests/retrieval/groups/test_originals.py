@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.originals import original_first, says_copy
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from index.errors import CairnError
 from index.segment import write_segment
-from retrieval.catalogue.catalogue import Move, Rewritten
+from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL, SEGMENTS
 from retrieval.collection.sealing import seal
@@ -49,7 +49,7 @@ def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
         catalogue.store_metadata([(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))])
         catalogue.import_values({3: {"archive no.": ["17"], "title": ["A fountain"]}})
         catalogue.remove([REMOVED], for_good=True)
-        from retrieval.catalogue.catalogue import Failure
+        from retrieval.catalogue.failures import Failure
 
         catalogue.record_failures([Failure(FAILED, "it is truncated")])
         seal(collection)

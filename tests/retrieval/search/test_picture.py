@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import ImageRow
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.search.options import SearchOptions
 from retrieval.search.picture import _BOX, PictureOptions, check_picture, draw_matches

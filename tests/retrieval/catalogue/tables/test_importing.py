@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import Catalogue, ImageRow
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import LABELS_KEY, LONGEST_VALUE
 from retrieval.catalogue.photo_lookup import PhotoLookup
+from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.tables.exporting import export_table
 from retrieval.catalogue.tables.importing import TableOptions, import_table, read_table
 from retrieval.metadata.photo import Metadata

@@ -1,0 +1,89 @@
+"""Photos of a catalogue as they are looked up: by number, by name, by what tells whether they have changed."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.text import printable
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow
+
+
+class Known(NamedTuple):
+    """What tells whether a photo is unchanged since it was indexed, or failed."""
+
+    number: int
+    state: str
+    size: int | None
+    mtime_ns: int | None
+    sha256: str | None
+    missing: bool = False  # its file was gone when last looked for
+
+
+def known_photos(session: Session) -> dict[str, Known]:
+    """What is known of each path that is indexed or failed; of one that is both, what was indexed."""
+    columns = (ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
+    query = sa.select(ImageRow.path, *columns, ImageRow.missing_since.is_not(None)).where(ImageRow.state != REMOVED)
+    rows = session.execute(query.order_by(ImageRow.state == INDEXED, ImageRow.number))
+    return {row[0]: Known(*row[1:]) for row in rows}
+
+
+def all_indexed(session: Session) -> list[ImageRow]:
+    """All indexed photos by ascending number."""
+    return list(session.scalars(sa.select(ImageRow).where(ImageRow.state == INDEXED).order_by(ImageRow.number)))
+
+
+def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool) -> list[ImageRow]:
+    """Photos of any state or indexed ones alone, in the order of the numbers; KeyError where there is none."""
+    query = sa.select(ImageRow).where(ImageRow.state == INDEXED) if indexed else sa.select(ImageRow)
+    found: dict[int, ImageRow] = {}
+    for chunk in chunks([int(number) for number in numbers]):
+        found.update((row.number, row) for row in session.scalars(query.where(ImageRow.number.in_(chunk))))
+    return [found[int(number)] for number in numbers]
+
+
+def values_of(session: Session, column: Any, numbers: Sequence[int]) -> dict[int, str]:
+    """A column's values of those of some photos that are indexed."""
+    query = sa.select(ImageRow.number, column).where(ImageRow.state == INDEXED)
+    found: dict[int, str] = {}
+    for chunk in chunks([int(number) for number in numbers]):
+        found.update((number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk))))
+    return found
+
+
+def places_of_photos(session: Session) -> list[tuple[int, str, str]]:
+    """Number, name and path of all indexed photos, by ascending number."""
+    query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path).where(ImageRow.state == INDEXED)
+    return [(number, name or "", path) for number, name, path in session.execute(query.order_by(ImageRow.number))]
+
+
+def numbers_of_names(session: Session, names: Sequence[str]) -> dict[str, int]:
+    """The numbers of those of some names that indexed photos have."""
+    found: dict[str, int] = {}
+    for chunk in chunks([name for name in names if printable(name) == name]):
+        query = sa.select(ImageRow.name, ImageRow.number).where(ImageRow.name.in_(chunk))
+        found.update((str(name), number) for name, number in session.execute(query))
+    return found
+
+
+def photo_of_name(session: Session, name: str) -> ImageRow | None:
+    """The indexed photo of a name, or None."""
+    if printable(name) != name:
+        return None  # no such name is ever stored, and no database takes it
+    return session.scalars(sa.select(ImageRow).where(ImageRow.name == name)).one_or_none()
+
+
+def missing_photos(session: Session) -> list[ImageRow]:
+    """Indexed photos whose files were gone when last looked for, by ascending number."""
+    wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
+    return list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+
+
+def counts_of_photos(session: Session) -> dict[str, int]:
+    """How many photos are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
+    count = sa.select(ImageRow.state, sa.func.count(), sa.func.sum(ImageRow.features)).group_by(ImageRow.state)
+    by_state = {state: (int(images), int(features)) for state, images, features in session.execute(count)}
+    images = {state: by_state.get(state, (0, 0))[0] for state in (INDEXED, FAILED, REMOVED)}
+    return {**images, "features": by_state.get(INDEXED, (0, 0))[1]}

@@ -1,0 +1,82 @@
+"""Segments of a catalogue: how one becomes part of the collection, and which there are."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from retrieval.catalogue.changes import bury, rows_of_paths
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.exclusions import include
+from retrieval.catalogue.failures import forget_failed_rows
+from retrieval.catalogue.metadata_store import copy_imported, find_tombstones, store_metadata
+from retrieval.catalogue.names import free_names
+from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, values_of_row
+from retrieval.catalogue.settings import next_number
+from retrieval.metadata.photo import Metadata
+
+
+def commit_segment(
+    session: Session,
+    segment: SegmentRow,
+    images: Sequence[ImageRow],
+    metadata: Sequence[Metadata] = (),
+    included: Sequence[int] = (),
+) -> list[str]:
+    """Make a published segment and its photos part of the collection: see `Catalogue.commit_segment`."""
+    unreserved = next_number(session)
+    if any(not 0 <= image.number < unreserved for image in images):
+        raise ValueError(f"an image number was never reserved: the next free one is {unreserved}")
+    values = values_of_row(segment)
+    del values["id"]
+    (segment_id,) = session.execute(sa.insert(SegmentRow).values(values).returning(SegmentRow.id)).one()
+    replaced: dict[str, int] = {}
+    for paths in chunks([image.path for image in images]):
+        older = rows_of_paths(session, paths)
+        replaced.update(bury(session, [number for number, state in older if state == INDEXED]))
+        forget_failed_rows(session, older)
+    names = free_names(session, [(image.path, image.name) for image in images])
+    rows = [
+        {**values_of_row(image), "name": name, "segment_id": segment_id, "state": INDEXED, "reason": None}
+        for image, name in zip(images, names, strict=True)
+    ]
+    if rows:
+        session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
+    if metadata:
+        store_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
+    earlier = find_tombstones(session, [image for image in images if image.path not in replaced])
+    earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
+    for number, tombstone in earlier.items():
+        copy_imported(session, tombstone, number)
+    include(session, included)
+    return names
+
+
+def segments_in(session: Session) -> list[SegmentRow]:
+    """All segments, in the order in which they were committed."""
+    return list(session.scalars(sa.select(SegmentRow).order_by(SegmentRow.id)))
+
+
+def tombstones_in(session: Session) -> frozenset[int]:
+    """Numbers of photos that are in a segment but were removed."""
+    return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
+
+
+def orphans_in(parent: Path, segments: Sequence[SegmentRow]) -> list[Path]:
+    """Folders of a folder of segments that are none of these segments."""
+    known = {segment.folder for segment in segments}
+    return [path for path in _folders(parent) if path.name not in known]
+
+
+def next_folder_in(parent: Path, segments: Sequence[SegmentRow]) -> str:
+    """A name for the next segment's folder, above every number that a segment or an orphan has."""
+    taken = {segment.folder for segment in segments} | {path.name for path in _folders(parent)}
+    numbers = [int(match[0]) for name in taken if (match := re.match(r"\d+", name))]
+    return f"{max(numbers, default=0) + 1:06d}"
+
+
+def _folders(parent: Path) -> list[Path]:
+    parent = Path(parent)
+    return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []

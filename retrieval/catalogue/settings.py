@@ -1,0 +1,51 @@
+"""Settings of the catalogue, texts under keys: among them the next free number, and how often it was written to."""
+
+import re
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_KEY, Setting
+
+
+def setting_of(session: Session, key: str) -> str | None:
+    """The text kept under a key, or None."""
+    return session.scalars(sa.select(Setting.value).where(Setting.key == key)).one_or_none()
+
+
+def keep_setting(session: Session, key: str, value: str) -> None:
+    """Keep a text under a key."""
+    session.merge(Setting(key=key, value=value))
+
+
+def revision_of(session: Session) -> int:
+    """How often the catalogue has been written to."""
+    return _number(session.get_one(Setting, REVISION_KEY))
+
+
+def next_number(session: Session) -> int:
+    """The next free image number, which no other writer can take before the transaction ends."""
+    return _number(_counter(session))
+
+
+def reserve_numbers(session: Session, count: int) -> int:
+    """Take image numbers that nobody has had or will have; give the first."""
+    if count < 0:
+        raise ValueError(f"{count} numbers cannot be reserved")
+    counter = _counter(session)
+    first = _number(counter)
+    counter.value = str(first + count)
+    session.flush()
+    return first
+
+
+def _counter(session: Session) -> Setting:
+    """The next free number. Its row is locked, so that of two writers one waits, and names are not given twice."""
+    return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
+
+
+def _number(setting: Setting) -> int:
+    if not re.fullmatch("[0-9]{1,18}", setting.value):
+        raise CairnError(f"The catalogue's {setting.key} is {setting.value[:40]!r}, no number: restore it from a copy.")
+    return int(setting.value)
