@@ -46,6 +46,8 @@ from retrieval.catalogue.photos import (
     Known,
     all_indexed,
     counts_of_photos,
+    dates_added,
+    first_and_last_added,
     known_photos,
     missing_photos,
     numbers_of_names,
@@ -450,6 +452,16 @@ class Catalogue:
         """Indexed images whose files were gone when last looked for, by ascending number."""
         with self._transaction() as session:
             return missing_photos(session)
+
+    def dates_added(self, paths: Sequence[str]) -> dict[str, str]:
+        """When the indexed images of some paths were added (ISO 8601, UTC), by path, where that is known."""
+        with self._transaction() as session:
+            return dates_added(session, paths)
+
+    def first_and_last_added(self) -> tuple[str, str] | None:
+        """When the first and the last of the indexed images were added; None where that is not known of any."""
+        with self._transaction() as session:
+            return first_and_last_added(session)
 
     def quantisation_errors(self, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
         """How far features lie from their words, before an image number and from it on: see `changes`."""

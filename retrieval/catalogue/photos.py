@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from index.text import printable
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow
+from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, path_hash_of
 
 
 class Known(NamedTuple):
@@ -57,6 +57,26 @@ def places_of_photos(session: Session) -> list[tuple[int, str, str]]:
     """Number, name and path of all indexed photos, by ascending number."""
     query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path).where(ImageRow.state == INDEXED)
     return [(number, name or "", path) for number, name, path in session.execute(query.order_by(ImageRow.number))]
+
+
+def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
+    """When the indexed photos of some paths were added, by path, where that is known."""
+    found: dict[str, str] = {}
+    for chunk in chunks(paths):
+        query = sa.select(ImageRow.path, ImageRow.date_added).where(
+            ImageRow.path_hash.in_([path_hash_of(path) for path in chunk]),
+            ImageRow.state == INDEXED,
+            ImageRow.date_added.is_not(None),
+        )
+        found.update((path, str(date)) for path, date in session.execute(query))
+    return found
+
+
+def first_and_last_added(session: Session) -> tuple[str, str] | None:
+    """When the first and the last of the indexed photos were added of which that is known; None where there is none."""
+    query = sa.select(sa.func.min(ImageRow.date_added), sa.func.max(ImageRow.date_added))
+    first, last = session.execute(query.where(ImageRow.state == INDEXED)).one()
+    return None if first is None else (str(first), str(last))
 
 
 def numbers_of_names(session: Session, names: Sequence[str]) -> dict[str, int]:

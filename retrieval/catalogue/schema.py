@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-FORMAT = 4
+FORMAT = 5
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
@@ -90,6 +90,7 @@ class ImageRow(Base, kw_only=True):
     longitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees east
     camera: Mapped[str | None] = mapped_column(sa.String(256), default=None)
     title: Mapped[str | None] = mapped_column(sa.Text, default=None)
+    date_added: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC; None: not known
 
     def __post_init__(self) -> None:
         self.path_hash = path_hash_of(self.path)

@@ -7,7 +7,11 @@ from typing import Any
 from index.errors import CairnError
 from retrieval.catalogue.schema import ImageRow
 
-_KEYS = ("number", "path", "name", "sha256", "size", "mtime_ns", "width", "height", "features", "quantisation_error")
+_KEYS = (
+    *("number", "path", "name", "sha256", "size", "mtime_ns", "width", "height", "features", "quantisation_error"),
+    "date_added",
+)
+_OLD_KEYS = _KEYS[:-1]  # of earlier versions
 _TYPES: dict[str, tuple[type, ...]] = {key: (int, type(None)) for key in _KEYS} | {
     "number": (int,),
     "path": (str,),
@@ -15,6 +19,7 @@ _TYPES: dict[str, tuple[type, ...]] = {key: (int, type(None)) for key in _KEYS} 
     "sha256": (str, type(None)),
     "features": (int,),
     "quantisation_error": (float, int, type(None)),
+    "date_added": (str, type(None)),
 }
 
 
@@ -33,13 +38,15 @@ def read_notes(notes: bytes) -> list[ImageRow]:
     """
     try:
         entries = json.loads(notes)
-        rows = [_row(position, dict(zip(_KEYS, entry, strict=True))) for position, entry in enumerate(entries)]
+        rows = [_row(position, entry) for position, entry in enumerate(entries)]
     except (ValueError, TypeError, RecursionError) as error:
         raise CairnError("The notes of a segment are damaged: run cairn check.") from error
     return rows
 
 
-def _row(position: int, values: dict[str, Any]) -> ImageRow:
+def _row(position: int, entry: list[Any]) -> ImageRow:
+    keys = _OLD_KEYS if len(entry) == len(_OLD_KEYS) else _KEYS
+    values = dict(zip(keys, entry, strict=True))
     for key, value in values.items():
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
             raise TypeError(f"{key} is {value!r}")

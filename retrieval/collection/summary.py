@@ -15,6 +15,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     for segment in collection.segments if vocabulary else []:
         for part, count in segment.bytes.items():
             size[part] = size.get(part, 0) + count
+    added = collection.catalogue.first_and_last_added()
     features = sum(segment.features for segment in collection.segments) if vocabulary else 0
     return {
         "images": counts["indexed"],
@@ -38,6 +39,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         }
         if vocabulary
         else None,
+        "date_added": None if added is None else {"first": added[0], "last": added[1]},
         "missing": len(collection.catalogue.missing()),
         "removed": counts["removed"],
         "removed_for_good": [

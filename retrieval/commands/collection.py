@@ -295,6 +295,8 @@ def info(
         print_json(facts)
         return
     say(f"{collection}: {facts['images']} photos, {facts['features']} features, {facts['segments']} segments")
+    if added := facts["date_added"]:
+        say(f"photos added {added['first'][:10]} to {added['last'][:10]} (UTC)")
     descriptor, vocabulary = facts["descriptor"], facts["vocabulary"]
     say(f"descriptor   {descriptor['name']}, {descriptor['dim']} dimensions, {descriptor['fingerprint'][:12]}")
     if vocabulary:

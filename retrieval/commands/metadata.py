@@ -135,6 +135,7 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
         "tags": list(known.tags),
         "other": {key: list(values) for key, values in known.others.items()},
         "imported": sorted(known.imported),
+        "date_added": row.date_added,
     }
 
 

@@ -1,5 +1,6 @@
 """Indexing: from files of photos to committed segments, so that an interrupted run is picked up where it stopped."""
 
+import datetime
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -226,6 +227,9 @@ def _add_segment(
             tell(len(failures) + len(found))
     with report.timed("write"):
         first = collection.catalogue.reserve_numbers(len(good))
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        # A photo whose file has changed is still the one that was added then.
+        added = collection.catalogue.dates_added([str(file.path) for file, _ in good])
         rows = [
             ImageRow(
                 number=first + position,
@@ -238,6 +242,7 @@ def _add_segment(
                 height=one.height,
                 features=one.features,
                 position=position,
+                date_added=added.get(str(file.path), now),
                 quantisation_error=error,
             )
             for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))

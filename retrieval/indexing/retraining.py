@@ -360,5 +360,6 @@ def _with_error(row: ImageRow, error: float) -> ImageRow:
         width=row.width,
         height=row.height,
         features=row.features,
+        date_added=row.date_added,
         quantisation_error=error,
     )

@@ -160,7 +160,7 @@ class Photo(BaseModel):
     longitude: float | None = Field(None, description="Degrees east.")
     title: str | None = None
     tags: list[str] = []
-    date_added: str | None = None
+    date_added: str | None = Field(None, description="When it was added to the collection: ISO 8601, UTC.")
 
 
 class PhotoDetails(Photo):

@@ -165,4 +165,5 @@ def _facts(row: ImageRow, known: PhotoMetadata) -> dict[str, Any]:
         longitude=known.longitude,
         title=known.title,
         tags=list(known.tags),
+        date_added=row.date_added,
     )

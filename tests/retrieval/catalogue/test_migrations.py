@@ -99,7 +99,7 @@ def differences(address: str) -> list[Any]:
 def migrated(rows: Rows) -> Rows:
     """Rows of format 1 after the migration, as far as their columns go."""
     settings = {str(row["key"]): row["value"] for row in rows["settings"]}
-    settings |= {"cairn.format": "4", "cairn.revision": "1", "cairn.revision_copy": "1"}
+    settings |= {"cairn.format": "5", "cairn.revision": "1", "cairn.revision_copy": "1"}
     return {**rows, "settings": [{"key": key, "value": settings[key]} for key in sorted(settings)]}
 
 
@@ -133,6 +133,7 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
         assert catalogue.counts() | {"features": 0} == {"indexed": 2000, "failed": 1000, "removed": 1000, "features": 0}
         images = catalogue.images()
         columns = ("missing_since", "quantisation_error", "taken", "latitude", "longitude", "camera", "title")
+        columns = (*columns, "date_added")
         assert {getattr(image, column) for image in images for column in columns} == {None}
         assert {segment.sha256 for segment in catalogue.segments()} == {None}
         assert [image for image in images if image.path == KNOWN_PATH] == [images[0]]
@@ -152,6 +153,25 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
+def undated(rows: list[str]) -> list[str]:
+    """Rows of images, of which nobody knows when they were added."""
+    return [f"{row.removesuffix(')')}, None)" for row in rows]
+
+
+def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> None:
+    address = new_address()
+    with Catalogue.open(address, create=True) as catalogue:
+        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+    write(address, "ALTER TABLE images DROP COLUMN date_added")
+    write(address, "UPDATE settings SET value = '4' WHERE key = 'cairn.format'")
+    write(address, "UPDATE alembic_version SET version_num = '0004'")
+    before = everything_in(address)["rows"]
+    with Catalogue.open(address) as catalogue:
+        assert catalogue.first_and_last_added() is None
+    after = everything_in(address)["rows"]
+    assert after["images"] == undated(before["images"]) and differences(address) == []
+
+
 def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
@@ -160,6 +180,7 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
     for statement in (
         "DROP TABLE excluded",
         "DROP TABLE links",
+        "ALTER TABLE images DROP COLUMN date_added",
         "DELETE FROM settings WHERE key = 'cairn.revision_copy'",
         "UPDATE settings SET value = '2' WHERE key = 'cairn.format'",
         "UPDATE alembic_version SET version_num = '0002'",
@@ -169,9 +190,10 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
     with Catalogue.open(address) as catalogue:
         assert catalogue.exclusions() == [] and catalogue.setting("key") == "value"
     after = everything_in(address)["rows"]
-    assert {name: after[name] for name in ("images", "segments", "metadata")} == {
-        name: before[name] for name in ("images", "segments", "metadata")
+    assert {name: after[name] for name in ("segments", "metadata")} == {
+        name: before[name] for name in ("segments", "metadata")
     }
+    assert after["images"] == undated(before["images"])
     assert differences(address) == []
 
 
@@ -183,6 +205,7 @@ def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_c
         catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
         catalogue.set_setting("key", "value")
     write(address, "DROP TABLE links")
+    write(address, "ALTER TABLE images DROP COLUMN date_added")
     if not has_copy:
         write(address, "DELETE FROM settings WHERE key = 'cairn.revision_copy'")
     write(address, "UPDATE settings SET value = '3' WHERE key = 'cairn.format'")
@@ -192,7 +215,8 @@ def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_c
         assert catalogue.links() == {} and catalogue.setting("key") == "value"
         assert catalogue.revision() == 4 and catalogue.setting("cairn.revision_copy") == "4"
     after = everything_in(address)["rows"]
-    assert all(after[name] == before[name] for name in ("images", "segments", "metadata", "excluded"))
+    assert all(after[name] == before[name] for name in ("segments", "metadata", "excluded"))
+    assert after["images"] == undated(before["images"])
     assert differences(address) == []
 
 
@@ -318,12 +342,12 @@ def write(address: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("UPDATE settings SET value = '5' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '6' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
         ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
         ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
-        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0004'\)"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0005'\)"),
         ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
         ("UPDATE alembic_version SET version_num = '0002'", "revision"),
         ("INSERT INTO alembic_version VALUES ('0001')", "revision"),

@@ -97,6 +97,7 @@ def contents(folder: Path) -> dict[str, Any]:
                 (row.number, row.path, row.name, row.sha256, row.features, row.quantisation_error, row.title, row.taken)
                 for row in rows
             ],
+            "added": [row.date_added for row in rows],
             "metadata": collection.catalogue.metadata(numbers),
             "failures": collection.catalogue.failures(),
             "excluded": collection.catalogue.exclusions(),
