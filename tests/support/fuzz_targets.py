@@ -48,10 +48,9 @@ from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import MOST_TAGS
 from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
 from tests.support import learnt_models, metadata_files, mined_files
-from tests.support.fuzzing import Rng, mutate, pick
+from tests.support.fuzzing import Sample
 from tests.support.hostile import encode, photo
 
-Sample = dict[str, bytes]
 SIDE = 96  # longer side of the sample photos, pixels
 WORDS = 40  # of the sample segment
 PIXELS = 1_000_000  # of a photo: what claims to have more is refused
@@ -64,15 +63,6 @@ class Target:
     samples: Callable[[], list[Sample]]  # sound ones
     read: Callable[[Path], None]  # raises CairnError, or AssertionError where what it accepts is not sound
     sign: Callable[[Path], None] | None = None  # makes the checksums of a folder those of what is in it
-
-
-def draw(samples: list[Sample], rng: Rng) -> Sample:
-    """Draw a sample and mutate a file of it, seldom several."""
-    sample = dict(pick(rng, samples))
-    for _ in range(1 if rng.random() < 0.8 else 2):
-        name = pick(rng, sorted(sample))
-        sample[name] = mutate(name, sample[name], rng, [other[name] for other in samples if name in other])
-    return sample
 
 
 def write(sample: Sample, folder: Path) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 import faiss
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from index.archive import open_archive
 from index.arrays import fingerprint, load_array, load_json, save_array
@@ -38,8 +40,8 @@ from retrieval.collection.options import read_options
 from retrieval.descriptors.codes import ProductCode
 from retrieval.descriptors.learnt import load_model
 from retrieval.photos.decoding import read_photo
-from tests.support.fuzz_targets import TARGETS, Sample, read_group_file, sign_segment, sign_vocabulary, write
-from tests.support.fuzzing import bomb, write_zip
+from tests.support.fuzz_targets import TARGETS, read_group_file, sign_segment, sign_vocabulary, write
+from tests.support.fuzzing import Input, Sample, bomb, inputs, write_zip
 from tests.support.hostile import encode, photo
 from tests.support.paths import ROOT
 
@@ -108,78 +110,93 @@ def test_a_reader_refuses_what_it_cannot_use(fuzz: ModuleType, target: str, tmp_
     samples = samples_of(target)
     if not samples:
         pytest.skip("what writes the samples is not installed")
-    accepted = 0
-    for number in range(INPUTS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        fuzz.write_input(target, samples, 7, number, folder)
-        found = fuzz.outcome(target, folder)
-        assert "finding" not in found, f"scripts/fuzz.py --target {target} --seed 7 --only {number}: {found}"
-        accepted += "accepted" in found
-    for number, sample in enumerate(samples):
-        folder = tmp_path / f"sound{number}"
-        folder.mkdir()
-        write(sample, folder)
-        TARGETS[target].read(folder)
+
+    @settings(max_examples=INPUTS, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(inputs(samples), st.booleans())
+    def refuses(sample: Input, sign: bool) -> None:
+        fuzz.write_input(target, sample, sign, tmp_path / "input")
+        finding = fuzz.finding_of(target, tmp_path / "input")
+        assert finding is None, f"{finding}: scripts/fuzz.py --target {target} --read {tmp_path / 'input'}"
+
+    refuses()
+    for sample in samples:
+        fuzz.write_input(target, sample, False, tmp_path / "sound")
+        TARGETS[target].read(tmp_path / "sound")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", LIGHT)
 def test_a_reader_stays_within_its_limits(fuzz: ModuleType, target: str, tmp_path: Path) -> None:
     if samples_of(target):
-        tally = fuzz.run(target, 8, 200, tmp_path, float("inf"))
-        assert (tally.inputs, tally.findings) == (200, 0), tally.kinds
+        assert list(fuzz.fuzz(target, 8, 200, tmp_path)) == []
 
 
-def test_an_input_follows_from_its_number(fuzz: ModuleType, tmp_path: Path) -> None:
+def test_inputs_differ_from_their_samples_and_are_many() -> None:
     samples = samples_of("segment")
-    contents = []
-    for name, number in (("a", 3), ("b", 3), ("c", 4)):
-        (tmp_path / name).mkdir()
-        fuzz.write_input("segment", samples, 1, number, tmp_path / name)
-        contents.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
-    assert contents[0] == contents[1] != contents[2]
+    drawn = set()
+
+    @settings(max_examples=50, derandomize=True, deadline=None, database=None)
+    @given(inputs(samples))
+    def draw(sample: Input) -> None:
+        drawn.add(hashlib.sha256(repr(sorted(sample.items())).encode()).hexdigest())
+
+    draw()
+    assert len(drawn) > 25
 
 
 @pytest.mark.parametrize(
-    ("work", "limits", "finding"),
+    ("work", "finding"),
     [
-        ("import os; os.kill(os.getpid(), 11)", (60.0, 60.0), "crash: SIGSEGV"),
-        ("import os; os._exit(3)", (60.0, 60.0), "crash: exit code 3"),
-        ("while True: pass", (1.0, 60.0), "hang: 1 s of processor time"),
-        pytest.param("import time; time.sleep(90)", (60.0, 8.0), "hang: 8 s", marks=pytest.mark.slow),
+        ("os.kill(os.getpid(), 11)", "crash: SIGSEGV"),
+        ("os._exit(3)", "crash: exit code 3: "),
+        ("fuzz.limit_time(0.5, 60)\nwhile True: pass", "hang: 10 s of processor time"),
+        ("fuzz.limit_time(60, 0.5)\ntime.sleep(60)", "hang: 120 s"),
+        ("assert 1 == 2, 'ValueError at index/arrays.py:load_array'", "ValueError at index/arrays.py:load_array"),
     ],
 )
 def test_the_end_of_a_process_is_a_finding_and_the_next_goes_on(
-    fuzz: ModuleType, work: str, limits: tuple[float, float], finding: str, monkeypatch: pytest.MonkeyPatch
+    fuzz: ModuleType, work: str, finding: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def command(name: str, seed: int, start: int, stop: int) -> list[str]:
-        begin, end = json.dumps({"begin": start}), json.dumps({"end": start, "refused": True})
-        what = work if start == 0 else f"print({end!r})"
-        return [sys.executable, "-c", f"print({begin!r}, flush=True)\n{what}"]
+    def command(name: str, seed: int, runs: int, folder: Path) -> list[str]:
+        begin = f"import os, sys, time; sys.path.insert(0, 'scripts'); import fuzz; os.mkdir({str(folder)!r})\n"
+        return [sys.executable, "-c", begin + (work if seed == 0 else "pass")]
 
     monkeypatch.setattr(fuzz, "child_command", command)
-    for name, limit in zip(("CPU_SECONDS", "WALL_SECONDS"), limits, strict=True):
-        monkeypatch.setattr(fuzz, name, limit)
-    found = list(fuzz.fuzz("arrays", 0, 0, 2))
-    assert found == [{"end": 0, "finding": finding}, {"end": 1, "refused": True}]
+    monkeypatch.setattr(fuzz, "BATCH", 1)
+    found = list(fuzz.fuzz("arrays", 0, 2, tmp_path))
+    assert found == [(finding, tmp_path / "findings" / "arrays-0")] and found[0][1].is_dir()
+
+
+def test_a_finding_is_shrunk_and_can_be_read_again(
+    fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def read(folder: Path) -> None:
+        assert len((folder / "a").read_bytes()) == 4
+
+    made_up = TARGETS["arrays"].__class__(lambda: [{"a": b"good"}], read)
+    monkeypatch.setitem(TARGETS, "made up", made_up)
+    monkeypatch.setattr(fuzz, "limit_memory", lambda: None)
+    with pytest.raises(AssertionError, match=r"AssertionError at tests/whole/test_fuzz\.py:read"):
+        fuzz.read_inputs("made up", 0, 50, tmp_path / "input")
+    with pytest.raises(AssertionError):
+        read(tmp_path / "input")
 
 
 def test_what_counts_as_a_finding(fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def raising(error: Exception, cause: Exception | None = None) -> dict[str, Any]:
+    def finding(error: Exception, cause: Exception | None = None) -> str | None:
         def read(folder: Path) -> None:
             raise error from cause
 
         monkeypatch.setitem(TARGETS, "made up", TARGETS["arrays"].__class__(list, read))
-        found: dict[str, Any] = fuzz.outcome("made up", tmp_path)
+        found: str | None = fuzz.finding_of("made up", tmp_path)
         return found
 
-    assert raising(CairnError(f"{tmp_path}/x is damaged.")) == {"refused": True}
-    assert raising(ValueError("x"))["finding"].startswith("ValueError at tests/whole/test_fuzz.py:read")
-    assert raising(AssertionError())["finding"].startswith("AssertionError")
-    assert raising(CairnError("damaged"), MemoryError())["finding"].startswith("memory")
-    assert raising(CairnError("x" * 5000))["finding"].startswith("message")
-    assert raising(CairnError("a\x1b[31m"))["finding"].startswith("message")
+    assert finding(CairnError(f"{tmp_path}/x is damaged.")) is None
+    assert str(finding(ValueError("x"))).startswith("ValueError at tests/whole/test_fuzz.py:read")
+    assert str(finding(AssertionError())).startswith("AssertionError")
+    assert str(finding(CairnError("damaged"), MemoryError())).startswith("memory")
+    assert str(finding(CairnError("x" * 5000))).startswith("message")
+    assert str(finding(CairnError("a\x1b[31m"))).startswith("message")
 
 
 # ------------------------------------------------------------------------------------------------- arrays and archives
