@@ -72,7 +72,7 @@ class Database:
             self._engine = sa.create_engine(self.address)
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
             raise CairnError(
-                f"{printable_address(address)} is no catalogue address that works here ({error}): "
+                f"{printable_address(address)} cannot be used as the address of a catalogue ({error}): "
                 "check it, and install its driver (for PostgreSQL: postgresql+psycopg://HOST/DATABASE and "
                 f"{install_command('postgresql')})."
             ) from error
@@ -122,12 +122,12 @@ class Database:
             cause = " ".join(str(original).split())
             if primary_code(original) == sqlite3.SQLITE_READONLY:
                 raise DatabaseError(
-                    f"The catalogue {self} may only be read here: allow its folder to be written, or copy the "
-                    "collection to where it may be written.",
+                    f"The catalogue {self} is read-only here: make its folder writable, or copy the collection "
+                    "to where it is.",
                     cause,
                 ) from error
             raise DatabaseError(
-                f"The catalogue {self} cannot be used ({cause}): check that it is there, is whole and may be written.",
+                f"The catalogue {self} cannot be used ({cause}): check that it exists, is undamaged and writable.",
                 cause,
             ) from error
 
@@ -183,15 +183,15 @@ def connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
-        # In a folder that may not be written SQLite cannot make the files beside it by which processes take turns.
+        # In a read-only folder SQLite cannot make the files with which processes take turns.
         if primary_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
         if not os.access(file, os.R_OK):
             raise
     if _has_log(file):
         raise DatabaseError(
-            f"The catalogue {file} may only be read here, and what was last written to it is still in its log: open "
-            "the collection once where it may be written, with cairn info.",
+            f"The catalogue {file} is read-only here, and its last changes are still in its write-ahead log: open "
+            "the collection once where it is writable, with cairn info.",
             "its log cannot be read",
         )
     before = file.stat()

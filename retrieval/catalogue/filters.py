@@ -38,7 +38,7 @@ class PhotoFilter:
     def __post_init__(self) -> None:
         first, last = (_date(text) for text in (self.taken_from, self.taken_to))
         if first and last and first > last and not first.startswith(last):
-            raise CairnError(f"No time is from {first} to {last}: give the earlier date first.")
+            raise CairnError(f"{first} is later than {last}: give the earlier date first.")
         conditions = tuple((folded_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")
@@ -50,7 +50,7 @@ class PhotoFilter:
             "where": conditions,
         }
         for name in ("tags", "without_tags"):
-            # An empty tag is none: forms send what was left empty.
+            # An empty tag is ignored: forms send what was left empty.
             cleaned[name] = tuple(tag for tag in (clean(one, LONGEST_TAG) for one in getattr(self, name)) if tag)
         for name, value in cleaned.items():
             object.__setattr__(self, name, value)
@@ -113,5 +113,5 @@ def _date(text: str) -> str:
         return ""
     date = read_date(text)
     if date is None:
-        raise CairnError("A date is written 1923, 1923-05 or 1923-05-17, and is one that there was.")
+        raise CairnError("Give a date that exists, as 1923, 1923-05 or 1923-05-17.")
     return date

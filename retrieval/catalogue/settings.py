@@ -47,5 +47,7 @@ def _counter(session: Session) -> Setting:
 
 def _number(setting: Setting) -> int:
     if not re.fullmatch("[0-9]{1,18}", setting.value):
-        raise CairnError(f"The catalogue's {setting.key} is {setting.value[:40]!r}, no number: restore it from a copy.")
+        raise CairnError(
+            f"The catalogue's {setting.key} is {setting.value[:40]!r}, which is not a number: restore it from a copy."
+        )
     return int(setting.value)

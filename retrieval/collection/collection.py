@@ -164,12 +164,12 @@ class Collection:
         if file is not None and named != self.extractor.descriptor.fingerprint:
             self.catalogue.close()
             raise CairnError(
-                f"{self.folder} was made with another descriptor than {name}: leave --descriptor away, or make a new "
+                f"{self.folder} was made with another descriptor than {name}: leave out --descriptor, or make a new "
                 "collection."
             )
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from adding to the collection, or rewriting it; CollectionLocked where one is at it."""
+        """Keep other processes from adding to the collection, or rewriting it; CollectionLocked where one does."""
         return lock_folder(self.folder)
 
     @property
@@ -380,6 +380,6 @@ def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
     """Place of a catalogue: its address, or the folder."""
     if catalogue is not None and "://" not in catalogue:
         raise CairnError(
-            f"{catalogue!r} is no address of a catalogue: it should be like postgresql+psycopg://HOST/DATABASE."
+            f"{catalogue!r} is not the address of a catalogue: give one such as postgresql+psycopg://HOST/DATABASE."
         )
     return catalogue or folder

@@ -72,7 +72,7 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
     if is_own(folder, catalogue):
         if kept is not None and known is not None:
             raise WrongCatalogueError(
-                f"The catalogue {folder / FILE} belongs to another collection: put this one's back from a copy, or "
+                f"The catalogue {folder / FILE} belongs to another collection: restore this one's from a copy, or "
                 "move it away and run cairn repair."
             )
         return
@@ -87,15 +87,15 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
             f"The catalogue {where} belongs to another collection: give {folder} a database of its own."
         )
     raise WrongCatalogueError(
-        f"The catalogue {where} belongs to another collection: name the address that {folder} was made with, or leave "
-        "--catalogue away if it was made without."
+        f"The catalogue {where} belongs to another collection: give the address that {folder} was made with, or leave "
+        "out --catalogue if it was made without."
     )
 
 
 def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
     """Let a folder and its catalogue both keep the collection's identity.
 
-    Only for who holds the folder's lock. A process that is killed between the two leaves it in the folder alone.
+    Only for who holds the folder's lock. A process killed between the two leaves it in the folder alone.
 
     Raises
     ------

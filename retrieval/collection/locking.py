@@ -17,7 +17,7 @@ class CollectionLocked(CairnError):
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing the collection in a folder; CollectionLocked where one is at it."""
+    """Keep other processes from changing the collection in a folder; CollectionLocked where one is doing so."""
     with lock_file(folder / LOCK, f"Another cairn command is changing {folder}: wait until it has ended."):
         yield
 

@@ -54,7 +54,7 @@ def read_options(path: Path) -> CollectionOptions:
     """
     try:
         if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
-            raise CairnError(f"{path} is no table of options: run cairn check, then cairn repair.")
+            raise CairnError(f"{path} is not a file of options: run cairn check, then cairn repair.")
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CairnError(f"{path.parent} is not a collection: make one with cairn index.") from None
@@ -62,7 +62,7 @@ def read_options(path: Path) -> CollectionOptions:
         refuse_unreadable(path, error)
         raise CairnError(f"{path} cannot be read ({error.strerror or error}): restore it from a copy.") from error
     except (ValueError, RecursionError) as error:
-        raise CairnError(f"{path} is no table of options{_detail(error)}: restore it from a copy.") from error
+        raise CairnError(f"{path} is not a file of options{_detail(error)}: restore it from a copy.") from error
     try:
         check_format(path.parent, table.pop("format", None), FORMAT)
         return _build(CollectionOptions, table)

@@ -87,7 +87,7 @@ def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:
         raise ValueError("a path leads out of the collection")
     made = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])
     if not _HASH.fullmatch(made.sha256) or type(made.bytes) is not int or type(made.mtime_ns) is not int:
-        raise ValueError("an entry is none")
+        raise ValueError("an entry is not valid")
     return made
 
 

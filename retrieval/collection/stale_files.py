@@ -1,4 +1,4 @@
-"""What processes that were killed leave in a collection's folder, and what was replaced there."""
+"""Files that killed processes left in a collection's folder, and files that were replaced there."""
 
 import shutil
 
@@ -48,15 +48,15 @@ def remove_unfinished_work(collection: Collection) -> None:
 
 
 def _remove_orphans(collection: Collection) -> bool:
-    """Remove segments that the catalogue does not name; False where it is not certain that they are a killed run's."""
+    """Remove segments that the catalogue does not name; False where they may not come from a killed run."""
     orphans = collection.catalogue.orphans(collection.folder / SEGMENTS)
     whole = [path for path in orphans if not path.name.endswith(TEMPORARY_SUFFIX)]
     for path in whole:
         # A run reserves its numbers before it writes a segment.
         if has_foreign_photos(path, collection.catalogue):
             raise CairnError(
-                f"{path} holds photos that the catalogue of {collection.folder} has never had, as where that is an "
-                "older copy: put the newer one back, or move this folder away."
+                f"{path} holds photos that the catalogue of {collection.folder} does not know: if the catalogue is "
+                "an older copy, restore the newer one, or move this folder away."
             )
     rows = collection.catalogue.segments() if whole else []
     there = sum(is_there(collection.folder, row) for row in rows)

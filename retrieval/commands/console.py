@@ -24,7 +24,7 @@ def run(app: Callable[..., Any]) -> None:
     """Run a command line, and turn what a user can cause into one sentence on standard error and exit code 2.
 
     With --json among the arguments the sentence is an object on standard output too: ``{"error": SENTENCE}``. However
-    the command ends, it leaves no worker process at work.
+    the command ends, it leaves no worker process running.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def run(app: Callable[..., Any]) -> None:
         sys.exit(0)
     except OSError as error:  # a full disk, a folder that may not be written
         where = f"{error.filename}: " if error.filename is not None else ""
-        _refuse(f"{where}{error.strerror or error}: check the disk, its space and its rights.")
+        _refuse(f"{where}{error.strerror or error}: check the disk, its free space and its permissions.")
 
 
 def _refuse(sentence: str) -> NoReturn:

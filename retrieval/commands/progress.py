@@ -33,7 +33,7 @@ _WORKING = "Working"  # what goes on where no step is under way
 
 @contextmanager
 def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Tell]:
-    """Show a bar for each step on a terminal, and what is at work; nothing is left of them in the end."""
+    """Show a bar for each step on a terminal, and what is running; nothing of them stays in the end."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -67,7 +67,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Tell]:
 
 @contextmanager
 def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None) -> Iterator[Tell]:
-    """Say every `EVERY` seconds how far the step at work is; a command that is done before says nothing.
+    """Say every `EVERY` seconds how far the running step is; a command that is done before says nothing.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Told:
         self._last = (step, done, of)
 
     def line(self) -> str:
-        """Say in a line what is at work, how far it is, and since when the command runs."""
+        """Say in a line what is running, how far it is, and since when the command runs."""
         minutes, seconds = divmod(round(self._clock() - self._began), 60)
         since = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
         if self._last is None:

@@ -301,7 +301,7 @@ class _Retraining:
         taken = [path.name for path in target.glob(f"{VOCABULARY}*")]
         place = 1 + max((int(name[-6:]) for name in taken if name[-6:].isdecimal()), default=1)
         name = f"{VOCABULARY}-{place:06d}"
-        # A copy: it took the longest to make, and a process that is killed now must not lose it.
+        # A copy: it took the longest to make, and a process killed now must not lose it.
         temporary = target / f".{name}.{hashlib.sha256(vocabulary.fingerprint.encode()).hexdigest()[:8]}.tmp"
         temporary.mkdir()
         for path in (self.folder / VOCABULARY).iterdir():

@@ -7,7 +7,7 @@ _CALL = 256  # bytes that reading anything at all counts for: millions of single
 
 
 class BoundedFile:
-    """An open file, for Pillow's parsers: after too many bytes or calls it is at its end.
+    """An open file, for Pillow's parsers: after too many bytes or calls it ends.
 
     Pillow takes an error of the disk for damage, and goes on without what it wanted. So the first one is kept.
 

@@ -53,7 +53,7 @@ class Exif:
 
 
 def read_exif(file: BinaryIO) -> tuple[Exif, dict[int, bytes]]:
-    """Read EXIF from a block of it, or from a TIFF file; what is damaged is as if it were not there.
+    """Read EXIF from a block of it, or from a TIFF file; what is damaged is left out.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 from index.errors import CairnError
-from retrieval.collection import Collection
-from retrieval.integrity import check_collection
+from retrieval.collection.collection import Collection
+from retrieval.integrity.check import check_collection
 
 def look(folder):
     report = check_collection(folder)
@@ -88,9 +88,9 @@ def test_who_may_not_write_a_collection_can_read_and_check_it(open_to_all: Path)
     _let_write(open_to_all)
     assert ran.returncode == 0, ran.stderr
     written, *unread = ran.stdout.splitlines()
-    assert "may only be read here" in written
+    assert "is read-only here" in written
     assert len(unread) == 2
-    assert all("still in its log" in line for line in unread)
+    assert all("still in its write-ahead log" in line for line in unread)
 
 
 def test_an_open_collection_sees_what_another_account_writes(

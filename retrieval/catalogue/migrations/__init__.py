@@ -1,7 +1,7 @@
 """Makes catalogues, and brings those of earlier versions to the present format.
 
 Every change of the tables is a revision of Alembic in `versions/`: revision 0002 leads to format 2, and so on. A
-catalogue is migrated when it is opened, in one transaction: a process that is killed leaves the old one or the new one.
+catalogue is migrated when it is opened, in one transaction: a killed process leaves the old one or the new one.
 """
 
 import re
@@ -39,7 +39,7 @@ REVISIONS = sa.Table(
 # PostgreSQL's advisory lock while a catalogue is made or migrated: any number that no other program takes.
 LOCK = int.from_bytes(b"cairn", "big")
 
-# Alembic keeps the migration that is at work in global variables.
+# Alembic keeps the running migration in global variables.
 _one_at_a_time = threading.Lock()
 
 
@@ -78,7 +78,7 @@ def prepare(database: Database, create: bool) -> None:
             raise
         raise CairnError(
             f"{database} was written by an earlier version of Cairn (format {found}) and cannot be brought to format "
-            f"{FORMAT} ({error.cause}): open it once where it may be written."
+            f"{FORMAT} ({error.cause}): open it once where it is writable."
         ) from error
 
 

@@ -172,9 +172,9 @@ def _mapped(path: Path, names: Sequence[str], mapping: Sequence[tuple[str, str]]
         if place is None:
             raise CairnError(f"{path} has no column {header!r} to map; its columns are {_listed(names)}.")
         if any(place in places for places in chosen.values()):
-            raise CairnError(f"--map gives the column {header!r} twice: leave one.")
+            raise CairnError(f"--map gives the column {header!r} twice: keep one of them.")
         if key in chosen and key != TAG:
-            raise CairnError(f"--map gives two columns for {_WORDS[key]}: leave one.")
+            raise CairnError(f"--map gives two columns for {_WORDS[key]}: keep one of them.")
         chosen.setdefault(key, []).append(place)
     return chosen
 
@@ -227,8 +227,8 @@ def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Se
     equals = [names[place] for place in candidates if normal_header(names[place]) == normal_header(names[winner])]
     if len(equals) > 1:
         raise CairnError(
-            f"{path} has {len(equals)} columns for the {_WORDS[key]}, {_listed(equals)}: leave one, or choose one with "
-            f"--map {_WORDS[key].upper()}={equals[0]}."
+            f"{path} has {len(equals)} columns for the {_WORDS[key]}, {_listed(equals)}: keep one of them, or "
+            f"choose one with --map {_WORDS[key].upper()}={equals[0]}."
         )
 
 

@@ -32,7 +32,7 @@ def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
         The table is there, or cannot be written.
     """
     if path.exists():
-        raise CairnError(f"{path} is there already: choose another name for the table.")
+        raise CairnError(f"{path} already exists: choose another name for the table.")
     imported = catalogue.imported()
     widths: dict[str, int] = {}
     for values in imported.values():

@@ -29,7 +29,7 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if self.delimiter not in ("auto", *DELIMITERS):
-            raise CairnError(f"{self.delimiter!r} is no delimiter: choose one of auto, {', '.join(DELIMITERS)}.")
+            raise CairnError(f"{self.delimiter!r} is not a delimiter: choose one of auto, {', '.join(DELIMITERS)}.")
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,9 @@ class CsvFile:
                     return
                 except csv.Error as error:
                     raise CairnError(
-                        f"{self.path} is no table from line {line} on: the quotes do not pair there (a quote inside a "
-                        f"quoted cell is written twice), or a cell has more than {csv.field_size_limit():,} characters."
+                        f"{self.path} cannot be read as a table from line {line} on: the quotes do not pair there (a "
+                        f"quote inside a quoted cell is written twice), or a cell has more than "
+                        f"{csv.field_size_limit():,} characters."
                     ) from error
                 yield line, cells
 
@@ -79,11 +80,11 @@ def _open(path: Path) -> io.BufferedReader:
         if not path.is_file():
             raise CairnError(f"There is no table {path}: give a CSV file.")
         if path.stat().st_size > LARGEST:
-            raise CairnError(f"{path} has more than {LARGEST >> 20} MB: cut it in parts.")
+            raise CairnError(f"{path} has more than {LARGEST >> 20} MB: split it into parts.")
         return path.open("rb")
     except OSError as error:
         raise CairnError(
-            f"{path} cannot be read ({error.strerror or error}): check the file and its rights."
+            f"{path} cannot be read ({error.strerror or error}): check the file and its permissions."
         ) from error
 
 

@@ -427,7 +427,7 @@ def test_an_empty_file_is_filled_when_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["nonsense://user:secret@host/x", "://", "sqlite+nothing:///x"])
 def test_addresses_that_do_not_work(address: str) -> None:
-    with pytest.raises(CairnError, match="catalogue address") as caught:
+    with pytest.raises(CairnError, match="as the address of a catalogue") as caught:
         Catalogue.open(address)
     assert "secret" not in str(caught.value)
     assert 'pip install "psycopg[binary]"' in str(caught.value)

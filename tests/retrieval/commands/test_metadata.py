@@ -38,7 +38,7 @@ def test_what_was_imported_is_exported(cairn: Cairn, collection: Path, tmp_path:
     out = tmp_path / "out.csv"
     ran = cairn("metadata", collection, "--export", out)
     assert ran.code == 0 and "for 2 photos" in ran.out
-    assert "is there already" in cairn("metadata", collection, "--export", out).refused()
+    assert "already exists" in cairn("metadata", collection, "--export", out).refused()
     assert "--export writes a table" in cairn("metadata", collection, out, "--export", tmp_path / "x").refused()
     assert cairn("metadata", collection, out, "--replace", "--strict", "--json").json["matched"] == 2
 
@@ -178,7 +178,7 @@ def test_files_are_read_again(cairn: Cairn, indexed: Indexed, tmp_path: Path) ->
         (("--photo", "nobody.jpg"), "no photo 'nobody.jpg'"),
         (("--photo", "a", "--refresh"), "shows one photo"),
         (("none.csv",), "no table"),
-        (("none.csv", "--delimiter", "x"), "no delimiter"),
+        (("none.csv", "--delimiter", "x"), "not a delimiter"),
         (("--map", "date=Datum"), "go with a table"),
         (("none.csv", "--map", "when=Datum"), "choose one of date, title"),
         (("none.csv", "--map", "date"), "FIELD=HEADER"),
@@ -193,10 +193,10 @@ def test_wrong_requests_are_one_sentence(
 @pytest.mark.parametrize(
     ("filters", "sentence"),
     [
-        (("--taken-from", "soon"), "A date is written"),
+        (("--taken-from", "soon"), "Give a date that exists"),
         (("--taken-from", "1924", "--taken-to", "1923"), "earlier date first"),
         (("--where", "archive"), "KEY=VALUE"),
-        (("--near", "91", "0", "1"), "no place"),
+        (("--near", "91", "0", "1"), "not a place"),
         (("--near", "0", "0", "nan"), "distance"),
     ],
 )

@@ -161,7 +161,7 @@ def test_what_is_exported_is_imported_again(catalogue: Catalogue, table: Any, tm
     assert before[0]["box"] == ["7", "8"] and len(before[0]) == 8 and before.keys() == {0, 4}
     written = tmp_path / "out.csv"
     assert export_table(catalogue, written) == (2, 8)
-    with pytest.raises(CairnError, match="is there already"):
+    with pytest.raises(CairnError, match="already exists"):
         export_table(catalogue, written)
     with pytest.raises(CairnError, match="cannot be written"):
         export_table(catalogue, tmp_path / "none" / "out.csv")
@@ -198,7 +198,7 @@ def test_paths_may_begin_in_the_folder_of_the_table(tmp_path: Path) -> None:
         ("", {}, "says which photo"),
         ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*--name-column"),
         ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
-        ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': leave one, .*--map DATE=date"),
+        ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': keep one of them, .*--map DATE=date"),
         ("name,lat,LAT,lon\n", {}, "2 columns for the latitude.*--map LATITUDE=lat"),
         ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on: the quotes do not pair"),
         ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
