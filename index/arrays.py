@@ -337,15 +337,15 @@ def publish_folder(temporary: Path, final: Path) -> None:
     temporary, final = Path(temporary), Path(final)
     for folder, _, names in os.walk(temporary, topdown=False):
         for name in names:
-            _fsync_path(Path(folder) / name)
-        _fsync_path(Path(folder))
+            flush_to_disk(Path(folder) / name)
+        flush_to_disk(Path(folder))
     try:
         temporary.rename(final)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise CairnError(f"{final} already exists: remove it first, or choose another name.") from error
         raise
-    _fsync_path(final.parent)
+    flush_to_disk(final.parent)
 
 
 def _write_safely(path: Path, write: Callable[[BinaryIO], Any]) -> None:
@@ -363,10 +363,10 @@ def _write_safely(path: Path, write: Callable[[BinaryIO], Any]) -> None:
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise
-    _fsync_path(path.parent)
+    flush_to_disk(path.parent)
 
 
-def _fsync_path(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
     """Flush a file or folder to the disk."""
     if os.name == "nt" and path.is_dir():  # Windows opens no folders, and needs no such flush
         return

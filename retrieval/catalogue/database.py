@@ -116,6 +116,8 @@ class Database:
         try:
             with Session(engine, expire_on_commit=False) as session, session.begin():
                 yield session
+            if write:
+                self._empty_log()
         # A damaged file may hold what is no text even in the names of its tables, and SQLite tells of it as it is.
         except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             original = getattr(error, "orig", None) or error
@@ -133,16 +135,30 @@ class Database:
 
     def shrink(self) -> None:
         """Write an SQLite file anew without the room that nothing takes any more; readers go on meanwhile."""
+        self._outside("VACUUM")  # where it is in use, or the disk is full, a larger file does no harm
+
+    def _empty_log(self) -> None:
+        """Write what was committed to the SQLite file itself.
+
+        So nothing depends on the log that a killed process leaves, of which SQLite reads no more than what comes
+        before the first damaged byte, without a word. Where others read, or the disk is full, the log keeps it.
+        """
+        self._outside("PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
+        self._outside(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+
+    def _outside(self, *statements: str) -> None:
+        """Execute statements of SQLite's outside of transactions, up to one that fails."""
         if self.file is None:
             return
         try:
             connection = self._engine.raw_connection()  # a transaction, which SQLAlchemy would begin, must not be open
             try:
-                connection.cursor().execute("VACUUM")
+                for statement in statements:
+                    connection.cursor().execute(statement)
             finally:
                 connection.close()
         except (sa.exc.SQLAlchemyError, sqlite3.Error):
-            return  # it is in use, or the disk is full: a larger file does no harm
+            return
 
     def close(self) -> None:
         """Give the connections back."""

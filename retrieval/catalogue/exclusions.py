@@ -82,13 +82,6 @@ def exclusions_in(session: Session) -> list[Exclusion]:
     return [Exclusion(*row) for row in session.execute(sa.select(*columns).order_by(ExcludedRow.number))]
 
 
-def write_exclusions(session: Session, excluded: Sequence[Exclusion]) -> None:
-    """Put photos on a list that has none of them, as they are."""
-    for chunk in chunks(excluded):
-        rows = [{**one._asdict(), "path_hash": path_hash_of(one.path)} for one in chunk]
-        session.execute(sa.insert(ExcludedRow), rows)
-
-
 def include(session: Session, numbers: Sequence[int]) -> None:
     """Take photos off the list, by the numbers that they had."""
     for chunk in chunks(list(numbers)):

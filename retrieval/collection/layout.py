@@ -14,6 +14,9 @@ LINKS_LOCK = "links.lock"
 SEAL = "collection.sums"
 """Checksums of the files that have none of their own."""
 
+SNAPSHOT = "catalogue.snapshot"
+"""Copy of the catalogue, where that is an SQLite file."""
+
 SEGMENTS = "segments"
 STAGING = "staging"
 VOCABULARY = "vocabulary"

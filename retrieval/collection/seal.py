@@ -1,6 +1,5 @@
 """The file of a collection's checksums: what it says, and how it is read."""
 
-import base64
 import json
 import re
 from collections.abc import Mapping
@@ -34,7 +33,8 @@ class Seal:
     catalogue: str | None  # SHA-256 of the SQLite file at that revision
     vocabulary: str | None  # folder of the vocabulary; None: there was none
     files: Mapping[str, SealedFile] = field(default_factory=dict)  # by path in the collection, with slashes
-    head: bytes | None = None  # first page of the SQLite file, at that revision or an earlier one
+    snapshot: int | None = None  # revision that the snapshot of the catalogue is of; None: there is none
+    work: float = 0.0  # seconds of commands that wrote to the catalogue since the snapshot
 
 
 class SealDamagedError(CairnError):
@@ -64,15 +64,22 @@ def read_seal(path: Path) -> Seal | None:
             raise damaged
         check_format(path, value["format"], FORMAT)
         files = {name: _entry(name, entry) for name, entry in value["files"].items()}
-        head = value.get("head")  # earlier versions kept none
-        head = None if head is None else base64.b64decode(head, validate=True)
-        kept = Seal(value["revision"], value["database"], value["catalogue"], value["vocabulary"], files, head)
+        kept = Seal(
+            value["revision"],
+            value["database"],
+            value["catalogue"],
+            value["vocabulary"],
+            files,
+            value.get("snapshot"),  # earlier versions kept none
+            value.get("work", 0.0),
+        )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         if isinstance(error, OSError):
             refuse_unreadable(path, error)
         raise damaged from error
     fits = (
-        (kept.revision is None or type(kept.revision) is int)
+        all(number is None or type(number) is int for number in (kept.revision, kept.snapshot))
+        and isinstance(kept.work, int | float)
         and isinstance(kept.database, str)
         and all(text is None or isinstance(text, str) for text in (kept.catalogue, kept.vocabulary))
     )
@@ -99,13 +106,13 @@ def write_seal(path: Path, made: Seal) -> None:
         "database": made.database,
         "catalogue": made.catalogue,
         "vocabulary": made.vocabulary,
+        "snapshot": made.snapshot,
+        "work": made.work,
         "files": {
             name: {"sha256": one.sha256, "bytes": one.bytes, "mtime_ns": one.mtime_ns}
             for name, one in made.files.items()
         },
     }
-    if made.head is not None:
-        value["head"] = base64.b64encode(made.head).decode()
     save_bytes(path, _encoded({**value, "sha256": fingerprint({}, value)}))
 
 

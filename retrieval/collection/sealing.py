@@ -3,8 +3,8 @@
 Segments carry their checksums in themselves. The seal, `collection.sums`, has those of the options, the descriptor, the
 vocabulary and the SQLite file of the catalogue, and it is renewed at the end of every command that writes. What it says
 of the catalogue counts for one revision of it: a process that is killed before it has sealed leaves a stale seal, which
-is no damage. The first page of an SQLite file, without which no row of it can be read, is kept in the seal too. Copies
-of the small files lie in the catalogue, so that they can be restored byte by byte.
+is no damage. Copies of the small files lie in the catalogue, so that they can be restored byte by byte, and a snapshot
+of the catalogue lies beside it.
 """
 
 import base64
@@ -13,17 +13,22 @@ import contextlib
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from index.arrays import hash_file
 from index.errors import CairnError
 from index.segment import META
-from retrieval.catalogue.database import Database, DatabaseError
+from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading
+from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS
+from retrieval.collection.identity import is_own
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, SNAPSHOT
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal, SealDamagedError, SealedFile, read_seal, write_seal
+from retrieval.collection.snapshot import write_snapshot
 
 COPIES_KEY = "cairn.copies"
 """Setting of the catalogue: copies of the small sealed files, JSON of base64 by path."""
@@ -32,6 +37,14 @@ LARGEST_COPY = 1 << 22
 
 _LOOKS = 5
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
+_LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite gives no larger one out as a whole
+
+# A snapshot takes a second for so many bytes of a catalogue, or less. Of a large one it is made when commands have
+# worked for ten times as long, of a small one always.
+_BYTES_PER_SECOND = 50e6
+_ALWAYS = 16e6  # bytes
+_LONGEST_CHECKED = 256e6  # bytes of a catalogue that is compared with the seal before it is written to
+_STARTED = time.monotonic()
 
 
 def seal(collection: Collection) -> Seal:
@@ -62,17 +75,69 @@ def seal(collection: Collection) -> Seal:
     # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
     with contextlib.closing(Database(collection.catalogue.address)) as database:
         file = database.file
-    head = earlier.head if earlier is not None else None
-    made = Seal(None, name, None, vocabulary, files, head)
+    snapshot, work = None, 0.0
+    if file is not None and is_own(collection.folder, collection.catalogue):
+        snapshot, work = _keep_snapshot(collection, file, earlier)
+    made = Seal(None, name, None, vocabulary, files, snapshot, work)
     for _ in range(_LOOKS):
         revision = collection.catalogue.revision()
-        digest, first_page = _read_catalogue(file)
+        digest = _hash_catalogue(file)
         if collection.catalogue.revision() == revision:
-            made = Seal(revision, name, digest, vocabulary, files, first_page or head)
+            made = replace(made, revision=revision, catalogue=digest)
             break
     if made != earlier:
         write_seal(path, made)
     return made
+
+
+def refuse_damaged(collection: Collection) -> None:
+    """Refuse to write to an SQLite catalogue that is not what was sealed: its snapshot is still sound.
+
+    To be called at the beginning of every command that writes. Of a large catalogue nothing is refused.
+
+    Raises
+    ------
+    CairnError
+        The catalogue is damaged.
+    """
+    file = collection.folder / FILE
+    try:
+        kept = read_seal(collection.folder / SEAL)
+    except SealDamagedError:
+        return
+    if kept is None or kept.catalogue is None or not is_own(collection.folder, collection.catalogue):
+        return
+    if file.stat().st_size > _LONGEST_CHECKED or collection.catalogue.revision() != kept.revision:
+        return
+    try:
+        with contextlib.closing(connect_for_reading(file)) as connection:
+            same = hash_database(connection) == kept.catalogue
+    except sqlite3.Error:
+        same = False
+    if not same and collection.catalogue.revision() == kept.revision:
+        raise CairnError(f"The catalogue {file} is damaged: run cairn check, then cairn repair.")
+
+
+def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> tuple[int | None, float]:
+    """Keep a snapshot where one is due; give its revision, and the seconds of work since."""
+    path = collection.folder / SNAPSHOT
+    revision, work = (earlier.snapshot, earlier.work) if earlier is not None else (None, 0.0)
+    if revision is not None and path.exists():
+        if collection.catalogue.revision() == revision:
+            return revision, 0.0
+        work += _seconds_of_work(collection.folder / SEAL)
+        size = file.stat().st_size
+        if size > _ALWAYS and work < 10 * size / _BYTES_PER_SECOND:
+            return revision, round(work, 3)
+    try:
+        return write_snapshot(file, path), 0.0
+    except FileNotFoundError:  # what is unfinished is cleared away by who holds the lock: the next command makes one
+        return revision, round(work, 3)
+
+
+def _seconds_of_work(sealed: Path) -> float:
+    """How long this process has worked since it began, or since it last sealed."""
+    return max(0.0, min(time.monotonic() - _STARTED, time.time() - sealed.stat().st_mtime))
 
 
 def hash_database(connection: sqlite3.Connection) -> str:
@@ -139,17 +204,13 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
         collection.catalogue.set_setting(COPIES_KEY, text)
 
 
-def _read_catalogue(file: Path | None) -> tuple[str | None, bytes | None]:
-    """SHA-256 and first page of an SQLite file with all that was committed; None where readers are in the way."""
-    if file is None or not file.is_file():
-        return None, None
+def _hash_catalogue(file: Path | None) -> str | None:
+    """SHA-256 of an SQLite file with all that was committed; None where readers are in the way, or it is too large."""
+    if file is None or not file.is_file() or file.stat().st_size > _LARGEST_HASHED:
+        return None
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=_WAIT)) as connection:
             _, log, written = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if log != written:
-                return None, None
-            contents = connection.serialize()
-            (size,) = connection.execute("PRAGMA page_size").fetchone()
-            return hashlib.sha256(contents).hexdigest(), contents[:size]
+            return hash_database(connection) if log == written else None
     except (sqlite3.Error, OSError) as error:
         raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error

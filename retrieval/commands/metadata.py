@@ -67,7 +67,7 @@ def metadata(
     from retrieval.catalogue.tables.exporting import export_table
     from retrieval.catalogue.tables.importing import TableOptions, import_table
     from retrieval.collection.collection import Collection
-    from retrieval.collection.sealing import seal
+    from retrieval.collection.sealing import refuse_damaged, seal
 
     if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
         raise CairnError(
@@ -81,6 +81,8 @@ def metadata(
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
     with Collection.open(collection, catalogue=catalogue) as opened:
+        if refresh or table is not None:
+            refuse_damaged(opened)
         if refresh:
             with progress_bars(quiet or json, {"read": "Reading (photos)"}) as tell:
                 done = refresh_metadata(opened.catalogue, tell)

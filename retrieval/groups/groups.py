@@ -18,7 +18,7 @@ from index.errors import CairnError
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.sealing import seal
+from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Link, components, link_photos
 from retrieval.groups.looks import Copy, find_copies
@@ -114,6 +114,7 @@ def group_photos(
         Another process is looking for groups in the collection.
     """
     options = options or GroupOptions()
+    refuse_damaged(collection)
     rows = {row.number: row for row in collection.catalogue.images(collection.index.image_numbers.tolist())}
     links = link_photos(
         collection,

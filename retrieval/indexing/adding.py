@@ -17,7 +17,7 @@ from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import STAGING, TRAINED_KEY
-from retrieval.collection.sealing import seal
+from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
@@ -72,6 +72,7 @@ def index_photos(
     failed_before = set(collection.catalogue.failures())
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
+        refuse_damaged(collection)
         if not collection.has_vocabulary and collection.catalogue.segments():
             raise CairnError(f"The vocabulary of {collection.folder} is missing: run cairn repair.")
         if vocabulary is not None:

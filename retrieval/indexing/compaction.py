@@ -12,7 +12,7 @@ from index.segment import Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.sealing import seal
+from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
@@ -67,6 +67,7 @@ def compact(
     tell = progress or (lambda step, done, of: None)
     start = time.perf_counter()
     with collection.locked():
+        refuse_damaged(collection)
         remove_unfinished_work(collection)  # first: the disk may be full
         remove_leftovers(collection)
         collection.forget()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
-from retrieval.collection.sealing import seal
+from retrieval.collection.sealing import refuse_damaged, seal
 
 
 def remove_photos(
@@ -65,6 +65,7 @@ def remove_photos(
     removed = sorted(catalogue.names_of(sorted(chosen)).values())
     if dry_run:
         return removed
+    refuse_damaged(collection)
     catalogue.remove(sorted(chosen), for_good=for_good)
     seal(collection)
     collection.forget()

@@ -22,7 +22,7 @@ from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
-from retrieval.collection.sealing import seal
+from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, segment_row
 from retrieval.collection.stale_files import remove_leftovers
@@ -92,6 +92,7 @@ def retrain(
     options = options or RetrainOptions()
     report = RetrainReport()
     with report.timed("total"), collection.locked():
+        refuse_damaged(collection)
         remove_leftovers(collection)
         collection.forget()
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()

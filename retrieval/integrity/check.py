@@ -25,6 +25,7 @@ from retrieval.collection.layout import (
     RETRAINING,
     SEAL,
     SEGMENTS,
+    SNAPSHOT,
     STAGING,
     UNFINISHED,
     VOCABULARY,
@@ -35,11 +36,10 @@ from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
 from retrieval.groups.groups import EARLIER_LOG
 from retrieval.integrity.check_caches import CACHE, GROUPS, check_caches
-from retrieval.integrity.check_catalogue import check_server, check_sqlite
+from retrieval.integrity.check_catalogue import check_server, check_snapshot, check_sqlite
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
 from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
-from retrieval.integrity.sqlite_log import is_damaged
 
 __all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection", "report_json"]
 
@@ -100,6 +100,8 @@ class _Check:
         """Check everything."""
         self._read_seal()
         self._check_catalogue()
+        if self.address is None:
+            check_snapshot(self.findings, self.seal)
         self._check_identity()
         vocabulary = self._vocabulary()
         if vocabulary is None:
@@ -149,10 +151,6 @@ class _Check:
                 f"Run cairn repair {self.folder}, which makes it anew from the segments; or restore it from a copy, or "
                 "give its address with --catalogue, if it is in another database.",
             )
-            return
-        elif is_damaged(file.with_name(f"{FILE}-wal")):
-            # Whoever opens the catalogue now loses what was committed after that place.
-            self.findings.damage(f"{FILE}-wal", "The log of what was last written to the catalogue is damaged.")
             return
         else:
             finding = check_sqlite(file, self.folder / SEAL, self.findings.tell)
@@ -225,7 +223,7 @@ class _Check:
         """Tell of what lies in the folder and is not in use."""
         known = {OPTIONS, DESCRIPTOR, SEAL, IDENTITY, LOCK, SEGMENTS, CACHE, GROUPS, LINKS_LOCK, vocabulary}
         if self.address is None:
-            known.update(_SQLITE)
+            known.update((*_SQLITE, SNAPSHOT))
         left = "left by a run that was stopped, or in use by one that is at work"
         for path in sorted(self.folder.iterdir()):
             name = path.name

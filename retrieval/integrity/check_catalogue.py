@@ -12,8 +12,11 @@ import sqlalchemy as sa
 from index.errors import Unreadable
 from retrieval.catalogue.database import Database, connect_for_reading, primary_code
 from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
+from retrieval.collection.layout import SNAPSHOT
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.sealing import COPIES_KEY, hash_database
+from retrieval.collection.snapshot import read_snapshot
+from retrieval.integrity.report import Findings, size_of
 
 _LOOKS = 5
 # What the system or the disk refuses, which says nothing of what was written.
@@ -42,7 +45,6 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
     Parameters
     ----------
     file : Path
-        Whose write-ahead log is sound (see `retrieval.integrity.sqlite_log`).
     seal_file : Path
         The collection's seal.
     tell : callable
@@ -89,6 +91,17 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
             return Finding(kept, what)
         return Finding(kept, None, finding.note, kept is None and COPIES_KEY in before)
     return finding
+
+
+def check_snapshot(findings: Findings, seal: Seal | None) -> None:
+    """Check the snapshot of a catalogue, which a collection of an earlier version has none of."""
+    path = findings.folder / SNAPSHOT
+    if path.exists():
+        findings.was_read(1, size_of(path))
+        if read_snapshot(path, findings.tell) is None:
+            findings.damage(SNAPSHOT, "The copy of the catalogue is not what was written.")
+    elif seal is not None and seal.snapshot is not None:
+        findings.damage(SNAPSHOT, "The copy of the catalogue is missing.")
 
 
 def check_server(database: Database, seal_file: Path) -> Finding:

@@ -1,30 +1,31 @@
-"""A catalogue made anew: from what its segments note of their photos, and what the damaged one still tells."""
+"""A catalogue made anew: from its snapshot, and from what the segments that are newer note of their photos."""
 
+import contextlib
+import datetime
 import re
 import secrets
-from collections import Counter
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.database import Database, chunks
-from retrieval.catalogue.exclusions import Exclusion, write_exclusions
-from retrieval.catalogue.metadata_store import SINGLE, TAG
-from retrieval.catalogue.names import unique_name
+from retrieval.catalogue.changes import Rewritten, bury, replace_segments, rows_of_paths
+from retrieval.catalogue.database import Database, DatabaseError, chunks, connect_for_reading
+from retrieval.catalogue.names import free_names
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,
     FILE,
-    FROM_FILE,
     INDEXED,
     NEXT_NUMBER_KEY,
     REMOVED,
@@ -32,36 +33,48 @@ from retrieval.catalogue.schema import (
     REVISION_KEY,
     ExcludedRow,
     ImageRow,
-    MetadataRow,
     SegmentRow,
     Setting,
 )
-from retrieval.collection.layout import SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.seal import Seal
-from retrieval.collection.sealing import COPIES_KEY, read_copies
 from retrieval.collection.segment_notes import read_notes
-from retrieval.collection.segments import segment_row
-from retrieval.integrity.salvage_catalogue import Salvaged, salvage
-from retrieval.metadata.photo import Metadata, read_metadata
+from retrieval.collection.segments import is_there, segment_row
+from retrieval.collection.snapshot import restore_snapshot
+from retrieval.integrity.check_segments import check_segments
+from retrieval.integrity.report import Findings
+from retrieval.metadata.photo import read_metadata
 
-_MOVED = ("path", "name", "size", "mtime_ns", "missing_since", "state")  # what the catalogue knows better than a note
 _FOLDER = re.compile(r"\d{6,18}")
+_NOTHING = (
+    "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
+    "the list of those removed for good, imported metadata and reasons of failures are lost; import the tables again."
+)
+_OLDER = (
+    "The snapshot is older than what was last written to the catalogue: some photos that had been removed may be back, "
+    "and some imported metadata may be lost; import the tables again."
+)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A segment's folder, as far as it can be read."""
+    """A segment, as far as it is known."""
 
     row: SegmentRow
-    notes: list[ImageRow]  # of its photos by position; empty: an earlier version wrote none, or they are damaged
     numbers: list[int]  # of its photos by position
+    notes: list[ImageRow]  # of its photos by position; empty: they are not needed, not there, or damaged
     sound: bool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the catalogue has it."""
+        return self.row.id is not None
 
 
 def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[str]]:
     """Set the catalogue of a collection aside, where there is one, and make another.
 
-    A process that is killed leaves the old catalogue, or none, which is then made from the one that was set aside.
+    A process that is killed leaves the old catalogue, or none.
 
     Parameters
     ----------
@@ -78,40 +91,70 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[
         What is lost, of removals and imported metadata, in sentences.
     """
     file = folder / FILE
-    saved = salvage(file if file.is_file() else _newest_set_aside(folder), seal.head if seal is not None else None)
-    revision = int(saved.settings[REVISION_KEY]) if saved.settings.get(REVISION_KEY, "").isdecimal() else 0
-    # What the seal has seen and the file has not, its damaged log held.
-    whole = saved.complete and (seal is None or seal.revision is None or revision >= seal.revision)
-    whole = whole and not file.with_name(f"{FILE}-wal").is_file()
-    vocabulary = _vocabulary(folder, saved, seal)
-    segments = _choose(list(_read_segments(folder, saved)), saved, _fingerprint_of(folder / vocabulary), whole)
+    written = max(_revision_of(file), (seal.revision or 0) if seal is not None else 0)
     temporary = folder / f".{FILE}.{secrets.token_hex(4)}.tmp"
-    rows, unknown = _images(segments, saved)
+    notes = []
+    if file.exists():
+        notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
+    revision = _restore(folder, temporary)
+    if revision is not None:
+        when = datetime.datetime.fromtimestamp((folder / SNAPSHOT).stat().st_mtime).isoformat(" ", "seconds")
+        notes.append(f"The catalogue is what it was at {when}, with the photos that were added since.")
     with Catalogue.open(temporary, create=True) as catalogue:
-        settings = {key: value for key, value in saved.settings.items() if not key.startswith("cairn.")}
-        settings[VOCABULARY_KEY] = vocabulary
-        if saved.settings.get(TRAINED_KEY, "").isdecimal():
-            settings[TRAINED_KEY] = saved.settings[TRAINED_KEY]
-        if read_copies(saved.settings.get(COPIES_KEY)):
-            settings[COPIES_KEY] = saved.settings[COPIES_KEY]
-        known = [row["number"] for row in rows] + [row["number"] for row in saved.excluded]
-        known += [number for one in segments for number in one.numbers]
-        following = saved.settings.get(NEXT_NUMBER_KEY, "")
-        first = max([int(following) if following.isdecimal() else 0, *(number + 1 for number in known)])
-        settings[NEXT_NUMBER_KEY] = str(first)
-        revision = max(revision, (seal.revision or 0) if seal is not None else 0) + 1
-        settings[REVISION_KEY] = settings[REVISION_COPY_KEY] = str(revision)
-        _fill(catalogue, settings, segments, rows, saved.excluded)
-        read = _fill_metadata(catalogue, saved)
-    notes, lapses = _told(file, saved, unknown, read), _lapses(saved)
+        database = Database(catalogue.address)
+        vocabulary = _choose_vocabulary(folder, catalogue, seal)
+        unknown, added = _bring_up_to_date(database, folder, catalogue, _fingerprint_of(folder / vocabulary))
+        if unknown:
+            notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
+        paths = [(row.number, Path(row.path)) for row in catalogue.rows(added) if row.state == INDEXED]
+        read = [(number, read_metadata(path)) for number, path in paths if path.is_file()]
+        if read:
+            catalogue.store_metadata(read)
+            notes.append(f"The metadata of {len(read)} photos were read from their files.")
+        later = str(max(written, catalogue.revision()) + 1)
+        with database.transaction(write=True) as session:
+            for key in (REVISION_KEY, REVISION_COPY_KEY):
+                session.merge(Setting(key=key, value=later))
+        database.close()
     _exchange(folder, temporary)
-    return notes, lapses
+    if revision is None:
+        return notes, [_NOTHING]
+    return notes, [_OLDER] if revision < written else []
 
 
-def _newest_set_aside(folder: Path) -> Path:
-    """The catalogue that was set aside last, where a repair was killed; `catalogue.sqlite`, which is missing, else."""
-    aside = [path for path in folder.glob(f"{FILE}.damaged-*") if path.name.rpartition("-")[2].isdecimal()]
-    return max(aside, key=lambda path: int(path.name.rpartition("-")[2]), default=folder / FILE)
+def _restore(folder: Path, temporary: Path) -> int | None:
+    """Restore the snapshot in a folder of its own; give its revision, or None where it is not sound: nothing is there.
+
+    A snapshot may be whole and yet hold damage that was in the catalogue: then its rows and the segments differ.
+    """
+    temporary.mkdir()
+    revision = restore_snapshot(folder / SNAPSHOT, temporary / FILE)
+    if revision is None:
+        return None
+    try:
+        with Catalogue.open(temporary) as catalogue, contextlib.closing(Database(catalogue.address)) as database:
+            wrong = check_segments(Findings(folder), database, {"vocabulary": None, "descriptor": None})
+    except DatabaseError as error:
+        wrong = str(error)
+    if wrong is None:
+        return revision
+    shutil.rmtree(temporary)
+    temporary.mkdir()
+    return None
+
+
+def _revision_of(file: Path) -> int:
+    """The revision of a damaged catalogue, where it says one, and the same twice; else 0."""
+    if not file.is_file():
+        return 0
+    try:
+        with contextlib.closing(connect_for_reading(file)) as connection:
+            query = "SELECT value FROM settings WHERE key IN (?, ?)"
+            found = {value for (value,) in connection.execute(query, [REVISION_KEY, REVISION_COPY_KEY])}
+        (value,) = found
+        return int(value) if re.fullmatch("[0-9]{1,18}", str(value)) else 0
+    except (sqlite3.Error, CairnError, UnicodeDecodeError, ValueError):
+        return 0
 
 
 def _exchange(folder: Path, temporary: Path) -> None:
@@ -124,17 +167,22 @@ def _exchange(folder: Path, temporary: Path) -> None:
         log = file.with_name(f"{FILE}-wal")
         if log.exists():  # first: with another file, SQLite would read it into that
             log.rename(aside.with_name(f"{aside.name}-wal"))
-        file.with_name(f"{FILE}-shm").unlink(missing_ok=True)
         file.rename(aside)
+    for suffix in ("-wal", "-shm"):
+        file.with_name(f"{FILE}{suffix}").unlink(missing_ok=True)
     (temporary / FILE).rename(file)
     temporary.rmdir()
 
 
-def _vocabulary(folder: Path, saved: Salvaged, seal: Seal | None) -> str:
-    """Name of the vocabulary's folder: what the catalogue said, else the seal, else the newest."""
+def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) -> str:
+    """Name of the vocabulary's folder, which the catalogue is told: what it said, else the seal, else the newest."""
     names = sorted(path.name for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
-    wanted = [saved.settings.get(VOCABULARY_KEY), seal.vocabulary if seal is not None else None, *reversed(names)]
-    return next((name for name in wanted if name is not None and name in names), VOCABULARY)
+    known = catalogue.setting(VOCABULARY_KEY)
+    wanted = [known, seal.vocabulary if seal is not None else None, *reversed(names)]
+    name = next((name for name in wanted if name is not None and name in names), VOCABULARY)
+    if name != (known or VOCABULARY):
+        catalogue.set_setting(VOCABULARY_KEY, name)
+    return name
 
 
 def _fingerprint_of(vocabulary: Path) -> str | None:
@@ -145,48 +193,82 @@ def _fingerprint_of(vocabulary: Path) -> str | None:
     return str(meta.get("fingerprint")) if isinstance(meta, dict) else None
 
 
-def _read_segments(folder: Path, saved: Salvaged) -> Iterator[_Found]:
+def _bring_up_to_date(
+    database: Database, folder: Path, catalogue: Catalogue, vocabulary: str | None
+) -> tuple[int, list[int]]:
+    """Let a catalogue have the segments that are there; give how many photos are unknown, and the numbers of new ones.
+
+    Segments that it names and that are there stay. Of others the newest count, as a segment that others were merged
+    into is newer than these; and only such as are newer than all that it names, as others were replaced before.
+    """
+    with database.transaction() as session:
+        known = [
+            _Found(row, _numbers_in(session, row), [], is_there(folder, row))
+            for row in session.scalars(sa.select(SegmentRow))
+        ]
+    newest = max((int(one.row.folder) for one in known), default=0)
+    candidates = [*known, *(one for one in _read_segments(folder) if int(one.row.folder) > newest)]
+    candidates.sort(key=lambda one: (not one.sound, not one.is_known, -int(one.row.folder)))
+    chosen: list[_Found] = []
+    taken: set[int] = set()
+    for one in candidates:
+        fits = vocabulary is None or one.row.vocabulary_fingerprint in ("", vocabulary)
+        if fits and taken.isdisjoint(one.numbers):
+            chosen.append(one)
+            taken.update(one.numbers)
+    new = sorted((one for one in chosen if not one.is_known), key=lambda one: int(one.row.folder))
+    if not new:
+        return 0, []
+    kept = {one.row.id for one in chosen}
+    old = [one.row.id for one in known if one.row.id not in kept]
+    with database.transaction(write=True) as session:
+        session.execute(COUNT_WRITING)
+        there = set(session.scalars(sa.select(ImageRow.number)))
+        added = [note for one in new for note in one.notes if note.number not in there]
+        _add_photos(session, added)
+        following = session.get_one(Setting, NEXT_NUMBER_KEY)
+        following.value = str(max(int(following.value), *(number + 1 for one in new for number in one.numbers)))
+        rows = [Rewritten(one.row, np.array(one.numbers, np.int64)) for one in new]
+        left = sa.select(ImageRow.number).where(ImageRow.segment_id.in_(old))
+        replace_segments(session, old, rows, [number for number in session.scalars(left) if number not in taken])
+    noted = [note.number for note in added]
+    return len(taken - there - set(noted)), noted
+
+
+def _numbers_in(session: Session, row: SegmentRow) -> list[int]:
+    """Numbers of the photos of a segment, by their positions, as a catalogue knows them."""
+    query = sa.select(ImageRow.number).where(ImageRow.segment_id == row.id)
+    return list(session.scalars(query.order_by(ImageRow.position)))
+
+
+def _read_segments(folder: Path) -> Iterator[_Found]:
     """Read what the segments' folders hold; those that are damaged too, of which the photos must be known."""
-    rows = {row["folder"]: row for row in saved.segments}
-    ids = {row["id"]: row["folder"] for row in saved.segments}
-    placed: dict[str, list[tuple[int, int]]] = {}
-    for image in saved.images.values():
-        if image.get("segment_id") in ids and image.get("position") is not None:
-            placed.setdefault(ids[image["segment_id"]], []).append((image["position"], image["number"]))
-    there = folder / SEGMENTS
-    names = [path.name for path in there.iterdir() if path.is_dir()] if there.is_dir() else []
-    for name in sorted({*(name for name in names if _FOLDER.fullmatch(name)), *rows}):
-        where = there / name
-        if where.is_dir() and not verify_segment(where):
+    parent = folder / SEGMENTS
+    names = [path.name for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
+    for name in sorted(name for name in names if _FOLDER.fullmatch(name)):
+        where = parent / name
+        if not verify_segment(where):
             segment = Segment.open(where)
             notes = read_notes(segment.notes) if segment.notes else []
-            yield _Found(segment_row(segment), notes, segment.image_numbers.tolist(), sound=True)
+            yield _Found(segment_row(segment), segment.image_numbers.tolist(), notes, sound=True)
             continue
         notes = _damaged_notes(where)
-        numbers = [row.number for row in notes] or [number for _, number in sorted(placed.get(name, []))]
-        if numbers:
-            known = rows.get(name, {})
-            yield _Found(
-                SegmentRow(
-                    folder=name,
-                    images=len(numbers),
-                    features=sum(row.features for row in notes),
-                    bytes=0,
-                    vocabulary_fingerprint=known.get("vocabulary_fingerprint", ""),
-                    descriptor_fingerprint=known.get("descriptor_fingerprint", ""),
-                    sha256=known.get("sha256"),
-                ),
-                notes,
-                numbers,
-                sound=False,
+        if notes:
+            row = SegmentRow(
+                folder=name,
+                images=len(notes),
+                features=sum(note.features for note in notes),
+                bytes=0,
+                vocabulary_fingerprint="",
+                descriptor_fingerprint="",
             )
+            yield _Found(row, [note.number for note in notes], notes, sound=False)
 
 
 def _damaged_notes(where: Path) -> list[ImageRow]:
     """Notes of a segment that is damaged, where they are what was written, or the description of the segment is not."""
     try:
-        bad = verify_segment(where)
-        if f"{NOTES}.npy" in bad:
+        if f"{NOTES}.npy" in verify_segment(where):
             return []
         return read_notes(np.asarray(load_array(where / f"{NOTES}.npy")).tobytes())
     except Unreadable:
@@ -195,164 +277,27 @@ def _damaged_notes(where: Path) -> list[ImageRow]:
         return []
 
 
-def _choose(found: list[_Found], saved: Salvaged, vocabulary: str | None, whole: bool) -> list[_Found]:
-    """Choose the segments that are the collection's, in which no photo is twice.
-
-    Those that the damaged catalogue had come first; then, where it may have had others, the newest, as a segment that
-    others were merged into is newer than these; then those that are damaged.
-    """
-    committed = {row["folder"] for row in saved.segments}
-    known = {row["id"] for row in saved.segments}
-    whole = whole and all(row["segment_id"] in known for row in saved.images.values() if row["state"] == INDEXED)
-    whole = whole and all(one.sound for one in found if one.row.folder in committed)
-    candidates = [one for one in found if one.row.folder in committed or not whole]
-    # Stable: of the damaged ones too, those that the catalogue had come first.
-    candidates.sort(key=lambda one: int(one.row.folder), reverse=True)
-    candidates.sort(key=lambda one: one.row.folder not in committed)
-    candidates.sort(key=lambda one: not one.sound)
-    chosen: list[_Found] = []
-    taken: set[int] = set()
-    for one in candidates:
-        fits = vocabulary is None or one.row.vocabulary_fingerprint in ("", vocabulary)
-        if fits and taken.isdisjoint(one.numbers):
-            chosen.append(one)
-            taken.update(one.numbers)
-    return sorted(chosen, key=lambda one: int(one.row.folder))
-
-
-def _images(segments: list[_Found], saved: Salvaged) -> tuple[list[dict[str, Any]], int]:
-    """Rows of the photos, without ids of segments, but with their folders; and how many photos nothing is known of."""
-    rows: list[dict[str, Any]] = []
-    excluded = {row["number"] for row in saved.excluded}
-    unknown = 0
-    for one in segments:
-        noted = {row.number: row for row in one.notes}
-        for position, number in enumerate(one.numbers):
-            kept = saved.images.get(number)
-            note = noted.get(number)
-            if note is None and kept is None:
-                unknown += 1
-                continue
-            row = {column.key: getattr(note, column.key) for column in ImageRow.__table__.columns} if note else {}
-            if note is None or kept is not None:
-                assert kept is not None
-                row |= kept if note is None else {key: kept.get(key) for key in _MOVED}
-            row |= {"number": number, "position": position, "folder": one.row.folder}
-            if number in excluded:  # also where its tombstone is lost
-                row["state"] = REMOVED
-            rows.append(row)
-    rows += [{**row, "folder": None} for row in saved.images.values() if row["state"] == FAILED]
+def _add_photos(session: Session, photos: Sequence[ImageRow]) -> None:
+    """Add photos that segments note, none of which is in the catalogue, as indexing did."""
+    gone = set(session.scalars(sa.select(ExcludedRow.number)))
     # Of two photos of one path the later one counts: the earlier is as it was before the file changed.
-    latest: dict[str, int] = {}
-    for row in rows:
-        if row["state"] == INDEXED:
-            latest[row["path"]] = max(row["number"], latest.get(row["path"], -1))
-    taken = Counter(row["name"] for row in rows if row["state"] == INDEXED and row["name"])
-    names: set[str] = {name for name, count in taken.items() if count == 1}
-    for row in sorted(rows, key=lambda row: row["number"]):
-        if row["state"] == INDEXED and latest[row["path"]] != row["number"]:
-            row["state"] = REMOVED
-        if row["state"] != INDEXED:
-            row["name"] = None
-        elif not row["name"] or taken[row["name"]] > 1:
-            row["name"] = unique_name(row["path"], names) if not row["name"] or row["name"] in names else row["name"]
-            names.add(row["name"])
-    return rows, unknown
-
-
-def _fill(
-    catalogue: Catalogue,
-    settings: dict[str, str],
-    segments: list[_Found],
-    rows: list[dict[str, Any]],
-    excluded: list[dict[str, Any]],
-) -> None:
-    """Write settings, segments, photos and those that were removed for good into a new catalogue."""
-    database = Database(catalogue.address)
-    ids: dict[str | None, int | None] = {None: None}
-    blank = {"taken": None, "latitude": None, "longitude": None, "camera": None, "title": None}
-    with database.transaction(write=True) as session:
-        session.execute(COUNT_WRITING)
-        for one in segments:
-            values = {c.key: getattr(one.row, c.key) for c in SegmentRow.__table__.columns if c.key != "id"}
-            (ids[one.row.folder],) = session.execute(
-                sa.insert(SegmentRow).values(values).returning(SegmentRow.id)
-            ).one()
-        columns = [column.key for column in ImageRow.__table__.columns]
-        for chunk in chunks(rows):
-            complete = [
-                {key: row.get(key) for key in columns}
-                | blank
-                | {
-                    "segment_id": ids[row["folder"]],
-                    "path_hash": ImageRow(number=row["number"], path=row["path"]).path_hash,
-                }
-                for row in chunk
-            ]
-            session.execute(sa.insert(ImageRow.__table__), complete)  # type: ignore[arg-type]
-        write_exclusions(session, [Exclusion(*(row[key] for key in Exclusion._fields)) for row in excluded])
-        for key, value in settings.items():
-            session.merge(Setting(key=key, value=value))
-    database.close()
-
-
-def _fill_metadata(catalogue: Catalogue, saved: Salvaged) -> int:
-    """Write metadata into a new catalogue; give the number of photos whose files were read for it."""
-    indexed = {number: path for number, _, path in catalogue.places()}
-    values: dict[str, dict[int, dict[str, list[str]]]] = {}
-    for row in sorted(saved.metadata, key=lambda row: row["position"]):
-        if row["number"] in indexed:
-            of_photo = values.setdefault(row["source"], {}).setdefault(row["number"], {})
-            of_photo.setdefault(row["key"], []).append(row["value"])
-    imported = {number: one for source, found in values.items() if source != FROM_FILE for number, one in found.items()}
-    told = [(number, _metadata(one)) for number, one in values.get(FROM_FILE, {}).items()]
-    read = 0
-    if not saved.complete:
-        known = {number for number, _ in told}
-        for number, path in indexed.items():
-            if number not in known and Path(path).is_file():
-                told.append((number, read_metadata(Path(path))))
-                read += 1
-    catalogue.store_metadata(told)
-    catalogue.import_values(imported)
-    return read
-
-
-def _metadata(values: dict[str, list[str]]) -> Metadata:
-    """What a photo's file said, from the rows of it."""
-    single: dict[str, Any] = {key: values[key][0] for key in SINGLE if values.get(key)}
-    try:
-        for key in ("latitude", "longitude"):
-            if key in single:
-                single[key] = float(single[key])
-    except ValueError:
-        single = {key: value for key, value in single.items() if key not in ("latitude", "longitude")}
-    return Metadata(**single, tags=tuple(values.get(TAG, ())))
-
-
-def _told(file: Path, saved: Salvaged, unknown: int, read: int) -> list[str]:
-    """What is to be known of a catalogue that was made anew."""
-    notes = []
-    if file.exists():
-        notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
-    if unknown:
-        notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
-    if read:
-        notes.append(f"The metadata of {read} photos were read from their files.")
-    return notes
-
-
-def _lapses(saved: Salvaged) -> list[str]:
-    """What is lost with rows that could not be read."""
-    if not saved.images:
-        return [
-            "Nothing could be read of the old catalogue: photos that were removed after their segment was written are "
-            "back, the list of those removed for good, imported metadata and reasons of failures are lost; import the "
-            "tables again."
-        ]
-    if saved.lost or saved.torn & {ImageRow.__tablename__, MetadataRow.__tablename__, ExcludedRow.__tablename__}:
-        return [
-            "Not all could be read of the old catalogue: some photos that had been removed may be back, and some "
-            "imported metadata may be lost; import the tables again."
-        ]
-    return []
+    latest = {photo.path: photo.number for photo in sorted(photos, key=lambda photo: photo.number)}
+    indexed = [photo for photo in photos if latest[photo.path] == photo.number and photo.number not in gone]
+    for some in chunks([photo.path for photo in indexed]):
+        older = rows_of_paths(session, some)
+        bury(session, [number for number, state in older if state == INDEXED])
+        failed = [number for number, state in older if state == FAILED]
+        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(failed)))
+    names = dict(
+        zip(
+            (photo.number for photo in indexed),
+            free_names(session, [(photo.path, photo.name) for photo in indexed]),
+            strict=True,
+        )
+    )
+    for photo in photos:
+        photo.position = None  # until its segment is there
+        photo.name = names.get(photo.number)
+        photo.state = INDEXED if photo.number in names else REMOVED
+    session.add_all(photos)
+    session.flush()

@@ -22,7 +22,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
 from retrieval.collection.collection import Collection, catalogue_place
-from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.locking import lock_folder
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
@@ -67,8 +67,8 @@ def repair_collection(
     """Make again what is damaged in a collection, as far as that can be done.
 
     The options, the descriptor and the small files of the vocabulary are restored from copies, the index of the
-    vocabulary from its centres, a catalogue that is an SQLite file from what the segments note and from what can still
-    be read of it, and damaged segments from their photos. A repair that is killed is picked up by another.
+    vocabulary from its centres, a catalogue that is an SQLite file from its snapshot and what the segments note, and
+    damaged segments from their photos. A repair that is killed is picked up by another.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class _Repair:
         if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):
             notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
             self.report.notes += notes
-            self._done(FILE, "made anew from the segments, and from what could be read of it")
+            self._done(FILE, "restored from its snapshot and the segments")
         elif any(one.file == "catalogue" for one in found.damaged):
             return  # a database is its server's to restore
         self._restore_copies()
@@ -301,15 +301,17 @@ class _Repair:
         if any(one["file"].endswith(INDEX_FILE) for one in self.report.repaired):
             # Built again it may differ in a bit, and is what was written all the same.
             (self.folder / SEAL).unlink(missing_ok=True)
-        damaged_seal = any(one.file == SEAL for one in found.damaged)
+        damaged = [name for name in (SEAL, SNAPSHOT) if any(one.file == name for one in found.damaged)]
+        if SNAPSHOT in damaged:
+            (self.folder / SNAPSHOT).unlink(missing_ok=True)
         if collection.has_vocabulary:
             try:
                 _ = collection.vocabulary
             except CairnError:
                 return
         seal(collection)
-        if damaged_seal:
-            self._done(SEAL, "the collection is sealed again")
+        for name in damaged:
+            self._done(name, "the collection is sealed again" if name == SEAL else "the catalogue was copied again")
 
 
 def _vocabulary_of(catalogue: Catalogue) -> str:

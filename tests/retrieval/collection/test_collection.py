@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from index.inverted import ScoringOptions
-from retrieval.collection import sealing as seals
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL
 from retrieval.collection.locking import lock_folder
+from retrieval.collection.seal import write_seal
+from retrieval.collection.sealing import seal
 from tests.conftest import Indexed, Ran
 
 Cairn = Callable[..., Ran]
@@ -70,7 +71,7 @@ def test_a_damaged_collection_is_to_be_repaired(copy: Path, indexed: Indexed, ca
 def test_a_catalogue_on_a_server_needs_its_address(copy: Path, cairn: Cairn, left: str) -> None:
     (copy / SEAL).unlink(missing_ok=True)
     with Collection.open(copy) as collection:
-        seals._write(copy / SEAL, replace(seals.seal(collection), database="postgresql", catalogue=None))
+        write_seal(copy / SEAL, replace(seal(collection), database="postgresql", catalogue=None))
     (copy / "catalogue.sqlite").unlink()
     if left == "empty":
         (copy / "catalogue.sqlite").touch()

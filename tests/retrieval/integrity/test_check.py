@@ -5,8 +5,11 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +19,17 @@ from index.arrays import fingerprint, save_json
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection import sealing as seals
+from retrieval.collection import snapshot
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import SEAL
-from retrieval.collection.seal import read_seal
+from retrieval.collection.layout import SEAL, SNAPSHOT
+from retrieval.collection.seal import read_seal, write_seal
 from retrieval.collection.sealing import seal
 from retrieval.groups.links import Link, encode_links
 from retrieval.indexing.compaction import compact
 from retrieval.integrity.check import CheckReport, check_collection
-from retrieval.integrity.sqlite_log import is_damaged
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
 
 CATALOGUE = "catalogue.sqlite"
 
@@ -215,7 +219,8 @@ def test_a_collection_without_a_seal_is_one_of_an_earlier_version(indexed: Index
     "step",
     [
         "_keep_copies",
-        *(pytest.param(step, marks=pytest.mark.slow) for step in ("_read_catalogue", "_write")),
+        "write_seal",
+        *(pytest.param(step, marks=pytest.mark.slow) for step in ("write_snapshot", "_hash_catalogue")),
     ],
 )
 def test_a_kill_while_it_is_sealed_is_no_damage(
@@ -240,6 +245,86 @@ def test_a_kill_while_it_is_sealed_is_no_damage(
             seal(collection)
         report = check_collection(folder)
         assert report.ok and report.notes == []
+
+
+def test_a_command_does_not_write_to_a_damaged_catalogue(folder: Path, cairn: Callable[..., Ran]) -> None:
+    """Else the damage would be sealed, and the snapshot, from which it can be undone, be lost."""
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        connection.execute("UPDATE images SET mtime_ns = 1 WHERE number = 3")
+        connection.commit()
+    before = (folder / SNAPSHOT).read_bytes()
+    with Collection.open(folder) as collection:
+        name = collection.catalogue.names([4])[0]
+    for command in (
+        ["remove", folder, name],
+        ["compact", folder],
+        ["metadata", folder, "--refresh"],
+        ["group", folder],
+    ):
+        assert "is damaged: run cairn check, then cairn repair" in cairn(*command).refused()
+    assert (folder / SNAPSHOT).read_bytes() == before
+    assert cairn("repair", folder).code == 0
+    assert cairn("remove", folder, name).code == 0 and check_collection(folder).ok
+
+
+def test_a_collection_without_a_snapshot_gets_one_when_it_is_written_to(folder: Path) -> None:
+    """As one of an earlier version, whose seal knows of none."""
+    (folder / SNAPSHOT).unlink()
+    kept = read_seal(folder / SEAL)
+    assert kept is not None
+    write_seal(folder / SEAL, replace(kept, snapshot=None))
+    report = check_collection(folder)
+    assert report.ok and report.notes == []
+    with Collection.open(folder) as collection:
+        seal(collection)
+    assert (folder / SNAPSHOT).is_file() and check_collection(folder).ok
+
+
+def test_of_a_large_catalogue_a_snapshot_is_made_when_commands_have_worked_for_ten_times_as_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seals, "_ALWAYS", 0)
+    size = (folder / CATALOGUE).stat().st_size
+    for seconds, due in ((0.0, False), (6.0, False), (3.0, False), (2.0, True), (9.0, False), (11.0, True)):
+        monkeypatch.setattr(seals, "_BYTES_PER_SECOND", size)
+        monkeypatch.setattr(seals, "_seconds_of_work", lambda _, seconds=seconds: seconds)
+        before = (folder / SNAPSHOT).read_bytes()
+        with Collection.open(folder) as collection:
+            collection.catalogue.set_setting("some", f"thing {seconds}")
+            seal(collection)
+        assert ((folder / SNAPSHOT).read_bytes() != before) == due, seconds
+        assert check_collection(folder).ok
+
+
+def test_where_another_process_clears_the_copy_away_the_next_command_makes_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does that removes what killed processes have left: sealing needs no lock."""
+    examine = snapshot._examine
+
+    def clear_away(copy: Path) -> int:
+        revision = examine(copy)
+        copy.unlink()
+        return revision
+
+    before = (folder / SNAPSHOT).read_bytes()
+    for is_cleared in (True, False):
+        with Collection.open(folder) as collection, monkeypatch.context() as patch:
+            if is_cleared:
+                patch.setattr(snapshot, "_examine", clear_away)
+            collection.catalogue.set_setting("some", f"thing {is_cleared}")
+            seal(collection)
+        assert ((folder / SNAPSHOT).read_bytes() == before) == is_cleared
+        assert check_collection(folder).ok
+
+
+def test_a_catalogue_too_large_to_be_hashed_is_looked_through(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "_LARGEST_HASHED", 100)
+    with Collection.open(folder) as collection:
+        assert seal(collection).catalogue is None
+    assert check_collection(folder).ok
+    flip(folder / CATALOGUE, 4100)
+    assert damaged(folder) == [CATALOGUE]
 
 
 def test_an_older_catalogue_than_the_seal_is_damage(folder: Path, sealed: Path) -> None:
@@ -319,50 +404,30 @@ def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None
     assert damaged(folder) == []
 
 
-@pytest.fixture
-def log(folder: Path) -> Iterator[Path]:
-    """A catalogue as a killed process leaves it: what was last committed is in its log, which was used before."""
-    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        for number in range(8):
-            connection.execute("INSERT INTO settings VALUES (?, ?)", [f"first {number}", "x" * 3000])
-            connection.commit()
-        connection.execute("PRAGMA wal_checkpoint(RESTART)")
-        for number in range(3):
-            connection.execute("INSERT INTO settings VALUES (?, ?)", [f"then {number}", "y" * 3000])
-            connection.commit()
-        killed = folder.with_name("killed.cairn")
-        shutil.copytree(folder, killed)
-    yield killed / f"{CATALOGUE}-wal"
+KILLED = """
+import os, sys
+from pathlib import Path
+from retrieval.collection.collection import Collection
+
+collection = Collection.open(Path(sys.argv[1]))
+collection.catalogue.set_setting("some", "thing")
+collection.catalogue.remove([3])
+os._exit(9)
+"""
 
 
-def test_the_log_of_a_killed_process_is_no_damage_and_a_flipped_byte_in_it_is(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("retrieval.integrity.sqlite_log._PAUSE", 0.0)
-    folder = log.parent
-    contents = log.read_bytes()
-    with contextlib.closing(sqlite3.connect(f"file:{folder / CATALOGUE}?mode=ro", uri=True)) as connection:
-        rows = connection.execute("SELECT count(*) FROM settings WHERE key LIKE 'then %'").fetchone()
-    assert rows == (3,)
-    assert not is_damaged(log)
-    pages = (len(contents) - 32) // (4096 + 24)
-    salts = contents[16:24]
-    frames = [32 + number * (4096 + 24) for number in range(pages)]
-    used = [start for start in frames if contents[start + 8 : start + 16] == salts]
-    assert 3 <= len(used) < pages  # behind them, what the earlier use has left
-    rng = np.random.default_rng(0)
-    places = [0, 20, 31, *(int(rng.integers(start, start + 4120)) for start in used), *(start + 8 for start in used)]
-    for place in places:
-        flipped = bytearray(contents)
-        flipped[place] ^= 1 << int(rng.integers(8))
-        log.write_bytes(flipped)
-        assert is_damaged(log), place
-    assert damaged(folder) == [f"{CATALOGUE}-wal"]
-    assert log.read_bytes() == flipped  # a check does not lose what is in it
-    # A frame that was being written when the process was killed.
-    log.write_bytes(contents[: used[-1] + 500])
-    assert not is_damaged(log)
+def test_nothing_depends_on_the_log_of_a_killed_process(folder: Path) -> None:
+    """Of a damaged log SQLite leaves out, without a word, what was committed after the first damaged byte."""
+    ran = subprocess.run([sys.executable, "-c", KILLED, folder], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 9, ran.stderr
+    log = folder / f"{CATALOGUE}-wal"
+    assert not log.exists() or not log.stat().st_size
+    for name in (f"{CATALOGUE}-wal", f"{CATALOGUE}-shm"):
+        (folder / name).unlink(missing_ok=True)
+    with Collection.open(folder) as collection:
+        assert collection.catalogue.setting("some") == "thing"
+        assert collection.catalogue.removed() == {3}
+    assert check_collection(folder).ok
 
 
 def test_caches_that_an_earlier_version_wrote_are_no_damage(folder: Path) -> None:
@@ -403,8 +468,8 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
         rows = source.images()
         target.reserve_numbers(len(rows))
         target.commit_segment(source.segments()[0], rows)
-    (folder / CATALOGUE).unlink()
-    (folder / SEAL).unlink()
+    for name in (CATALOGUE, SEAL, SNAPSHOT):
+        (folder / name).unlink()
     with Collection.open(folder, catalogue=address) as collection:
         seal(collection)
     assert read_seal(folder / SEAL).catalogue is None  # type: ignore[union-attr]
@@ -428,7 +493,7 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
 
 def test_segments_without_a_vocabulary_are_not_sound(folder: Path, cairn: Callable[..., Ran]) -> None:
     shutil.rmtree(folder / "vocabulary")
-    for name in (CATALOGUE, SEAL):
+    for name in (CATALOGUE, SEAL, SNAPSHOT):
         (folder / name).unlink()
     assert damaged(folder) == [CATALOGUE, "vocabulary"]
     assert cairn("repair", folder).code == 1

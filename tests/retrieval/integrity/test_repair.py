@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -16,21 +15,24 @@ from index.errors import CairnError
 from index.segment import write_segment
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import SEAL, SEGMENTS
+from retrieval.collection.layout import SEAL, SEGMENTS, SNAPSHOT
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
+from retrieval.collection.snapshot import write_snapshot
 from retrieval.features.staging import Staged
 from retrieval.groups.links import ask_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.compaction import compact
 from retrieval.integrity import rebuild_catalogue as rebuilding
 from retrieval.integrity import rebuild_segments as reextraction
 from retrieval.integrity import repair
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
-from retrieval.integrity.salvage_catalogue import salvage
 from retrieval.metadata.photo import Metadata
 from tests.conftest import Indexed, Ran
 from tests.retrieval.integrity.test_check import add_caches, files_of, flip
+from tests.support.hostile import photo
 
 CATALOGUE = "catalogue.sqlite"
 FEW = 2  # photos of the second segment, which are extracted again
@@ -123,7 +125,7 @@ def test_a_sound_collection_stays_as_it_is(folder: Path) -> None:
 
 
 def test_small_files_and_caches_are_restored(folder: Path, before: dict[str, Any], cairn: Callable[..., Ran]) -> None:
-    names = ["collection.toml", SEAL, "groups.json"]
+    names = ["collection.toml", SEAL, SNAPSHOT, "groups.json"]
     names += [f"vocabulary/{path.name}" for path in (folder / "vocabulary").iterdir()]
     names += [path.relative_to(folder).as_posix() for path in files_of(folder / "cache")]
     for name in names:
@@ -177,21 +179,41 @@ def test_a_flipped_byte_in_the_catalogue_costs_nothing(folder: Path, before: dic
     assert [one[:6] for one in now["photos"]] == [one[:6] for one in before["photos"]]
 
 
-@pytest.mark.parametrize(
-    "how",
-    ["missing", pytest.param("empty", marks=pytest.mark.slow), "other"],
-)
-def test_a_lost_catalogue_is_made_from_the_segments(folder: Path, before: dict[str, Any], how: str) -> None:
-    path = folder / CATALOGUE
+def lose(path: Path, how: str) -> None:
+    """Lose a file, in one of several ways."""
     if how == "missing":
         path.unlink()
     elif how == "empty":
         path.write_bytes(b"")
     else:
         path.write_bytes(np.random.default_rng(0).bytes(50_000))
+
+
+HOW = ["missing", pytest.param("empty", marks=pytest.mark.slow), "other"]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("sealed_too", [True, False])
+def test_a_lost_catalogue_is_restored(folder: Path, before: dict[str, Any], how: str, sealed_too: bool) -> None:
+    lose(folder / CATALOGUE, how)
+    if not sealed_too:
+        (folder / SEAL).unlink()
+    report = repair_collection(folder)
+    assert report.ok, report
+    assert contents(folder) == before
+    report = check_collection(folder)
+    assert report.ok and len(report.notes) == (how != "missing")  # the old one was set aside
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_lost_catalogue_without_a_snapshot_is_made_from_the_segments(
+    folder: Path, before: dict[str, Any], how: str
+) -> None:
+    lose(folder / CATALOGUE, how)
+    lose(folder / SNAPSHOT, how)
     report = repair_collection(folder)
     assert not report.damaged and not report.lost, report
-    assert not report.ok and any("Nothing could be read" in sentence for sentence in report.lapses)
+    assert not report.ok and any("no sound snapshot" in sentence for sentence in report.lapses)
     now = contents(folder)
     assert now["options"] == before["options"]
     back = [one for one in now["photos"] if one[0] != REMOVED]  # its tombstone is lost
@@ -199,18 +221,22 @@ def test_a_lost_catalogue_is_made_from_the_segments(folder: Path, before: dict[s
     assert {number: now["features"][number] for number in before["features"]} == before["features"]
     with Collection.open(folder) as collection:
         assert collection.catalogue.reserve_numbers(1) > max(now["features"])
+    assert check_collection(folder).ok
 
 
-@pytest.mark.parametrize(
-    ("place", "kept"),
-    [(5, True), (5, False), (18, True), pytest.param(29, True, marks=pytest.mark.slow), (105, True), (None, True)],
-)
-def test_a_damaged_first_page_costs_nothing(
-    folder: Path, before: dict[str, Any], place: int | None, kept: bool
-) -> None:
-    """It is kept in the seal; without that (`kept`), what it begins with is known all the same."""
-    if not kept:
-        (folder / SEAL).unlink()
+@pytest.mark.parametrize("how", HOW)
+def test_a_lost_snapshot_is_made_again(folder: Path, before: dict[str, Any], how: str) -> None:
+    lose(folder / SNAPSHOT, how)
+    assert [one.file for one in check_collection(folder).damaged] == [SNAPSHOT]
+    assert repair_collection(folder).repaired == [{"file": SNAPSHOT, "how": "the catalogue was copied again"}]
+    assert check_collection(folder).ok
+    (folder / CATALOGUE).unlink()
+    assert repair_collection(folder).ok
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("place", [5, 18, pytest.param(29, marks=pytest.mark.slow), 105, None])
+def test_a_damaged_first_page_costs_nothing(folder: Path, before: dict[str, Any], place: int | None) -> None:
     path = folder / CATALOGUE
     if place is None:
         path.write_bytes(b"\0" * 4096 + path.read_bytes()[4096:])
@@ -221,77 +247,66 @@ def test_a_damaged_first_page_costs_nothing(
     assert contents(folder) == before
 
 
-def test_a_damaged_name_of_a_column_is_no_end(folder: Path) -> None:
-    path = folder / CATALOGUE
-    sound = path.read_bytes()
-    head = sound[:4096]
-    tables = ("settings", "segments", "images", "metadata", "excluded")
-    whole = {name: len(getattr(salvage(path), name)) for name in tables}
-    for name in (b"path", b"size", b"mtime_ns", b"width", b"height", b"features", b"reason", b"value"):
-        place = next(match.end() for match in re.finditer(rb'[\t"]' + name + rb'[ "]', head)) - 2
-        path.write_bytes(sound[:place] + b"q" + sound[place + 1 :])
-        for known in (None, head):
-            saved = salvage(path, known)
-            assert {name: len(getattr(saved, name)) for name in tables} == whole
-    rng = np.random.default_rng(0)
-    for place in rng.integers(0, len(head), 60):
-        path.write_bytes(sound)
-        flip(path, int(place))
-        salvage(path)  # whatever it says, it says
-
-
-def test_of_a_catalogue_that_was_cut_off_the_rest_is_read(folder: Path) -> None:
-    path = folder / CATALOGUE
-    sound = path.read_bytes()
-    path.write_bytes(sound[: len(sound) - 4096])
-    assert salvage(path).images
-
-
-def test_what_hashes_prove_survives_a_damaged_page(folder: Path, before: dict[str, Any]) -> None:
-    """With one title changed behind its hash, all the rest of the metadata, tombstones and failures is kept."""
+def test_a_value_that_was_changed_behind_its_hash_is_restored(folder: Path, before: dict[str, Any]) -> None:
     with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
         connection.execute("UPDATE metadata SET value = 'A mountain' WHERE key = 'title'")
         connection.commit()
-    report = repair_collection(folder)
-    assert not report.damaged and not report.ok and "imported metadata may be lost" in report.lapses[0]
-    now = contents(folder)
-    assert now["metadata"][2] == before["metadata"][2]
-    assert now["metadata"][3].title is None and now["metadata"][3].others == before["metadata"][3].others
-    assert now["failures"] == before["failures"]
-    assert now["excluded"] == before["excluded"] and len(before["excluded"]) == 1
-    assert [one[0] for one in now["photos"]] == [one[0] for one in before["photos"]]
-
-
-def test_what_was_committed_last_comes_back_from_the_segments(folder: Path, before: dict[str, Any]) -> None:
-    """An older copy of the catalogue, as a damaged log leaves it, knows nothing of the segments committed since."""
-    old = (folder / CATALOGUE).read_bytes()
-    with Collection.open(folder) as collection:
-        row = collection.catalogue.segments()[1]
-        segment = collection.segments[1]
-        shutil.copytree(segment.folder, segment.folder.with_name("000009"))
-        from index.segment import Segment
-
-        new = segment_row(Segment.open(segment.folder.with_name("000009")))
-        collection.catalogue.replace_segments([row.id], [Rewritten(new, segment.image_numbers)])
-        shutil.rmtree(segment.folder)
-        seal(collection)
-    (folder / CATALOGUE).write_bytes(old)
     assert repair_collection(folder).ok
     assert contents(folder) == before
-    assert [path.name for path in sorted((folder / SEGMENTS).iterdir())][-1] == "000009"
 
 
-def test_orphans_do_not_come_back(folder: Path, before: dict[str, Any]) -> None:
+def test_a_snapshot_that_holds_damage_is_not_believed(folder: Path, before: dict[str, Any]) -> None:
+    """As of an earlier version, which wrote to a catalogue without looking whether it was sound."""
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        connection.execute("UPDATE images SET sha256 = 'ab' WHERE number = 3")
+        connection.commit()
+    write_snapshot(folder / CATALOGUE, folder / SNAPSHOT)
+    report = repair_collection(folder)
+    assert not report.damaged and any("no sound snapshot" in sentence for sentence in report.lapses)
+    now = contents(folder)
+    assert {number: now["features"][number] for number in before["features"]} == before["features"]
+
+
+def test_what_was_committed_after_the_snapshot_comes_back_from_the_segments(
+    folder: Path, before: dict[str, Any], tmp_path: Path
+) -> None:
+    """A photo is added, one at a path that is known is replaced, and all segments are merged."""
+    old = (folder / SNAPSHOT).read_bytes()
+    path = tmp_path / "new.png"
+    with Collection.open(folder) as collection:
+        for view in (0, 1):
+            photo("coffee" if view else "chelsea").save(path)
+            assert index_photos(collection, [path]).added == 1
+        assert [row.name for row in collection.catalogue.images()][-1] == "new.png"
+    expected = contents(folder)
+    for merged in (False, True):
+        if merged:
+            with Collection.open(folder) as collection:
+                compact(collection)
+        (folder / CATALOGUE).unlink()
+        (folder / SNAPSHOT).write_bytes(old)
+        report = repair_collection(folder)
+        assert not report.damaged and not report.lost, report
+        assert any("older" in sentence for sentence in report.lapses)
+        now = contents(folder)
+        assert now["photos"] == expected["photos"] and now["features"] == expected["features"]
+        assert now["metadata"] == expected["metadata"] and now["found"] == expected["found"]
+        assert now["failures"] == before["failures"] and now["excluded"] == before["excluded"]
+        assert check_collection(folder).ok
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_orphans_do_not_come_back(folder: Path, before: dict[str, Any], has_snapshot: bool) -> None:
     """A segment that others were merged into wins over these, whose folders a killed process has left."""
     left = folder.with_name("left")
     shutil.copytree(folder / SEGMENTS, left)
-    from retrieval.indexing.compaction import compact
-
     with Collection.open(folder) as collection:
         compact(collection)
     for path in left.iterdir():
         shutil.copytree(path, folder / SEGMENTS / path.name)
     (folder / CATALOGUE).unlink()
+    if not has_snapshot:
+        (folder / SNAPSHOT).unlink()
     report = repair_collection(folder)
     assert not report.damaged and not report.lost
     assert contents(folder)["features"] == before["features"]
@@ -309,6 +324,7 @@ def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, An
         flip(segment / "column_shape.npy", 300)
     if how == "catalogue":
         (folder / CATALOGUE).unlink()
+        (folder / SNAPSHOT).unlink()
         flip(segment / "words.npy", -1)
     report = repair_collection(folder)
     assert report.ok == (how != "catalogue") and not report.damaged and not report.lost, report
@@ -449,7 +465,7 @@ def test_photos_are_looked_for_and_those_that_are_gone_are_told(
     ("module", "name"),
     [
         (rebuilding, "_exchange"),
-        pytest.param(rebuilding, "_fill_metadata", marks=pytest.mark.slow),
+        pytest.param(rebuilding, "_bring_up_to_date", marks=pytest.mark.slow),
         pytest.param(repair, "rewrite_segments", marks=pytest.mark.slow),
         pytest.param(repair, "seal", marks=pytest.mark.slow),
     ],

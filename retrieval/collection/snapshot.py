@@ -1,0 +1,125 @@
+"""The snapshot: a copy of a catalogue that is an SQLite file, from which a damaged or lost one is restored.
+
+SQLite's own backup makes it, so that it is of one moment, whoever writes meanwhile. Behind the copy stand the revision
+of the catalogue and a checksum of all, so that a snapshot vouches for itself.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from index.arrays import flush_to_disk
+from index.errors import refuse_unreadable
+from retrieval.catalogue.database import BUSY_TIMEOUT_MS, DatabaseError
+from retrieval.catalogue.schema import REVISION_KEY
+
+_END = re.compile(rb"\n([0-9]{18}) ([0-9a-f]{64})\n")
+_LENGTH = 85  # bytes of that
+_BLOCK = 1 << 20  # bytes
+
+
+def write_snapshot(file: Path, path: Path) -> int:
+    """Copy a catalogue; give its revision. The snapshot that was there is replaced by the whole new one, or stays.
+
+    Parameters
+    ----------
+    file : Path
+        The SQLite file.
+    path : Path
+        The snapshot.
+
+    Raises
+    ------
+    DatabaseError
+        The catalogue is damaged, or cannot be copied.
+    FileNotFoundError
+        Another process has cleared the unfinished copy away.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(file, timeout=BUSY_TIMEOUT_MS / 1000)) as catalogue,
+            contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as copy,
+        ):
+            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+                copy.execute(f"PRAGMA {pragma}")
+            catalogue.backup(copy)
+        if not temporary.exists():
+            raise FileNotFoundError(temporary)
+        revision = _examine(temporary)
+        with temporary.open("r+b") as opened:
+            digest = hashlib.file_digest(opened, "sha256")
+            end = f"\n{revision:018d} ".encode()
+            digest.update(end)
+            opened.write(end + digest.hexdigest().encode() + b"\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+        temporary.replace(path)
+        flush_to_disk(path.parent)
+    except (sqlite3.Error, UnicodeDecodeError, ValueError) as error:
+        raise DatabaseError(f"No copy of the catalogue {file} can be made ({error}): run cairn check.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return revision
+
+
+def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:
+    """Read a snapshot to its end; give the revision of the catalogue that it is of.
+
+    Parameters
+    ----------
+    path : Path
+    tell : callable, optional
+        Called with numbers of bytes that were read.
+
+    Returns
+    -------
+    int or None
+        None where there is none, or it is not what was written.
+    """
+    try:
+        if not path.is_file() or path.stat().st_size < _LENGTH:
+            return None
+        digest, left = hashlib.sha256(), path.stat().st_size - 65
+        with path.open("rb") as file:
+            while left:
+                block = file.read(min(left, _BLOCK))
+                if not block:
+                    return None
+                digest.update(block)
+                left -= len(block)
+                if tell is not None:
+                    tell(len(block))
+            file.seek(-_LENGTH, os.SEEK_END)
+            found = _END.fullmatch(file.read())
+    except OSError as error:
+        refuse_unreadable(path, error)
+        return None
+    return int(found[1]) if found and found[2].decode() == digest.hexdigest() else None
+
+
+def restore_snapshot(path: Path, file: Path) -> int | None:
+    """Write the catalogue of a snapshot to a new file; give its revision, or None where that is not sound."""
+    revision = read_snapshot(path)
+    if revision is not None:
+        shutil.copyfile(path, file)
+        os.truncate(file, path.stat().st_size - _LENGTH)
+        flush_to_disk(file)
+    return revision
+
+
+def _examine(copy: Path) -> int:
+    """The revision of a copied catalogue; ValueError or sqlite3.Error where it is damaged."""
+    # As one that nobody writes, so that SQLite makes no files beside it.
+    with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?immutable=1", uri=True)) as connection:
+        (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if told != "ok":
+            raise ValueError(" ".join(str(told).split())[:200])
+        query = "SELECT value FROM settings WHERE key = ?"
+        return int(connection.execute(query, [REVISION_KEY]).fetchone()[0])
