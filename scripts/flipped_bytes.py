@@ -2,7 +2,7 @@
 """Flip bytes in the files of a collection, one at a time, and tell whether `cairn check` finds each.
 
 A small collection is made from synthetic photos, with all that a collection may have: a learnt descriptor, groups,
-their log and thumbnails. Then one byte of one file is changed into another, the collection is checked, and the byte is
+links and thumbnails. Then one byte of one file is changed into another, the collection is checked, and the byte is
 put back. Each file gets as many flips as the others, at random places; what is flipped follows from the seed.
 
 usage: scripts/flipped_bytes.py [--flips N] [--seed S] [--work DIR]
