@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import read_array_header, size_of_file
 
@@ -53,7 +54,7 @@ class Archive:
             raise ValueError("its description is no table")
         return value
 
-    def array(self, name: str) -> np.ndarray:
+    def array(self, name: str) -> NDArray[Any]:
         """Array of an entry, by its name without .npy: never of objects, and of text only such as can be written."""
         contents = self.read(f"{name}.npy")
         file = io.BytesIO(contents)
@@ -92,7 +93,7 @@ def open_archive(path: Path, largest: int | None = None) -> Iterator[Archive]:
         yield Archive(file)
 
 
-def check_text(array: np.ndarray) -> None:
+def check_text(array: NDArray[Any]) -> None:
     """Raise ValueError where an array of text has what is no character."""
     if array.dtype.itemsize == 0 or array.size == 0:
         return

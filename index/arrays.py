@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError, LaterVersion, refuse_unreadable
 
@@ -26,7 +27,7 @@ _FILE_BLOCK_BYTES = 1 << 20
 _MOST_FORMATS = 1000
 
 
-def fingerprint(arrays: Mapping[str, np.ndarray], options: Mapping[str, object]) -> str:
+def fingerprint(arrays: Mapping[str, NDArray[Any]], options: Mapping[str, object]) -> str:
     """SHA-256 of named arrays and options.
 
     Parameters
@@ -61,7 +62,7 @@ def fingerprint(arrays: Mapping[str, np.ndarray], options: Mapping[str, object])
     return digest.hexdigest()
 
 
-def _hash_contents(update: Callable[[Any], None], array: np.ndarray) -> None:
+def _hash_contents(update: Callable[[Any], None], array: NDArray[Any]) -> None:
     """Feed the C-order bytes of an array to `update`, a block of rows at a time."""
     if array.size == 0:
         return
@@ -90,7 +91,7 @@ def _canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain)
 
 
-def save_array(path: Path, array: np.ndarray) -> None:
+def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array as .npy, so that the file is there whole or not at all, whatever happens meanwhile.
 
     Parameters
@@ -135,7 +136,7 @@ def save_bytes(path: Path, contents: bytes) -> None:
     _write_safely(Path(path), lambda file: file.write(contents))
 
 
-def load_array(path: Path, mmap: bool = False) -> np.ndarray:
+def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     """Read a .npy file.
 
     Parameters

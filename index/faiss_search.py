@@ -10,6 +10,7 @@ from typing import Any
 
 import faiss
 import numpy as np
+from numpy.typing import NDArray
 
 from index.archive import Archive
 from index.errors import CairnError
@@ -48,6 +49,7 @@ class FaissSearch(NearestNeighbours):
     """
 
     name = "faiss"
+    options: FaissOptions
     options_type = FaissOptions
     draft = FaissOptions(lists_from=0, probes=8, code_dims=4, candidates=6)
 
@@ -69,11 +71,11 @@ class FaissSearch(NearestNeighbours):
         index.add(self.points)
         self._index = index
 
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
+    def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if self._index is None:
-            return faiss.knn(queries, self.points, k)[1]
+            return np.asarray(faiss.knn(queries, self.points, k)[1])
         wanted = min(len(self.points), self.options.candidates + k + k // 4 - 1)
-        return self._index.search(queries, wanted)[1]
+        return np.asarray(self._index.search(queries, wanted)[1])
 
     def _write(self, file: Path) -> bool:
         if self._index is None:
@@ -129,7 +131,7 @@ class FaissSearch(NearestNeighbours):
     def _codes(self) -> int:
         """4-bit codes of a point."""
         dim, dims = self.points.shape[1], self.options.code_dims
-        return dim // dims if dim % dims == 0 else dim
+        return int(dim // dims if dim % dims == 0 else dim)
 
     @property
     def _lists(self) -> int:
@@ -137,10 +139,10 @@ class FaissSearch(NearestNeighbours):
         count = len(self.points)
         if count < self.options.lists_from:
             return 0
-        return min(count, max(1, round(self.options.list_factor * count**0.5)))
+        return int(min(count, max(1, round(self.options.list_factor * count**0.5))))
 
 
-def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     # By hand rather than by np.savez, which stamps each entry with the time: the same index is the same file.
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
@@ -149,7 +151,7 @@ def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue())
 
 
-def _read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, np.ndarray]:
+def _read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
     """Arrays that `_write_arrays` wrote, of these types and shapes; any exception where they are something else."""
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         archive = Archive(file)

@@ -5,6 +5,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.neighbours import NearestNeighbours, SearchOptions, check_whole
@@ -44,11 +45,11 @@ class FlannSearch(NearestNeighbours):
         cv2.setRNGSeed(self.seed % 2**31)
         self._index = _cv2.flann_Index(self.points, {"algorithm": 1, "trees": self.options.trees})
 
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
+    def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:
             return np.empty((0, k), np.int64)
         found, _ = self._index.knnSearch(queries, k, params={"checks": self.options.checks})
-        return found.astype(np.int64)
+        return np.asarray(found, np.int64)
 
 
 class PyflannSearch(NearestNeighbours):
@@ -74,8 +75,8 @@ class PyflannSearch(NearestNeighbours):
             self.points, algorithm="kdtree", trees=self.options.trees, random_seed=self.seed % 2**31
         )
 
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
+    def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:
             return np.empty((0, k), np.int64)
         found, _ = self._index.nn_index(queries, k, checks=self.options.checks)
-        return found.reshape(len(queries), k).astype(np.int64)
+        return np.asarray(found, np.int64).reshape(len(queries), k)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.segment import ImageFeatures, Segment
@@ -37,8 +38,8 @@ class Scores:
     scores : ndarray, shape (n,), float32
     """
 
-    image_numbers: np.ndarray
-    scores: np.ndarray
+    image_numbers: NDArray[np.uint32]
+    scores: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.image_numbers)
@@ -130,7 +131,7 @@ class InvertedIndex:
         *,
         options: ScoringOptions | None = None,
         similarity: SimilarityMatrix | None = None,
-        norms: np.ndarray | None = None,
+        norms: NDArray[np.float64] | None = None,
     ) -> None:
         self.segments = tuple(segments)
         self.words = words
@@ -157,7 +158,7 @@ class InvertedIndex:
             raise ValueError(f"norms of shape {norms.shape} for {len(self.image_numbers)} images")
         self.norms = self._norms() if norms is None else np.asarray(norms, dtype=np.float64)
 
-    def score(self, query_words: np.ndarray, query_weights: np.ndarray | None = None) -> Scores:
+    def score(self, query_words: NDArray[np.integer], query_weights: NDArray[np.floating] | None = None) -> Scores:
         """Score of the query's tf-idf vector with every image's.
 
         Parameters
@@ -235,7 +236,7 @@ class InvertedIndex:
                 "again for this vocabulary."
             )
 
-    def _document_frequency(self) -> np.ndarray:
+    def _document_frequency(self) -> NDArray[np.int64]:
         frequency = np.zeros(self.words, dtype=np.int64)
         for segment in self.segments:
             frequency += segment.document_frequency(self.words)
@@ -243,13 +244,13 @@ class InvertedIndex:
             frequency[np.unique(words)] -= 1
         return frequency
 
-    def _removed_words(self) -> Iterator[np.ndarray]:
+    def _removed_words(self) -> Iterator[NDArray[np.integer]]:
         """The words of each image that was removed but is still in its segment."""
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             for i in np.flatnonzero(self._removed[start:stop]):
                 yield segment.image(int(i)).words
 
-    def _norms(self) -> np.ndarray:
+    def _norms(self) -> NDArray[np.float64]:
         squares = np.zeros(int(self._starts[-1]))
         # S_jj = Σ R(u, u) w(u)² + Σ 2 R(u, v) w(u) w(v): of each image, first all words, then all pairs, in order.
         diagonal, first, second = np.square(self.idf), np.empty(0, np.int32), np.empty(0, np.int32)
@@ -267,11 +268,13 @@ class InvertedIndex:
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])
 
-    def term_frequency(self, counts: np.ndarray) -> np.ndarray:
+    def term_frequency(self, counts: NDArray[np.number]) -> NDArray[np.float64]:
         """Term frequency of some counts n, float64: see `ScoringOptions`."""
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
 
-    def _query_vector(self, words: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _query_vector(
+        self, words: NDArray[np.integer], weights: NDArray[np.floating] | None
+    ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """The words to look up, distinct and ascending, and ``R w idf / √(wᵀ R w)`` of each, w the query's tf-idf."""
         words = np.asarray(words) if len(words) else np.empty(0, dtype=np.int32)
         if words.ndim != 1 or words.dtype.kind not in "iu":
@@ -296,7 +299,7 @@ class InvertedIndex:
         return distinct[useful], expanded[useful] / norm * idf[useful]
 
 
-def _blocks(segment: Segment) -> Iterator[tuple[slice, np.ndarray]]:
+def _blocks(segment: Segment) -> Iterator[tuple[slice, NDArray[np.unsignedinteger]]]:
     """All postings in order, a block at a time: which, and the word of each."""
     offsets = segment.posting_offsets.astype(np.int64)
     for start in range(0, int(offsets[-1]), BLOCK_POSTINGS):
@@ -308,8 +311,8 @@ def _blocks(segment: Segment) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def _gather(
-    segment: Segment, words: np.ndarray, weights: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    segment: Segment, words: NDArray[np.integer], weights: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.float64]]]:
     """Postings of some distinct ascending words, a block at a time: image position, count, and the word's weight."""
     if len(segment.posting_words) == 0:
         return

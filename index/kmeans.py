@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.errors import CairnError
@@ -32,7 +33,7 @@ class DescriptorSource(Protocol):
     def __len__(self) -> int:
         """Number of descriptors."""
 
-    def blocks(self) -> Iterator[np.ndarray]:
+    def blocks(self) -> Iterator[NDArray[np.float32]]:
         """All descriptors in order, as (n, D) float32 arrays of a bounded size."""
 
 
@@ -76,8 +77,8 @@ class KMeansResult:
         Empty clusters that were given a new centre, over all passes.
     """
 
-    centres: np.ndarray
-    counts: np.ndarray
+    centres: NDArray[np.float32]
+    counts: NDArray[np.int64]
     errors: tuple[float, ...]
     wanted: int
     distinct: int
@@ -95,7 +96,7 @@ class ArraySource:
         Rows of a block.
     """
 
-    def __init__(self, array: np.ndarray, block_rows: int = BLOCK_ROWS) -> None:
+    def __init__(self, array: NDArray[np.floating], block_rows: int = BLOCK_ROWS) -> None:
         if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
             raise ValueError(f"descriptors must be (N, D) float16 or float32, not {array.shape} {array.dtype}")
         self._array = array
@@ -104,12 +105,12 @@ class ArraySource:
     @property
     def dim(self) -> int:
         """Length of a descriptor."""
-        return self._array.shape[1]
+        return int(self._array.shape[1])
 
     def __len__(self) -> int:
         return len(self._array)
 
-    def blocks(self) -> Iterator[np.ndarray]:
+    def blocks(self) -> Iterator[NDArray[np.float32]]:
         """All descriptors in order, as (n, D) float32 arrays."""
         for start in range(0, len(self), self._block_rows):
             yield np.ascontiguousarray(self._array[start : start + self._block_rows], dtype=np.float32)
@@ -155,7 +156,7 @@ class FileSource:
     def __len__(self) -> int:
         return self._count
 
-    def blocks(self) -> Iterator[np.ndarray]:
+    def blocks(self) -> Iterator[NDArray[np.float32]]:
         """All descriptors in order, as (n, D) float32 arrays."""
         left = self._count
         block, filled = np.empty((min(left, self._block_rows), self._dim), np.float32), 0
@@ -252,7 +253,7 @@ def approximate_kmeans(
     )
 
 
-def sample_descriptors(source: DescriptorSource, count: int, seed: int) -> np.ndarray:
+def sample_descriptors(source: DescriptorSource, count: int, seed: int) -> NDArray[np.float32]:
     """A random sample of the descriptors, in their order.
 
     Parameters
@@ -274,7 +275,7 @@ def sample_descriptors(source: DescriptorSource, count: int, seed: int) -> np.nd
 class _Assignment:
     """One pass's way from a descriptor to its centre."""
 
-    def __init__(self, centres: np.ndarray, options: KMeansOptions, *, first: bool, everywhere: bool) -> None:
+    def __init__(self, centres: NDArray[np.float32], options: KMeansOptions, *, first: bool, everywhere: bool) -> None:
         backend = search_backend(options.backend)
         search = backend.build(centres, backend.draft, options.seed)
         self._centres = centres
@@ -283,7 +284,9 @@ class _Assignment:
         complete = options.neighbours >= len(centres)
         self._search = search if first or (everywhere and not complete) else None
 
-    def __call__(self, block: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(
+        self, block: NDArray[np.float32], last: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Centres (n,) int32 of descriptors and squared distances (n,), given the centres they had before."""
         if self._search is not None:
             found, squared = self._search.search(block, 1)
@@ -311,7 +314,7 @@ class _Reserve:
         self.points = np.empty((0, dim), np.float32)
         self.numbers = np.empty(0, np.int64)
 
-    def add(self, points: np.ndarray, distances: np.ndarray, start: int) -> None:
+    def add(self, points: NDArray[np.float32], distances: NDArray[np.float32], start: int) -> None:
         """Look at a block, whose first point has the number `start`; ties go to the point that came first."""
         least = self._distances[-1] if len(self._distances) == self._size else np.float32(0)
         largest = np.flatnonzero(distances > least)
@@ -323,7 +326,13 @@ class _Reserve:
         self.numbers = np.concatenate([self.numbers, start + largest])[keep]
 
 
-def _accumulate(sums: np.ndarray, counts: np.ndarray, points: np.ndarray, words: np.ndarray, sign: int) -> None:
+def _accumulate(
+    sums: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    points: NDArray[np.float32],
+    words: NDArray[np.int32],
+    sign: int,
+) -> None:
     """Add points to the sums (K, D) float64 and counts (K,) of their words, or take them away, in place."""
     if len(points) == 0:
         return
@@ -337,7 +346,9 @@ def _accumulate(sums: np.ndarray, counts: np.ndarray, points: np.ndarray, words:
     counts[present] += sign * np.diff(groups.indptr)
 
 
-def _reseed(sums: np.ndarray, counts: np.ndarray, assigned: np.ndarray, reserve: _Reserve) -> int:
+def _reseed(
+    sums: NDArray[np.float64], counts: NDArray[np.int64], assigned: NDArray[np.int32], reserve: _Reserve
+) -> int:
     """Move points of largest error from their clusters to the empty ones, in place; how many were filled."""
     empty = np.flatnonzero(counts == 0)
     if len(empty) == 0:
@@ -358,14 +369,14 @@ def _reseed(sums: np.ndarray, counts: np.ndarray, assigned: np.ndarray, reserve:
     return filled
 
 
-def _sample(count: int, cap: int, rng: np.random.Generator) -> np.ndarray | None:
+def _sample(count: int, cap: int, rng: np.random.Generator) -> NDArray[np.int64] | None:
     """Sorted numbers of the descriptors to use; None for all."""
     if cap == 0 or count <= cap:
         return None
     return np.sort(rng.choice(count, cap, replace=False, shuffle=False))
 
 
-def _select(blocks: Iterator[np.ndarray], rows: np.ndarray) -> Iterator[np.ndarray]:
+def _select(blocks: Iterator[NDArray[np.float32]], rows: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
     """From blocks, the rows of the given sorted numbers."""
     start = 0
     for block in blocks:
@@ -375,11 +386,11 @@ def _select(blocks: Iterator[np.ndarray], rows: np.ndarray) -> Iterator[np.ndarr
         start += len(block)
 
 
-def _selected(source: DescriptorSource, rows: np.ndarray | None) -> Iterator[np.ndarray]:
+def _selected(source: DescriptorSource, rows: NDArray[np.int64] | None) -> Iterator[NDArray[np.float32]]:
     return source.blocks() if rows is None else _select(source.blocks(), rows)
 
 
-def _first_of_each(source: DescriptorSource, rows: np.ndarray | None, points: int) -> np.ndarray:
+def _first_of_each(source: DescriptorSource, rows: NDArray[np.int64] | None, points: int) -> NDArray[np.int64]:
     """Numbers of the descriptors that equal none before them."""
     hashes = np.empty(points, np.uint64)
     start = 0
@@ -391,7 +402,7 @@ def _first_of_each(source: DescriptorSource, rows: np.ndarray | None, points: in
     return np.unique(hashes, return_index=True)[1]
 
 
-def _row_hashes(rows: np.ndarray) -> np.ndarray:
+def _row_hashes(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
     """A 64-bit number for each row of float32, equal for equal rows and, in practice, for no others."""
     # Adding 0 turns -0.0, which equals 0.0 and has other bits, into 0.0.
     bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32).astype(np.uint64)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import faiss
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
@@ -55,13 +56,13 @@ class NearestNeighbours(abc.ABC):
     # Whether the same seed gives the same index.
     seeded: ClassVar[bool] = True
 
-    def __init__(self, points: np.ndarray, options: SearchOptions, seed: int) -> None:
+    def __init__(self, points: NDArray[np.float32], options: SearchOptions, seed: int) -> None:
         self.points = points
         self.options: Any = options
         self.seed = seed
 
     @classmethod
-    def build(cls, points: np.ndarray, options: SearchOptions | None = None, seed: int = 0) -> Self:
+    def build(cls, points: NDArray[np.float32], options: SearchOptions | None = None, seed: int = 0) -> Self:
         """Index points.
 
         Parameters
@@ -86,7 +87,7 @@ class NearestNeighbours(abc.ABC):
         return search
 
     @classmethod
-    def load(cls, folder: Path, points: np.ndarray) -> Self:
+    def load(cls, folder: Path, points: NDArray[np.float32]) -> Self:
         """Read back what `save` wrote.
 
         Parameters
@@ -157,7 +158,7 @@ class NearestNeighbours(abc.ABC):
             },
         )
 
-    def search(self, queries: np.ndarray, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: NDArray[np.float32], k: int = 1) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Find the k nearest points of each query.
 
         Parameters
@@ -193,7 +194,7 @@ class NearestNeighbours(abc.ABC):
             neighbours[rows], distances[rows] = self._search_batch(queries[rows], k)
         return neighbours, distances
 
-    def _search_batch(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _search_batch(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         found = self._candidates(queries, k)
         short = (found[:, :k] < 0).any(axis=1)
         if short.any():
@@ -220,7 +221,7 @@ class NearestNeighbours(abc.ABC):
         """Index `self.points`."""
 
     @abc.abstractmethod
-    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
+    def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         """At least k candidates a query, (M, >= k) int64, -1 where none was found, best first."""
 
     def _write(self, file: Path) -> bool:
@@ -235,7 +236,9 @@ class NearestNeighbours(abc.ABC):
         self._build()
 
 
-def squared_distances(queries: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def squared_distances(
+    queries: NDArray[np.float32], points: NDArray[np.float32], numbers: NDArray[np.integer]
+) -> NDArray[np.float32]:
     """Squared distances from each query to points of its own choice.
 
     Parameters
@@ -257,7 +260,7 @@ def squared_distances(queries: np.ndarray, points: np.ndarray, numbers: np.ndarr
     return distances
 
 
-def recall_at_1(backend: NearestNeighbours, points: np.ndarray, queries: np.ndarray) -> float:
+def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
     """Share of the queries whose nearest point a back-end finds.
 
     A point at the same distance as the nearest counts: which of two equals is returned does not matter.
@@ -285,7 +288,7 @@ def recall_at_1(backend: NearestNeighbours, points: np.ndarray, queries: np.ndar
     return float(np.mean((found == nearest) | (distances <= exact)))
 
 
-def _own(points: np.ndarray) -> np.ndarray:
+def _own(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """A private, read-only float32 copy."""
     points = np.asarray(points)
     if points.ndim != 2 or 0 in points.shape:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import (
     check_format,
@@ -54,16 +55,16 @@ class ImageFeatures:
         Row i of each belongs to `words[i]`.
     """
 
-    words: np.ndarray
-    columns: dict[str, np.ndarray]
+    words: NDArray[np.integer]
+    columns: dict[str, NDArray[Any]]
 
 
 def write_segment(
     folder: Path,
     *,
-    image_numbers: np.ndarray,
-    words: Sequence[np.ndarray],
-    columns: Mapping[str, Sequence[np.ndarray]],
+    image_numbers: NDArray[np.integer],
+    words: Sequence[NDArray[np.integer]],
+    columns: Mapping[str, Sequence[NDArray[Any]]],
     vocabulary_fingerprint: str,
     descriptor_fingerprint: str,
     notes: bytes = b"",
@@ -111,7 +112,7 @@ def write_segment(
     temporary = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     temporary.mkdir()
     try:
-        arrays: Iterator[tuple[str, np.ndarray]] = itertools.chain(
+        arrays: Iterator[tuple[str, NDArray[Any]]] = itertools.chain(
             [
                 ("image_numbers", numbers),
                 ("offsets", offsets.astype(np.uint64)),
@@ -201,17 +202,17 @@ class Segment:
         Of the files, by part: images, words, postings, notes, and each column by its name.
     """
 
-    def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self.folder = folder
         self.vocabulary_fingerprint: str = meta["vocabulary"]
         self.descriptor_fingerprint: str = meta["descriptor"]
-        self.image_numbers = arrays["image_numbers"]
-        self.offsets = arrays["offsets"]
-        self.words = arrays["words"]
-        self.posting_words = arrays["posting_words"]
-        self.posting_offsets = arrays["posting_offsets"]
-        self.posting_images = arrays["posting_images"]
-        self.posting_counts = arrays["posting_counts"]
+        self.image_numbers: NDArray[np.uint32] = arrays["image_numbers"]
+        self.offsets: NDArray[np.uint64] = arrays["offsets"]
+        self.words: NDArray[np.unsignedinteger] = arrays["words"]
+        self.posting_words: NDArray[np.unsignedinteger] = arrays["posting_words"]
+        self.posting_offsets: NDArray[np.unsignedinteger] = arrays["posting_offsets"]
+        self.posting_images: NDArray[np.unsignedinteger] = arrays["posting_images"]
+        self.posting_counts: NDArray[np.unsignedinteger] = arrays["posting_counts"]
         self.columns = {
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
@@ -292,7 +293,7 @@ class Segment:
         rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
         return ImageFeatures(self.words[rows], {name: column[rows] for name, column in self.columns.items()})
 
-    def document_frequency(self, words: int) -> np.ndarray:
+    def document_frequency(self, words: int) -> NDArray[np.int64]:
         """In how many images of the segment each word of the vocabulary is.
 
         Parameters
@@ -317,7 +318,7 @@ class Segment:
         frequency[self.posting_words] = np.diff(self.posting_offsets.astype(np.int64))
         return frequency
 
-    def posting_positions(self, rows: np.ndarray | slice) -> np.ndarray:
+    def posting_positions(self, rows: NDArray[np.int64] | slice) -> NDArray[np.unsignedinteger]:
         """Positions in `image_numbers` of some postings: `posting_images`, which `open` does not read.
 
         Raises
@@ -335,7 +336,9 @@ class Segment:
         return verify_segment(self.folder)
 
 
-def _checked_images(image_numbers: np.ndarray, words: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+def _checked_images(
+    image_numbers: NDArray[np.integer], words: Sequence[NDArray[np.integer]]
+) -> tuple[NDArray[np.uint32], list[NDArray[np.uint32]]]:
     numbers = np.asarray(image_numbers)
     if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu":
         raise ValueError("image_numbers must be a row of at least one integer")
@@ -353,12 +356,12 @@ def _checked_images(image_numbers: np.ndarray, words: Sequence[np.ndarray]) -> t
     return numbers.astype(np.uint32), [row.astype(np.uint32, copy=False) for row in rows]
 
 
-def _narrowest(values: np.ndarray) -> np.dtype:
+def _narrowest(values: NDArray[np.integer]) -> np.dtype[np.unsignedinteger]:
     """The smallest unsigned type that holds the values, none of which is negative."""
     return np.min_scalar_type(int(values.max()) if len(values) else 0)
 
 
-def postings_of(words: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def postings_of(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
     """Postings of features that are grouped by image (`lengths` of each) and ordered by word within it."""
     images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
     # A posting is a run of equal (image, word).
@@ -375,7 +378,9 @@ def postings_of(words: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, n
     yield "posting_counts", counts[order].astype(_narrowest(counts))
 
 
-def _column(name: str, rows: Sequence[np.ndarray], orders: Sequence[np.ndarray], offsets: np.ndarray) -> np.ndarray:
+def _column(
+    name: str, rows: Sequence[NDArray[Any]], orders: Sequence[NDArray[np.int64]], offsets: NDArray[np.int64]
+) -> NDArray[Any]:
     """One column of all images, each image's rows in its order."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS.values(), NOTES}:
         raise ValueError(f"{name!r} cannot be the name of a column")
@@ -439,7 +444,7 @@ def _is_described(meta: Mapping[str, Any]) -> bool:
     )
 
 
-def _misfits(arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
+def _misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
     """Names of arrays of a segment that do not fit the others, as far as that shows without reading it all."""
     for name, array in arrays.items():
         if name == NOTES:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_array, save_array, save_bytes
 from index.errors import CairnError
@@ -27,7 +28,7 @@ def restore_segment(
     *,
     vocabulary_fingerprint: str,
     descriptor_fingerprint: str,
-    known: Mapping[str, np.ndarray],
+    known: Mapping[str, NDArray[Any]],
 ) -> list[str]:
     """Make damaged files of a segment again, as far as its others tell what was in them.
 
@@ -76,13 +77,13 @@ def restore_segment(
     return restored
 
 
-def _known(folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _known(folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in known.items() if name in entries}
 
 
 def _offsets_from_postings(
-    folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
     """Where each image's features begin, from how many of each word it has."""
     images, counts = _load(folder, "posting_images"), _load(folder, "posting_counts")
     lengths = np.bincount(images, counts, minlength=entries["image_numbers"]["shape"][0])
@@ -90,8 +91,8 @@ def _offsets_from_postings(
 
 
 def _words_from_postings(
-    folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
     """The words of each image, ascending, from the images of each word."""
     images, counts = _load(folder, "posting_images"), _load(folder, "posting_counts")
     words = np.repeat(_load(folder, "posting_words"), np.diff(_load(folder, "posting_offsets")))
@@ -102,8 +103,8 @@ def _words_from_postings(
 
 
 def _postings_from_words(
-    folder: Path, entries: Mapping[str, Any], known: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
     """The images of each word, from the words of each image."""
     return dict(postings_of(np.asarray(load_array(folder / "words.npy")), np.diff(_load(folder, "offsets"))))
 
@@ -125,7 +126,7 @@ def _description(folder: Path, vocabulary: str, descriptor: str) -> bytes | None
     return (json.dumps({**meta, "sha256": fingerprint({}, meta)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _load(folder: Path, name: str) -> np.ndarray:
+def _load(folder: Path, name: str) -> NDArray[np.int64]:
     return np.asarray(load_array(folder / f"{name}.npy")).astype(np.int64)
 
 

@@ -1,6 +1,7 @@
 """Binary signatures: bits packed in 64-bit words, and the Hamming distances between them."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 WORD = 64
 """Bits of a word."""
@@ -12,7 +13,7 @@ _BLOCK = 65_536
 _SHORT = 511
 
 
-def pack(bits: np.ndarray) -> np.ndarray:
+def pack(bits: NDArray[np.bool_ | np.integer]) -> NDArray[np.uint64]:
     """Pack bits in words.
 
     Parameters
@@ -32,7 +33,7 @@ def pack(bits: np.ndarray) -> np.ndarray:
     return from_bytes(np.packbits(bits.astype(bool, copy=False), axis=1, bitorder="little"))
 
 
-def unpack(words: np.ndarray, number: int) -> np.ndarray:
+def unpack(words: NDArray[np.uint64], number: int) -> NDArray[np.bool_]:
     """Undo `pack`.
 
     Parameters
@@ -52,7 +53,7 @@ def unpack(words: np.ndarray, number: int) -> np.ndarray:
     return np.unpackbits(to_bytes(words, (number + 7) // 8), axis=1, count=number, bitorder="little").astype(bool)
 
 
-def from_bytes(packed: np.ndarray) -> np.ndarray:
+def from_bytes(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Give signatures of bytes (N, B) uint8, the lowest bit first, as words (N, ceil(B / 8)) uint64."""
     number, length = packed.shape
     padded = np.zeros((number, -(-length // 8) * 8), np.uint8)
@@ -60,13 +61,13 @@ def from_bytes(packed: np.ndarray) -> np.ndarray:
     return padded.view("<u8").astype(np.uint64, copy=False)
 
 
-def to_bytes(words: np.ndarray, length: int) -> np.ndarray:
+def to_bytes(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
     """Give the first `length` bytes of each signature (N, W) uint64 as (N, length) uint8."""
     little = np.ascontiguousarray(_check_words(words), "<u8")
     return np.ascontiguousarray(little.view(np.uint8).reshape(len(little), 8 * little.shape[1])[:, :length])
 
 
-def hamming(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def hamming(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int16 | np.int32]:
     """Hamming distances between all signatures of two sets.
 
     Parameters
@@ -110,7 +111,7 @@ def hamming(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return distances
 
 
-def hamming_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def hamming_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int32]:
     """Hamming distances between signatures that stand side by side.
 
     Parameters
@@ -138,14 +139,16 @@ def hamming_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return distances
 
 
-def _check_words(words: np.ndarray) -> np.ndarray:
+def _check_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     words = np.asarray(words)
     if words.ndim != 2 or words.dtype != np.uint64:
         raise ValueError(f"packed signatures must be (N, W) uint64, not {words.shape} {words.dtype}")
     return words
 
 
-def _check_alike(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _check_alike(
+    first: NDArray[np.uint64], second: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     first, second = _check_words(first), _check_words(second)
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"signatures of {first.shape[1]} and {second.shape[1]} words cannot be compared")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.archive import Archive, open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
@@ -45,10 +46,10 @@ class SimilarityMatrix:
     """
 
     vocabulary: str  # fingerprint of the vocabulary whose words it relates
-    diagonal: np.ndarray  # (K,) float32: R(u, u), at least 0
-    first: np.ndarray  # (P,) int32: u of each pair, u < v, pairs in ascending order (u, then v), none twice
-    second: np.ndarray  # (P,) int32: v
-    values: np.ndarray  # (P,) float32: R(u, v) = R(v, u), at least 0
+    diagonal: NDArray[np.float32]  # (K,) float32: R(u, u), at least 0
+    first: NDArray[np.int32]  # (P,) int32: u of each pair, u < v, pairs in ascending order (u, then v), none twice
+    second: NDArray[np.int32]  # (P,) int32: v
+    values: NDArray[np.float32]  # (P,) float32: R(u, v) = R(v, u), at least 0
     provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how; JSON types only
 
     def __post_init__(self) -> None:
@@ -93,7 +94,9 @@ class SimilarityMatrix:
             "pairs": len(self.values),
         }
 
-    def apply(self, words: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def apply(
+        self, words: NDArray[np.integer], weights: NDArray[np.floating]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Multiply a sparse vector: R w.
 
         Parameters
@@ -116,10 +119,11 @@ class SimilarityMatrix:
         entries = concatenated_ranges(offsets[words], lengths)
         products = values[entries] * np.repeat(np.asarray(weights, dtype=np.float64), lengths)
         distinct, which = np.unique(related[entries], return_inverse=True)
-        return distinct, np.bincount(which, weights=products, minlength=len(distinct))
+        sums: NDArray[Any] = np.bincount(which, weights=products, minlength=len(distinct))  # float64, as the weights
+        return distinct, sums
 
     @cached_property
-    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """R by rows: row u has the entries offsets[u] to offsets[u + 1], the diagonal's first, and none that is 0."""
         every, some = np.arange(self.words, dtype=np.int32), self.values > 0
         first, second, values = self.first[some], self.second[some], self.values[some]
@@ -185,7 +189,7 @@ def check_similarity_path(path: Path) -> None:
         raise CairnError(f"{path} is a folder: choose another name for the similarity file.")
 
 
-def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[np.ndarray, np.ndarray]:
+def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Find the entries off the diagonal that a similarity matrix may have: Bˢ of section III.B.
 
     Each word is related to its k nearest words, by the vocabulary's own search, and they to it.
@@ -225,8 +229,10 @@ def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[np.ndarray, np.ndarra
 
 
 def shared_postings(
-    segment: Segment, words: int, first: np.ndarray, second: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    segment: Segment, words: int, first: NDArray[np.integer], second: NDArray[np.integer]
+) -> Iterator[
+    tuple[NDArray[np.int64], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
+]:
     """Intersect the posting lists of pairs of words, a block at a time.
 
     Parameters
@@ -278,7 +284,9 @@ def shared_postings(
         start = stop
 
 
-def _listed(segment: Segment, offsets: np.ndarray, lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _listed(
+    segment: Segment, offsets: NDArray[np.int64], lists: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The postings of some lists, one list after the other, and ascending keys that tell list and image."""
     lengths = offsets[lists + 1] - offsets[lists]
     rows = concatenated_ranges(offsets[lists], lengths)
@@ -287,18 +295,18 @@ def _listed(segment: Segment, offsets: np.ndarray, lists: np.ndarray) -> tuple[n
     return rows, keys
 
 
-def concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def concatenated_ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Concatenate the ranges starts[i] to starts[i] + lengths[i]."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
-def _keys(first: np.ndarray, second: np.ndarray, words: int) -> np.ndarray:
+def _keys(first: NDArray[np.integer], second: NDArray[np.integer], words: int) -> NDArray[np.int64]:
     """One number a pair, in the order of the pairs."""
     return first.astype(np.int64) * words + second
 
 
-def _read_row(archive: Archive, name: str, kind: str) -> np.ndarray:
+def _read_row(archive: Archive, name: str, kind: str) -> NDArray[Any]:
     """Read a one-dimensional array of a known type; ValueError where it is another."""
     array = archive.array(name)
     if array.dtype != np.dtype(kind) or array.ndim != 1:

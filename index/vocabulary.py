@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
@@ -150,19 +151,19 @@ class Vocabulary:
         )
 
     @property
-    def centres(self) -> np.ndarray:
+    def centres(self) -> NDArray[np.float32]:
         """The words' centres, (K, D) float32, read-only."""
         return self.search.points
 
     @property
     def words(self) -> int:
         """Number of words, K."""
-        return self.search.points.shape[0]
+        return len(self.search.points)
 
     @property
     def dim(self) -> int:
         """Length of a descriptor, D."""
-        return self.search.points.shape[1]
+        return int(self.search.points.shape[1])
 
     @property
     def backend(self) -> str:
@@ -179,7 +180,7 @@ class Vocabulary:
         """SHA-256 of what decides which word a descriptor gets: centres, search and descriptor."""
         return fingerprint({"centres": self.centres}, {"descriptor": self.descriptor, **self._search_settings()})
 
-    def assign(self, descriptors: np.ndarray) -> np.ndarray:
+    def assign(self, descriptors: NDArray[np.float32]) -> NDArray[np.int32]:
         """The word of each descriptor.
 
         Parameters
@@ -198,7 +199,7 @@ class Vocabulary:
         """
         return self.search.search(descriptors, 1)[0][:, 0]
 
-    def error_of(self, descriptors: np.ndarray, words: np.ndarray) -> float:
+    def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
         """Mean squared distance of descriptors to the words that they were given; 0.0 where there are none.
 
         Beside `quantisation_error` it tells how well the vocabulary fits descriptors that it was not trained on.
@@ -215,8 +216,8 @@ class Vocabulary:
         return float(np.einsum("nd,nd->", differences, differences, dtype=np.float64) / len(words))
 
     def assign_soft(
-        self, descriptors: np.ndarray, k: int = 3, sigma: float | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, descriptors: NDArray[np.float32], k: int = 3, sigma: float | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The nearest words of each descriptor, weighted by exp(-d²/2σ²) (Philbin et al., CVPR 2008).
 
         Parameters
