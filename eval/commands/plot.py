@@ -131,6 +131,7 @@ def similarity(
 ) -> None:
     """Draw how similar photos of one object are, and photos of different ones, by tf-idf and by a learnt similarity."""
     import numpy as np
+    from numpy.typing import NDArray
 
     from eval.plots import check_plot, plot_similarities
     from learning.labels.files import read_labels
@@ -143,7 +144,8 @@ def similarity(
         relevance = labels.relevance(numbers, np.random.default_rng(0))
         groups = {}
         for name, index in (("tf-idf", opened.index), ("learnt", opened.scored_index(similarity=learnt))):
-            matching, other = [np.zeros(0)], [np.zeros(0)]
+            matching: list[NDArray[np.floating]] = [np.zeros(0)]
+            other: list[NDArray[np.floating]] = [np.zeros(0)]
             of = zip(relevance.queries.tolist(), relevance.positives, relevance.ignored, strict=True)
             for number, positives, ignored in of:
                 scores = index.score(index.features(number).words).scores

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
@@ -204,7 +205,8 @@ def _search(
         {}, {"blocks": blocks.meta(), "parameters": parameters, "pairs": pairs.fingerprint, "version": VERSION}
     )
     computed: list[float] = []
-    kept: tuple[dict[str, float], np.ndarray] | None = None  # pooled rows, which do not depend on how they are clipped
+    # Pooled rows, which do not depend on how they are clipped.
+    kept: tuple[dict[str, float], NDArray[np.float32]] | None = None
 
     def area(values: dict[str, float]) -> float:
         nonlocal kept
@@ -225,9 +227,9 @@ def _search(
 
 def _embed(
     blocks: Blocks,
-    rows: np.ndarray,
+    rows: NDArray[np.float32],
     train: BlockPairs,
-    held_out: np.ndarray,
+    held_out: NDArray[np.float32],
     validation: BlockPairs,
     options: BlockOptions,
 ) -> tuple[Blocks, list[EmbeddingRecord]]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -22,14 +23,16 @@ _ROUNDING = 1e-12  # of the mean of xᵀ x: what rounding may leave of its varia
 class Moments:
     """Second moments of descriptors x and of their differences, equations 6 to 9, each a mean and not a sum."""
 
-    matched: np.ndarray  # (n, n) float64: A₁, of the x of matches, each as often as it is in one
-    different: np.ndarray  # A₂, of the differences of non-matches
-    every: np.ndarray  # A₃, of all x
-    same: np.ndarray  # B, of the differences of matches
-    mean: np.ndarray  # (n,) float64: μ of all x, which is taken off them in A₁ and A₃
+    matched: NDArray[np.float64]  # (n, n) float64: A₁, of the x of matches, each as often as it is in one
+    different: NDArray[np.float64]  # A₂, of the differences of non-matches
+    every: NDArray[np.float64]  # A₃, of all x
+    same: NDArray[np.float64]  # B, of the differences of matches
+    mean: NDArray[np.float64]  # (n,) float64: μ of all x, which is taken off them in A₁ and A₃
 
     @classmethod
-    def of(cls, rows: np.ndarray, first: np.ndarray, second: np.ndarray, match: np.ndarray) -> "Moments":
+    def of(
+        cls, rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64], match: NDArray[np.bool_]
+    ) -> "Moments":
         """Compute them.
 
         Parameters
@@ -61,7 +64,7 @@ class Moments:
             )
 
     @cached_property
-    def axes(self) -> tuple[np.ndarray, np.ndarray]:
+    def axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Principal axes (n, r) along which x varies, and those (n, n - r), mostly none, along which it does not.
 
         Along the latter neither A nor B is more than rounding, so that their ratio could be anything, and an orthogonal
@@ -71,12 +74,12 @@ class Moments:
         varying = int((values > _FLAT * values[-1]).sum())
         return vectors[:, ::-1][:, :varying], vectors[:, ::-1][:, varying:]
 
-    def is_nothing(self, moment: np.ndarray) -> bool:
+    def is_nothing(self, moment: NDArray[np.float64]) -> bool:
         """Whether a moment is what rounding makes of rows that are all the same."""
         return bool(np.trace(moment) <= _ROUNDING * (np.trace(self.every) + self.mean @ self.mean))
 
 
-def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -> np.ndarray:
+def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -> NDArray[np.float32]:
     """Find an E-block's projection.
 
     Parameters
@@ -131,7 +134,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
     return _oriented(projection).astype(np.float32)
 
 
-def regularised(eigenvalues: np.ndarray, alpha: float) -> np.ndarray:
+def regularised(eigenvalues: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
     """Clip eigenvalues from below (power regularisation, equations 20 and 21).
 
     Parameters
@@ -147,7 +150,7 @@ def regularised(eigenvalues: np.ndarray, alpha: float) -> np.ndarray:
     return np.maximum(eigenvalues, max(floor, _SINGULAR * eigenvalues[0], np.finfo(float).tiny))
 
 
-def _whitening(moments: Moments, alpha: float) -> np.ndarray:
+def _whitening(moments: Moments, alpha: float) -> NDArray[np.float64]:
     """Matrix T (n, r) with Tᵀ B' T = I, where B' is B regularised, within the r axes along which x varies."""
     inside, outside = moments.axes
     if outside.size:
@@ -155,16 +158,16 @@ def _whitening(moments: Moments, alpha: float) -> np.ndarray:
         vectors = inside @ vectors
     else:
         values, vectors = eigh(moments.same)
-    return vectors[:, ::-1] / np.sqrt(regularised(np.maximum(values[::-1], 0), alpha))
+    return np.asarray(vectors[:, ::-1] / np.sqrt(regularised(np.maximum(values[::-1], 0), alpha)))
 
 
-def _generalised_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np.ndarray:
+def _generalised_directions(a: NDArray[np.float64], whitening: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
     """Leading solutions (K, n) of A w = λ B' w (equation 11), of one length wᵀ B' w; wᵀ A w = 1 for the first."""
     found = _leading(whitening.T @ a @ whitening, dim) @ whitening.T
     return np.asarray(found / np.sqrt(found[0] @ a @ found[0]))
 
 
-def _orthogonal_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np.ndarray:
+def _orthogonal_directions(a: NDArray[np.float64], whitening: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
     """Solutions (K, n) of equations 13 to 17, one after the other, each at right angles to those before.
 
     With w = T v, what is maximised is vᵀ C v over vᵀ v, C = Tᵀ A T, and wᵀ w_j = 0 is vᵀ (Tᵀ w_j) = 0. So v is the
@@ -188,11 +191,11 @@ def _orthogonal_directions(a: np.ndarray, whitening: np.ndarray, dim: int) -> np
     return found
 
 
-def _leading_within(values: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
+def _leading_within(values: NDArray[np.float64], forbidden: NDArray[np.float64]) -> NDArray[np.float64]:
     """Leading eigenvector (n,) of a diagonal matrix within what is orthogonal to some orthonormal columns."""
     number = len(values)
 
-    def allowed(vector: np.ndarray) -> np.ndarray:
+    def allowed(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(vector - forbidden @ (forbidden.T @ vector))
 
     # What is forbidden must not lead: it gets an eigenvalue below all others.
@@ -202,23 +205,23 @@ def _leading_within(values: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
         matrix = inside @ (values[:, None] * inside) + lowest * (forbidden @ forbidden.T)
         return allowed(eigh(matrix, subset_by_index=(number - 1, number - 1))[1][:, 0])
 
-    def product(vector: np.ndarray) -> np.ndarray:
+    def product(vector: NDArray[np.float64]) -> NDArray[np.float64]:
         vector = vector.ravel()
         inside = allowed(vector)
-        return allowed(values * inside) + lowest * (vector - inside)
+        return np.asarray(allowed(values * inside) + lowest * (vector - inside))
 
     operator = LinearOperator((number, number), matvec=product, dtype=np.float64)
     start = allowed(np.linspace(1, 2, number))
     return allowed(eigsh(operator, k=1, which="LA", v0=start, ncv=min(number, 60), tol=1e-12)[1][:, 0])
 
 
-def _leading(matrix: np.ndarray, dim: int) -> np.ndarray:
+def _leading(matrix: NDArray[np.float64], dim: int) -> NDArray[np.float64]:
     """Leading eigenvectors (K, n) of a symmetric matrix."""
     number = len(matrix)
     return np.asarray(eigh(matrix, subset_by_index=(number - dim, number - 1))[1][:, ::-1].T)
 
 
-def _oriented(projection: np.ndarray) -> np.ndarray:
+def _oriented(projection: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same directions, their largest entry positive: solvers leave the sign open."""
     largest = np.abs(projection).argmax(axis=1)
     return np.asarray(projection * np.sign(projection[np.arange(len(projection)), largest])[:, None])
@@ -227,36 +230,36 @@ def _oriented(projection: np.ndarray) -> np.ndarray:
 class _Centred:
     """Rows (U, n) less their mean, made as they are sliced."""
 
-    def __init__(self, rows: np.ndarray, mean: np.ndarray) -> None:
+    def __init__(self, rows: NDArray[np.float32], mean: NDArray[np.float64]) -> None:
         self.rows, self.mean = rows, mean
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, part: slice) -> np.ndarray:
+    def __getitem__(self, part: slice) -> NDArray[np.float64]:
         return np.asarray(self.rows[part] - self.mean)
 
 
 class _Differences:
     """Differences (M, n) of the rows of pairs, made as they are sliced."""
 
-    def __init__(self, rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+    def __init__(self, rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
         self.rows, self.first, self.second = rows, first, second
 
     def __len__(self) -> int:
         return len(self.first)
 
-    def __getitem__(self, part: slice) -> np.ndarray:
+    def __getitem__(self, part: slice) -> NDArray[np.float64]:
         return self.rows[self.first[part]].astype(np.float64) - self.rows[self.second[part]]
 
 
-def _moment(rows: _Centred | _Differences, uses: np.ndarray | None = None) -> np.ndarray:
+def _moment(rows: _Centred | _Differences, uses: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
     """Mean of x xᵀ (n, n) float64, each x counted as often as it is used.
 
     Products are of double precision: in single one, a direction that rows do not vary in would get a part of 1e-7 of
     the largest, and some of B's smaller ones less than nothing.
     """
-    total: np.ndarray | float = 0.0
+    total: NDArray[np.float64] | float = 0.0
     for start in range(0, len(rows), _ROWS):
         part = rows[slice(start, start + _ROWS)]
         if uses is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -24,16 +25,16 @@ _TASK = 512  # patches described by one task
 class BlockPairs:
     """Pairs of patches of one size."""
 
-    patches: np.ndarray  # (U, S, S) uint8 or float32, each in a pair
-    first: np.ndarray  # (M,) int64, rows of patches
-    second: np.ndarray  # (M,) int64
-    match: np.ndarray  # (M,) bool
+    patches: NDArray[np.uint8 | np.float32]  # (U, S, S) uint8 or float32, each in a pair
+    first: NDArray[np.int64]  # (M,) int64, rows of patches
+    second: NDArray[np.int64]  # (M,) int64
+    match: NDArray[np.bool_]  # (M,) bool
     fingerprint: str  # SHA-256 of what they are
 
     def __len__(self) -> int:
         return len(self.match)
 
-    def pooled(self, blocks: Blocks, workers: int = 1) -> np.ndarray:
+    def pooled(self, blocks: Blocks, workers: int = 1) -> NDArray[np.float32]:
         """Give the rows (U, D) float32 that the blocks' pooling makes of all patches.
 
         Threads and not processes: it is products of matrices, and the patches are not copied.
@@ -51,15 +52,15 @@ class BlockPairs:
                 pass
         return rows
 
-    def distances(self, rows: np.ndarray) -> np.ndarray:
+    def distances(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Squared distances (M,) float32 of the pairs, by the descriptors (U, m) of the patches."""
         return squared_distances(rows.__getitem__, self.first, self.second)
 
-    def area(self, rows: np.ndarray) -> float:
+    def area(self, rows: NDArray[np.float32]) -> float:
         """Area under the ROC curve of the distances of descriptors (U, m)."""
         return auc(self.distances(rows), self.match)
 
-    def error(self, rows: np.ndarray) -> float:
+    def error(self, rows: NDArray[np.float32]) -> float:
         """False positives at 95% recall of descriptors (U, m), 0 to 1."""
         return fpr95(self.distances(rows), self.match)
 

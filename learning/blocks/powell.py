@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from index.arrays import load_json, save_json
@@ -132,7 +133,7 @@ def maximise_area(
     tried: list[Trial] = []
     seen: set[tuple[tuple[str, float], ...]] = set()
 
-    def lacking(point: np.ndarray) -> float:
+    def lacking(point: NDArray[np.float64]) -> float:
         values = from_point(point, parameters)
         # Before what is known already, so that the result does not depend on how far an earlier run went.
         if _identity(values) not in seen and len(seen) >= options.evaluations:
@@ -173,7 +174,7 @@ def to_coordinate(value: float, parameter: Parameter) -> float:
     return float(np.log(value)) if parameter.ratio else value / (np.pi / 8)
 
 
-def from_point(point: np.ndarray, parameters: Sequence[Parameter]) -> dict[str, float]:
+def from_point(point: NDArray[np.float64], parameters: Sequence[Parameter]) -> dict[str, float]:
     """Values of parameters at a point (P,) of the search."""
     values = {}
     for coordinate, one in zip(point, parameters, strict=True):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.progress import Progress
@@ -129,7 +130,7 @@ def learn_boosted(
     validation = _answers(sources, "validation", learners)
     tell("answers", 2, 2)
     metric: BoostedMetric | None = None
-    embedding: np.ndarray | None = None
+    embedding: NDArray[np.float32] | None = None
     if options.kind == "bgm-pca":
         embedding = principal_axes(train.answers, options.dim)
     elif options.kind not in PLAIN:

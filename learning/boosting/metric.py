@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from index.parallel import one_thread
@@ -50,19 +51,19 @@ class MetricOptions:
 class PairResponses:
     """Pairs of rows of weak learners' answers."""
 
-    answers: np.ndarray  # (U, P) int8: h, 1 or -1, of each patch
-    first: np.ndarray  # (M,) int: row of a pair's first patch
-    second: np.ndarray  # (M,) int
-    match: np.ndarray  # (M,) bool
+    answers: NDArray[np.int8]  # (U, P) int8: h, 1 or -1, of each patch
+    first: NDArray[np.int64]  # (M,) int: row of a pair's first patch
+    second: NDArray[np.int64]  # (M,) int
+    match: NDArray[np.bool_]  # (M,) bool
 
     def __len__(self) -> int:
         return len(self.match)
 
-    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def take(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Give h of both patches of pairs (K,): twice (K, P) float32."""
         return self.answers[self.first[rows]].astype(np.float32), self.answers[self.second[rows]].astype(np.float32)
 
-    def similarities(self, matrix: np.ndarray, form: str = "inner") -> np.ndarray:
+    def similarities(self, matrix: NDArray[np.float64], form: str = "inner") -> NDArray[np.float64]:
         """Give f (M,) float64 of all pairs in one of `FORMS`, A being (P, P), or (P,) where it is diagonal."""
         found = np.empty(len(self))
         for start in range(0, len(self), _PAIRS):
@@ -70,12 +71,12 @@ class PairResponses:
             found[rows] = similarity(*self.take(rows), matrix, form)
         return found
 
-    def loss(self, matrix: np.ndarray, offset: float = 0.0, form: str = "inner") -> float:
+    def loss(self, matrix: NDArray[np.float64], offset: float = 0.0, form: str = "inner") -> float:
         """Mean of exp(-l (f + offset)) (equation 5)."""
         exponents = -np.where(self.match, 1, -1) * (self.similarities(matrix, form) + offset)
         return float(np.exp(np.minimum(exponents, _LARGEST)).mean())
 
-    def error(self, embedding: np.ndarray) -> float:
+    def error(self, embedding: NDArray[np.float32]) -> float:
         """FPR95 of the pairs by their distances, answers being embedded by Bᵀ (d, P)."""
         rows = embed(self.answers, embedding)
         return fpr95(squared_distances(rows.__getitem__, self.first, self.second), self.match)
@@ -85,26 +86,29 @@ class PairResponses:
 class BoostedMetric:
     """A similarity of weak learners, and how it came about."""
 
-    matrix: np.ndarray  # A: (P, P) float64, symmetric; or (P,), its diagonal
+    matrix: NDArray[np.float64]  # A: (P, P) float64, symmetric; or (P,), its diagonal
     offset: float  # what is added to it in the loss
     errors: list[float]  # FPR95 of validation pairs by the embedding, before the first epoch and after each
     losses: list[float]  # of equation 5 on validation pairs, likewise
     chosen: int  # place in these of the metric that was taken
     similarity_error: float  # FPR95 of validation pairs by f itself, all dimensions kept
-    covariance: np.ndarray | None = None  # (P, P) float64, of the answers that it was learnt from, if variance is kept
+    # (P, P), of the answers that it was learnt from, if variance is kept.
+    covariance: NDArray[np.float64] | None = None
 
-    def embedding(self, dim: int) -> np.ndarray:
+    def embedding(self, dim: int) -> NDArray[np.float32]:
         """Give the embedding (d, P) float32 into at most so many dimensions."""
         return embedding_of(self.matrix, dim, self.covariance)
 
 
-def embed(answers: np.ndarray, embedding: np.ndarray) -> np.ndarray:
+def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[np.float32]:
     """Give Bᵀ h (U, d) float32 of answers (U, P), Bᵀ being (d, P) (equation 8)."""
     with one_thread():
         return answers.astype(np.float32) @ embedding.T.astype(np.float32)
 
 
-def similarity(first: np.ndarray, second: np.ndarray, matrix: np.ndarray, form: str = "inner") -> np.ndarray:
+def similarity(
+    first: NDArray[np.floating], second: NDArray[np.floating], matrix: NDArray[np.float64], form: str = "inner"
+) -> NDArray[np.floating]:
     """Give hᵀ A h' (equation 4), pair by pair; or -½ (h - h')ᵀ A (h - h').
 
     Parameters
@@ -126,13 +130,13 @@ def similarity(first: np.ndarray, second: np.ndarray, matrix: np.ndarray, form: 
     if matrix.ndim == 1:
         return np.asarray((first * second) @ matrix.astype(first.dtype))
     with one_thread():
-        return np.einsum("mp,mp->m", first @ matrix.astype(first.dtype), second)
+        return np.asarray(np.einsum("mp,mp->m", first @ matrix.astype(first.dtype), second))
 
 
 def learn_metric(
     train: PairResponses,
     validation: PairResponses,
-    weights: np.ndarray,
+    weights: NDArray[np.floating],
     dim: int,
     options: MetricOptions,
     rng: np.random.Generator,
@@ -167,7 +171,7 @@ def learn_metric(
     labels = np.where(train.match, 1.0, -1.0)
     step = options.step * float(begin.mean())
 
-    def best_offset(of: np.ndarray) -> float:
+    def best_offset(of: NDArray[np.float64]) -> float:
         return _best_offset(train.similarities(of, options.form), train.match) if options.offset else 0.0
 
     offset = best_offset(matrix)
@@ -192,14 +196,14 @@ def learn_metric(
 
 
 def _descend(
-    matrix: np.ndarray,
+    matrix: NDArray[np.float64],
     offset: float,
-    first: np.ndarray,
-    second: np.ndarray,
-    labels: np.ndarray,
+    first: NDArray[np.float32],
+    second: NDArray[np.float32],
+    labels: NDArray[np.float64],
     step: float,
     options: MetricOptions,
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """One step down the logarithm of the loss of some pairs."""
     scale = 1.0
     if options.form == "distance":  # a similarity of differences, see `similarity`
@@ -220,26 +224,28 @@ def _descend(
     return np.asarray(matrix + step / 2 * (gradient + gradient.T))
 
 
-def _best_offset(similarities: np.ndarray, match: np.ndarray) -> float:
+def _best_offset(similarities: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
     """The constant that, added to f, makes the loss least: matches and others weigh the same then."""
     return float(0.5 * (logsumexp(-similarities[match]) - logsumexp(similarities[~match])))
 
 
-def nearest_positive(matrix: np.ndarray) -> np.ndarray:
+def nearest_positive(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give the nearest positive semi-definite matrix: a symmetric one (P, P), or the diagonal (P,) of one."""
     if matrix.ndim == 1:
         return np.maximum(matrix, 0)
     return _with_eigenvalues(matrix, lambda values: np.maximum(values, 0))
 
 
-def _with_eigenvalues(matrix: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _with_eigenvalues(
+    matrix: NDArray[np.float64], change: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
     """A symmetric matrix (P, P) with its eigenvalues changed."""
     with one_thread():
         values, vectors = np.linalg.eigh(matrix)
         return np.asarray((vectors * change(values)) @ vectors.T)
 
 
-def factorise(matrix: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Factorise A = B W Bᵀ (equation 6), keeping the eigenvalues of largest magnitude.
 
     Parameters
@@ -268,7 +274,9 @@ def factorise(matrix: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
     return _signed(vectors.T).T, np.where(values[order] < 0, -1.0, 1.0)
 
 
-def embedding_of(matrix: np.ndarray, dim: int, covariance: np.ndarray | None = None) -> np.ndarray:
+def embedding_of(
+    matrix: NDArray[np.float64], dim: int, covariance: NDArray[np.float64] | None = None
+) -> NDArray[np.float32]:
     """Give an embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1.
 
     A negative eigenvalue would take away from a distance, which none does; `MetricOptions.positive` leaves none. Fewer
@@ -299,12 +307,12 @@ def embedding_of(matrix: np.ndarray, dim: int, covariance: np.ndarray | None = N
     return np.ascontiguousarray(embedding / longest, np.float32)
 
 
-def _signed(rows: np.ndarray) -> np.ndarray:
+def _signed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows (d, P) whose entry of largest magnitude is made positive, so that all computers agree on their signs."""
     return rows * np.where(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)] < 0, -1, 1)[:, None]
 
 
-def covariance_of(answers: np.ndarray) -> np.ndarray:
+def covariance_of(answers: NDArray[np.int8]) -> NDArray[np.float64]:
     """Covariance (P, P) float64 of answers h (U, P)."""
     total = np.zeros((answers.shape[1],) * 2)
     for start in range(0, len(answers), _PAIRS):
@@ -315,7 +323,7 @@ def covariance_of(answers: np.ndarray) -> np.ndarray:
     return np.asarray(total / len(answers) - np.outer(mean, mean))
 
 
-def principal_axes(answers: np.ndarray, dim: int) -> np.ndarray:
+def principal_axes(answers: NDArray[np.int8], dim: int) -> NDArray[np.float32]:
     """Give the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
     with one_thread():
         vectors = np.linalg.eigh(covariance_of(answers))[1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import run
 from learning.boosting.weak_learners import LEVELS, PairLevels
@@ -59,7 +60,9 @@ class Boosting:
         Threads; the result does not depend on it.
     """
 
-    def __init__(self, match: np.ndarray, options: SearchOptions, rng: np.random.Generator, workers: int = 1) -> None:
+    def __init__(
+        self, match: NDArray[np.bool_], options: SearchOptions, rng: np.random.Generator, workers: int = 1
+    ) -> None:
         if match.all() or not match.any():
             raise ValueError("boosting needs matches and others")
         self.options = options
@@ -74,7 +77,7 @@ class Boosting:
         """Mean of exp(-l f) (equation 1)."""
         return float(np.exp(-self.labels * self.similarity).mean())
 
-    def weights(self) -> np.ndarray:
+    def weights(self) -> NDArray[np.float64]:
         """Weights (N,) of the pairs, of sum 1."""
         exponents = -self.labels * self.similarity
         weights = np.exp(exponents - exponents.max())
@@ -109,12 +112,12 @@ class Boosting:
         self.similarity += step
         self.offset += float(step)
 
-    def _finalists(self, weights: np.ndarray, levels: PairLevels) -> np.ndarray:
+    def _finalists(self, weights: NDArray[np.float64], levels: PairLevels) -> NDArray[np.int64]:
         """Candidates (K,) that do best on a sample of pairs, drawn by their weights."""
         sample = _draw(weights, self.options.sample, self._rng)
         of_matches, of_others = sample[self.labels[sample] > 0], sample[self.labels[sample] < 0]
 
-        def best_of(start: int) -> np.ndarray:
+        def best_of(start: int) -> NDArray[np.int64]:
             block = slice(start, start + _BLOCK)
             differing = [
                 _differing(levels.lower[block].take(part, axis=1), levels.upper[block].take(part, axis=1))
@@ -128,14 +131,16 @@ class Boosting:
         return np.argsort(-found, kind="stable")[: self.options.finalists]
 
 
-def _draw(weights: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+def _draw(weights: NDArray[np.float64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw pairs by their weights, evenly spread (systematic sampling): ascending numbers, some more than once."""
     ends = np.cumsum(weights)
     places = (np.arange(number) + rng.uniform()) * (ends[-1] / number)
-    return np.minimum(np.searchsorted(ends, places, side="right"), len(weights) - 1)
+    return np.asarray(np.minimum(np.searchsorted(ends, places, side="right"), len(weights) - 1))
 
 
-def _correlations(lower: np.ndarray, upper: np.ndarray, signed: np.ndarray) -> np.ndarray:
+def _correlations(
+    lower: NDArray[np.uint8], upper: NDArray[np.uint8], signed: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Sums of w l h(x) h(y) over pairs, for every threshold of a candidate: (LEVELS,) float64.
 
     h(x) h(y) is -1 for the levels from the lower of the two to the one before the upper: a pair enters where the former
@@ -145,7 +150,7 @@ def _correlations(lower: np.ndarray, upper: np.ndarray, signed: np.ndarray) -> n
     return np.asarray(signed.sum() - 2 * np.cumsum(steps))
 
 
-def _differing(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _differing(lower: NDArray[np.uint8], upper: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Count the pairs with h(x) h(y) = -1 for every threshold of candidates: (C, n) uint8 twice to (C, LEVELS) int."""
     rows = len(lower)
     first = (np.arange(rows) * LEVELS)[:, None]

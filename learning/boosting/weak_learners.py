@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread, run
@@ -48,15 +49,15 @@ class PairList:
     """Pairs of patches of several sets."""
 
     sets: Sequence[Patches]
-    owner: np.ndarray  # (N,) int32: number of the set
-    first: np.ndarray  # (N,) int64: number of a patch in it
-    second: np.ndarray  # (N,) int64: of the other
-    match: np.ndarray  # (N,) bool
+    owner: NDArray[np.int32]  # (N,) int32: number of the set
+    first: NDArray[np.int64]  # (N,) int64: number of a patch in it
+    second: NDArray[np.int64]  # (N,) int64: of the other
+    match: NDArray[np.bool_]  # (N,) bool
 
     def __len__(self) -> int:
         return len(self.match)
 
-    def patches(self, rows: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def patches(self, rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Read the patches of pairs (K,), in ascending order, as twice (K, size, size) float32."""
         pair = np.empty((2, len(rows), size, size), np.float32)
         for number in np.unique(self.owner[rows]):
@@ -70,15 +71,15 @@ class PairList:
 class Candidates:
     """Boxes and orientations, and the levels of their responses."""
 
-    boxes: np.ndarray  # (C, 4) int32, see `retrieval.descriptors.boxes`
-    channels: np.ndarray  # (C,) int32
-    start: np.ndarray  # (C,) float32: response at which level 1 begins
-    step: np.ndarray  # (C,) float32: from one level to the next, positive
+    boxes: NDArray[np.int32]  # (C, 4) int32, see `retrieval.descriptors.boxes`
+    channels: NDArray[np.int32]  # (C,) int32
+    start: NDArray[np.float32]  # (C,) float32: response at which level 1 begins
+    step: NDArray[np.float32]  # (C,) float32: from one level to the next, positive
 
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def levels(self, found: np.ndarray) -> np.ndarray:
+    def levels(self, found: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Round responses (N, C) float32 up to levels (N, C) uint8: level t or less is `threshold(t)` or less."""
         found = np.ceil((found - self.start) / self.step)
         return np.clip(found, 0, LEVELS - 1, out=found).astype(np.uint8)
@@ -92,13 +93,13 @@ class Candidates:
 class PairLevels:
     """Levels of all candidates' responses on all pairs: h(x) h(y) is -1 where lower <= t < upper, and 1 elsewhere."""
 
-    lower: np.ndarray  # (C, N) uint8: the smaller of the two patches' levels
-    upper: np.ndarray  # (C, N) uint8: the larger
+    lower: NDArray[np.uint8]  # (C, N) uint8: the smaller of the two patches' levels
+    upper: NDArray[np.uint8]  # (C, N) uint8: the larger
 
 
 def draw_boxes(
     responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draw boxes (C, 4) int32 and their channels (C,) int32.
 
     Sides are drawn first, each length as likely as any other, then where the box lies. Those of grey values hold one
@@ -199,7 +200,7 @@ def pair_levels(
     lower = np.empty((len(candidates), number), np.uint8)
     upper = np.empty_like(lower)
 
-    def evaluate(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+    def evaluate(rows: NDArray[np.int64], first: NDArray[np.float32], second: NDArray[np.float32]) -> None:
         for start in range(0, len(rows), _PATCHES):
             part = slice(start, start + _PATCHES)
             one, two = (
@@ -223,10 +224,10 @@ def pair_levels(
 
 
 def _responses(
-    patches: np.ndarray, boxes: np.ndarray, channels: np.ndarray, responses_of: ResponseOptions
-) -> np.ndarray:
+    patches: NDArray[np.float32], boxes: NDArray[np.int32], channels: NDArray[np.int32], responses_of: ResponseOptions
+) -> NDArray[np.float32]:
     return responses(integral_images(patches, responses_of), boxes, channels)
 
 
-def _parts(patches: np.ndarray) -> list[np.ndarray]:
+def _parts(patches: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     return [patches[start : start + _PATCHES] for start in range(0, len(patches), _PATCHES)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from index.errors import CairnError
@@ -33,31 +34,31 @@ class MatchRule:
 class Detections:
     """Interest points or regions of an image, each with the frame that its patch is cut by."""
 
-    centres: np.ndarray  # (N, 2) float64, points (x, y), pixels
-    frames: np.ndarray  # (N, 2, 2) float64, maps from the square [-1, 1]² to the patch's area around the centre
+    centres: NDArray[np.float64]  # (N, 2) float64, points (x, y), pixels
+    frames: NDArray[np.float64]  # (N, 2, 2), maps from the square [-1, 1]² to the patch's area around the centre
     oriented: bool = True  # the frame's turn comes from the image, so that orientations can be compared
 
     def __len__(self) -> int:
         return len(self.centres)
 
     @property
-    def octaves(self) -> np.ndarray:
+    def octaves(self) -> NDArray[np.float64]:
         """Scale (N,): log2 of half the patch's side, pixels."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return 0.5 * np.log2(np.linalg.det(self.frames))
+            return np.asarray(0.5 * np.log2(np.linalg.det(self.frames)))
 
     @property
-    def sides(self) -> np.ndarray:
+    def sides(self) -> NDArray[np.float64]:
         """Side (N,) of the patch, pixels; of a slanted one, that of a square of its area."""
         # The frame reaches from the centre of the first pixel to that of the last.
         return 2 * PATCH / (PATCH - 1) * 2**self.octaves
 
     @property
-    def angles(self) -> np.ndarray:
+    def angles(self) -> NDArray[np.float64]:
         """Orientation (N,) of the patch's x axis, radians, from x towards y."""
         return np.arctan2(self.frames[:, 1, 0], self.frames[:, 0, 0])
 
-    def take(self, rows: np.ndarray) -> "Detections":
+    def take(self, rows: NDArray[np.bool_ | np.int64]) -> "Detections":
         """Some of the detections, by number or mask."""
         return Detections(self.centres[rows], self.frames[rows], self.oriented)
 
@@ -70,7 +71,7 @@ class Detections:
             all(one.oriented for one in parts),
         )
 
-    def transfer(self, homography: np.ndarray) -> "Detections":
+    def transfer(self, homography: NDArray[np.floating]) -> "Detections":
         """Project into another image: the centre by the homography, the frame by its Jacobian there.
 
         Scale so changes by the root of the local change of area, orientation as the patch's x axis turns.
@@ -98,7 +99,7 @@ class Detections:
         return Detections(centres, frames, self.oriented)
 
 
-def disagreement(first: Detections, second: Detections, rule: MatchRule) -> np.ndarray:
+def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.float64]:
     """How far pairs of detections in the same image are from agreeing, in units of the rule.
 
     Parameters
@@ -122,7 +123,7 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> np.n
     return worst
 
 
-def is_match(first: Detections, second: Detections, rule: MatchRule) -> np.ndarray:
+def is_match(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.bool_]:
     """Say which pairs of detections in the same image are matches.
 
     They agree by the rule (`disagreement` of at most 1), the distance of their centres is small for their patches, and
@@ -151,12 +152,12 @@ def is_match(first: Detections, second: Detections, rule: MatchRule) -> np.ndarr
     return match
 
 
-def _distance(first: Detections, second: Detections) -> np.ndarray:
+def _distance(first: Detections, second: Detections) -> NDArray[np.float64]:
     offset = first.centres - second.centres
     return np.hypot(offset[:, 0], offset[:, 1])
 
 
-def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[np.ndarray, np.ndarray]:
+def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find all pairs that are no non-match: at most twice the rule apart.
 
     Parameters
@@ -186,7 +187,7 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
     return a[order], b[order]
 
 
-def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> np.ndarray:
+def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> NDArray[np.int64]:
     """Say which reference detection each detection of an image shows again.
 
     Parameters

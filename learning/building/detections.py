@@ -5,6 +5,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.building.correspondence import Detections
@@ -65,7 +66,7 @@ def read_full(path: Path) -> Photo:
         raise CairnError(f"{path} cannot be read: {error}.") from error
 
 
-def keypoint_frames(sizes: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+def keypoint_frames(sizes: NDArray[np.float64], degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     """Frames (N, 2, 2) of keypoints, by OpenCV's size (pixels) and angle (degrees, from x towards y).
 
     A patch covers 6.75 sizes from the outer edge of its first pixel to that of its last, so that the centres of those
@@ -80,7 +81,7 @@ def keypoint_space(photo: Photo) -> ScaleSpace:
     return build_scale_space(photo.grey, ScaleSpaceOptions(double=False))
 
 
-def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, np.ndarray]:
+def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, NDArray[np.uint8]]:
     """Detect, and cut the patches that lie wholly inside the photo; the others are dropped.
 
     Parameters
@@ -107,7 +108,7 @@ def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, np.ndar
     return found.take(kept), patches
 
 
-def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[np.ndarray, np.ndarray]:
+def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Cut the patches that lie wholly inside a photo.
 
     Parameters
@@ -129,12 +130,12 @@ def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[np.ndarray,
     return kept, np.clip(np.rint(patches), 0, 255).astype(np.uint8)
 
 
-def inside(found: Detections, shape: tuple[int, ...]) -> np.ndarray:
+def inside(found: Detections, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Mask (N,) of detections whose patch lies wholly inside an image (H, W): the centres of all its pixels do."""
     corners = np.array([[-1.0, 1, 1, -1], [-1, -1, 1, 1]])
     points = found.frames @ corners + found.centres[:, :, None]
     limit = np.array([[shape[1] - 1], [shape[0] - 1]])
-    return ((points >= 0) & (points <= limit)).all(axis=(1, 2))
+    return np.asarray(((points >= 0) & (points <= limit)).all(axis=(1, 2)))
 
 
 def _detect_sift(photo: Photo) -> Detections:

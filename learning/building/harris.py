@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 _NEAR = 1e-6  # curvatures below it, of the largest response, leave a corner where its pixel is
 
@@ -20,7 +21,7 @@ class HarrisOptions:
     threshold: float = 1000.0  # least cornerness at its scale, in (grey values)⁴
 
 
-def harris_corners(grey: np.ndarray, options: HarrisOptions | None = None) -> np.ndarray:
+def harris_corners(grey: NDArray[np.float32], options: HarrisOptions | None = None) -> NDArray[np.float64]:
     """Find corners at all scales, each by itself: the largest of its surroundings at its scale.
 
     Parameters
@@ -43,7 +44,7 @@ def harris_corners(grey: np.ndarray, options: HarrisOptions | None = None) -> np
     return rows[np.lexsort((rows[:, 1], rows[:, 0], rows[:, 2], -rows[:, 3]))]
 
 
-def cornerness(grey: np.ndarray, scale: float, options: HarrisOptions) -> np.ndarray:
+def cornerness(grey: NDArray[np.float32], scale: float, options: HarrisOptions) -> NDArray[np.float32]:
     """Cornerness (H, W) float32 at an integration scale, of the scale-normalised second-moment matrix μ."""
     derivation = options.derivation * scale
     smooth = cv2.GaussianBlur(grey, (0, 0), derivation, borderType=cv2.BORDER_REPLICATE)
@@ -57,7 +58,7 @@ def cornerness(grey: np.ndarray, scale: float, options: HarrisOptions) -> np.nda
     return np.asarray(xx * yy - xy * xy - np.float32(options.alpha) * (xx + yy) ** 2)
 
 
-def _corners_at(grey: np.ndarray, scale: float, options: HarrisOptions) -> np.ndarray:
+def _corners_at(grey: NDArray[np.float32], scale: float, options: HarrisOptions) -> NDArray[np.float64]:
     response = cornerness(grey, scale, options)
     reach = 2 * round(scale) + 1
     largest = cv2.dilate(response, cv2.getStructuringElement(cv2.MORPH_RECT, (reach, reach)))
@@ -69,7 +70,7 @@ def _corners_at(grey: np.ndarray, scale: float, options: HarrisOptions) -> np.nd
     return np.column_stack([x + shifts[0], y + shifts[1], np.full(len(x), scale), strength]).astype(np.float64)
 
 
-def _vertex(before: np.ndarray, at: np.ndarray, after: np.ndarray) -> np.ndarray:
+def _vertex(before: NDArray[np.float32], at: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.float64]:
     """Place (N,) of the top of the parabola through three responses, from the middle one, half a step at most."""
     curvature = before.astype(np.float64) - 2 * at + after
     steep = curvature < -_NEAR * np.abs(at)

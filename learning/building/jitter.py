@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.building.correspondence import Detections, MatchRule
@@ -48,7 +49,7 @@ def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: i
     rng = np.random.default_rng([options.seed, number])
     count = len(exact)
 
-    def parts(columns: int) -> np.ndarray:
+    def parts(columns: int) -> NDArray[np.float64]:
         drawn = rng.normal(scale=options.spread, size=(count, columns))
         # Well inside of what is allowed: for scale and orientation are measured again after a transfer.
         return np.clip(drawn, -0.9, 0.9)
@@ -61,7 +62,7 @@ def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: i
     angles = exact.angles + parts(1)[:, 0] * rule.radians
     frames = rotations(angles) * (2**octaves)[:, None, None]
     centres = exact.centres + offset
-    there = np.isfinite(exact.centres).all(axis=1)
+    there = np.asarray(np.isfinite(exact.centres).all(axis=1))
     there[there] = np.linalg.cond(exact.frames[there]) <= options.slant
     centres[~there], frames[~there] = np.nan, np.nan
     return Detections(centres, frames, exact.oriented)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import publish_folder, save_json
 from index.errors import CairnError
@@ -184,7 +185,7 @@ def _build(
 
 
 def _write(
-    folder: Path, labelled: Labelled, pixels: np.ndarray, splits: SplitOptions, progress: Progress
+    folder: Path, labelled: Labelled, pixels: NDArray[np.uint8], splits: SplitOptions, progress: Progress
 ) -> BuildReport:
     rng = np.random.default_rng(splits.seed)
     # Patches of one point lie side by side, as in the published sets.
@@ -194,8 +195,8 @@ def _write(
     points = labelled.points[order]
     split_of = split_points(labelled.points, splits.sizes, rng)
 
-    def different(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return (labelled.points[first] != labelled.points[second]) & labelled.are_apart(first, second)
+    def different(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.asarray((labelled.points[first] != labelled.points[second]) & labelled.are_apart(first, second))
 
     report: dict[str, dict[str, Any]] = {}
     for split, (name, size) in enumerate(zip(SPLITS, splits.sizes, strict=True)):
@@ -220,7 +221,7 @@ def _write(
     return BuildReport(len(points), len(np.unique(points)), labelled.images, report, labelled.unused)
 
 
-def _geometry(detections: Detections) -> np.ndarray:
+def _geometry(detections: Detections) -> NDArray[np.float64]:
     """Columns of `write_interest` (N, 4); scale is that of an OpenCV keypoint's size, whose patch has 6.75 times it."""
     size = detections.sides / SIFT_SIDE
     return np.column_stack([detections.centres, detections.angles, np.log2(size)])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.progress import Progress
 from learning.building.correspondence import (
@@ -26,7 +27,7 @@ from learning.building.sequences import Sequence
 class _View:
     """What is used of one image; points are numbered within its sequence."""
 
-    points: np.ndarray  # (N,) int64
+    points: NDArray[np.int64]  # (N,) int64
     detections: Detections  # (N,) in its own pixels
     reference: Detections  # (N,) in the pixels of the sequence's first image
 
@@ -75,7 +76,7 @@ def label_sequences(
     images = sum(len(sequence.images) for sequence in sequences)
     views: list[_View] = []
     groups: list[int] = []  # of the views
-    matches: list[np.ndarray] = []
+    matches: list[NDArray[np.int64]] = []
     points = patches = unused = 0
     for group, sequence in enumerate(sequences):
         before = len(views)
@@ -139,7 +140,7 @@ def _label_views(
         yield _View(points[used], detections, detections.transfer(np.linalg.inv(homography))), int((~used).sum())
 
 
-def _match_views(views: list[_View], sequence: Sequence, rule: MatchRule) -> np.ndarray:
+def _match_views(views: list[_View], sequence: Sequence, rule: MatchRule) -> NDArray[np.int64]:
     """Numbers (M, 2) of a sequence's patches that match, the one of the earlier image first."""
     starts = np.cumsum([0] + [len(view.points) for view in views])
     rows = [np.zeros((0, 2), np.int64)]

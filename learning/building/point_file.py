@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.archive import open_archive
 from index.errors import CairnError
@@ -23,10 +24,10 @@ class PointFile:
     """Keypoints of photos and which of them show the same 3-D point."""
 
     names: list[str]  # stems of the photos
-    photos: np.ndarray  # (N,) int64, number of each keypoint's photo
+    photos: NDArray[np.int64]  # (N,) int64, number of each keypoint's photo
     detections: Detections  # N, in pixels of their photos
-    points: np.ndarray  # (N,) int64
-    pairs: np.ndarray  # (M, 2) int64, numbers of keypoints that match
+    points: NDArray[np.int64]  # (N,) int64
+    pairs: NDArray[np.int64]  # (M, 2) int64, numbers of keypoints that match
 
 
 def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
@@ -81,7 +82,7 @@ def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
     return PointFile([str(name) for name in given["names"]], photos, detections, points, pairs)
 
 
-def _check_range(path: Path, name: str, numbers: np.ndarray, limit: int) -> None:
+def _check_range(path: Path, name: str, numbers: NDArray[np.int64], limit: int) -> None:
     if numbers.min(initial=0) < 0 or numbers.max(initial=-1) >= limit:
         raise CairnError(f"{path} is damaged: {name!r} should hold numbers from 0 to {limit - 1}.")
 
@@ -128,8 +129,8 @@ def label_points(
     paired = np.zeros(len(file.points), bool)
     paired[pairs] = True
 
-    used: list[np.ndarray] = []
-    close: list[np.ndarray] = []
+    used: list[NDArray[np.int64]] = []
+    close: list[NDArray[np.int64]] = []
     for number, path in zip(wanted, paths, strict=True):
         photo = read_full(path)
         here = np.flatnonzero(file.photos == number)

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 _ROUNDS = 50  # of drawing non-matches, before it is taken that there are no more
 
 
-def split_points(points: np.ndarray, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+def split_points(points: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.int64]:
     """Divide points at random, in proportion to the splits' sizes.
 
     Parameters
@@ -30,18 +31,18 @@ def split_points(points: np.ndarray, sizes: Sequence[int], rng: np.random.Genera
     return np.searchsorted(bounds, ranks, side="right")[of_patch]
 
 
-def draw_matches(matches: np.ndarray, wanted: int, rng: np.random.Generator) -> np.ndarray:
+def draw_matches(matches: NDArray[np.int64], wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw some of the matches (M, 2): so many as are wanted, or all."""
     return matches[np.sort(rng.permutation(len(matches))[:wanted])]
 
 
 def draw_non_matches(
-    candidates: np.ndarray,
-    groups: np.ndarray,
-    different: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    candidates: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    different: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
     wanted: int,
     rng: np.random.Generator,
-) -> np.ndarray:
+) -> NDArray[np.int64]:
     """Draw pairs of patches that do not match.
 
     Parameters

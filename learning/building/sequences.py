@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from retrieval.photos.listing import PHOTO_SUFFIXES
@@ -16,7 +17,9 @@ class Sequence:
 
     name: str  # the folder's, and where it holds several sequences their own after a slash
     images: tuple[Path, ...]  # the reference first
-    homographies: tuple[np.ndarray, ...]  # (3, 3) float64 each, from pixels of the reference to those of each image
+    homographies: tuple[
+        NDArray[np.float64], ...
+    ]  # (3, 3) float64 each, from pixels of the reference to those of each image
 
 
 def read_sequences(folder: Path) -> list[Sequence]:
@@ -81,7 +84,7 @@ def _photos(folder: Path) -> dict[str, Path]:
     return photos
 
 
-def _read_homography(path: Path) -> np.ndarray:
+def _read_homography(path: Path) -> NDArray[np.float64]:
     try:
         values = np.array(path.read_text(encoding="ascii").replace(",", " ").split(), np.float64)
     except FileNotFoundError:

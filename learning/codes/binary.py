@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from index.errors import CairnError
@@ -18,7 +19,7 @@ MOST_BITS = 8_192
 """More bits than any code has use for: eight times the paper's longest."""
 
 
-def parseval_frame(bits: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+def parseval_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Random Parseval tight frame (Simonyan14 section 8, after Jégou, Furon, Fuchs, 2012).
 
     The first m columns of the orthogonal matrix of the QR decomposition of a random q x q matrix. Those depend on its
@@ -52,16 +53,16 @@ def parseval_frame(bits: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         )
     with one_thread():
         orthogonal, triangular = scipy.linalg.qr(rng.standard_normal((bits, dim)), mode="economic")
-    return (orthogonal * np.where(np.diag(triangular) < 0, -1, 1)).astype(np.float32)
+    return np.asarray((orthogonal * np.where(np.diag(triangular) < 0, -1, 1)).astype(np.float32))
 
 
-def random_projections(bits: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+def random_projections(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Normals (q, m) float32 of random hyperplanes (Charikar, STOC 2002); raises CairnError where q is out of range."""
     _check_bits(bits)
     return rng.standard_normal((bits, dim)).astype(np.float32)
 
 
-def learn_binary(rows: np.ndarray, bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
+def learn_binary(rows: NDArray[np.float32], bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
     """Learn a binary code: the mean of training rows, and a random frame.
 
     Parameters
@@ -88,7 +89,7 @@ def learn_binary(rows: np.ndarray, bits: int, *, method: str = "frame", seed: in
     return centred_code(rows.mean(axis=0, dtype=np.float64), bits, method=method, seed=seed)
 
 
-def centred_code(mean: np.ndarray, bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
+def centred_code(mean: NDArray[np.floating], bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
     """Make a binary code, "frame" or "lsh", of the mean (m,) of training rows; otherwise as `learn_binary`."""
     if not np.isfinite(mean).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")
@@ -96,7 +97,9 @@ def centred_code(mean: np.ndarray, bits: int, *, method: str = "frame", seed: in
     return BinaryCode(mean.astype(np.float32), draw(bits, len(mean), np.random.default_rng(seed)))
 
 
-def spread_code(mean: np.ndarray, covariance: np.ndarray, bits: int, *, seed: int = 0) -> BinaryCode:
+def spread_code(
+    mean: NDArray[np.floating], covariance: NDArray[np.floating], bits: int, *, seed: int = 0
+) -> BinaryCode:
     """Make a binary code by a Parseval tight frame, with the thresholds of its bits spread out.
 
     Signs alone tell directions from the mean and nothing of lengths, however many bits there are. Beyond two bits a

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.codes import binary, product
@@ -85,7 +86,7 @@ def compress_model(
     return replace(model.with_code(code), provenance={**model.provenance, "code": source})
 
 
-def _learn_code(model: LearntModel, rows: np.ndarray | None, method: str, options: CompressionOptions) -> Code:
+def _learn_code(model: LearntModel, rows: NDArray[np.float32] | None, method: str, options: CompressionOptions) -> Code:
     if options.kind == "binary":
         if rows is not None:
             return binary.learn_binary(rows, options.bits, method=method, seed=options.seed)
@@ -99,7 +100,7 @@ def _learn_code(model: LearntModel, rows: np.ndarray | None, method: str, option
     return product.learn_product(rows, quantiser)
 
 
-def _moments(model: LearntModel) -> tuple[np.ndarray, np.ndarray]:
+def _moments(model: LearntModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     if model.mean is None or model.covariance is None:
         raise CairnError(
             "The descriptor's file has no mean and covariance of its training patches: give patches with --patches."
@@ -109,7 +110,7 @@ def _moments(model: LearntModel) -> tuple[np.ndarray, np.ndarray]:
 
 def _describe_sample(
     model: LearntModel, patches: PatchSet, options: CompressionOptions, progress: Callable[[str, int, int], None]
-) -> np.ndarray:
+) -> NDArray[np.float32]:
     """Rows (N, m) of a random sample of patches."""
     number = min(options.rows, len(patches))
     sample = np.sort(np.random.default_rng(options.seed).choice(len(patches), number, replace=False))

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import one_thread
 from retrieval.descriptors.learnt import LearntModel
 
 
-def with_moments(model: LearntModel, rows: np.ndarray) -> LearntModel:
+def with_moments(model: LearntModel, rows: NDArray[np.floating]) -> LearntModel:
     """Add the mean and covariance of training patches' descriptors (N, m), which codes are learnt from."""
     found = rows.astype(np.float64)
     with one_thread():

@@ -10,6 +10,7 @@ PAMI 2014, section 3.3). The codes stay of the same length.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.kmeans import ArraySource, KMeansOptions, approximate_kmeans
@@ -42,7 +43,7 @@ class ProductOptions:
             raise CairnError(f"There is no method {self.method!r}: choose one of {', '.join(METHODS)}.")
 
 
-def learn_product(rows: np.ndarray, options: ProductOptions = ProductOptions()) -> ProductCode:
+def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOptions()) -> ProductCode:
     """Learn a product quantiser.
 
     A part of one dimension, as nearly all are where there are more bytes than dimensions, is a scalar quantiser; what
@@ -87,7 +88,7 @@ def learn_product(rows: np.ndarray, options: ProductOptions = ProductOptions()) 
     return ProductCode(centroids, sizes, rotation)
 
 
-def balanced_rotation(rows: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
+def balanced_rotation(rows: NDArray[np.float32], parts: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Turn rows to principal axes, dealt to parts such that the products of variances are alike.
 
     The error of an ideal quantiser of a part of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d): least in sum, for parts
@@ -127,7 +128,9 @@ def balanced_rotation(rows: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndar
     return np.ascontiguousarray(rotation), np.array([len(part) for part in dealt], np.int32)
 
 
-def rows_of_moments(mean: np.ndarray, covariance: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+def rows_of_moments(
+    mean: NDArray[np.floating], covariance: NDArray[np.floating], number: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
     """Draw Gaussian rows that stand for training rows of which only the moments were kept.
 
     Parameters
@@ -149,10 +152,10 @@ def rows_of_moments(mean: np.ndarray, covariance: np.ndarray, number: int, rng: 
         variances, axes = np.linalg.eigh(np.asarray(covariance, np.float64))
         # Rounding can leave a variance of zero a little below it.
         drawn = rng.standard_normal((number, len(mean))) * np.sqrt(np.maximum(variances, 0))
-        return (drawn @ axes.T + mean).astype(np.float32)
+        return np.asarray((drawn @ axes.T + mean).astype(np.float32))
 
 
-def _codewords(part: np.ndarray, options: ProductOptions) -> np.ndarray:
+def _codewords(part: NDArray[np.float32], options: ProductOptions) -> NDArray[np.float32]:
     """Codewords (256, d) float32 of a part (N, d) of all rows."""
     if part.shape[1] == 1:
         return _scalar_codewords(part[:, 0], options.iterations)[:, None]
@@ -162,7 +165,7 @@ def _codewords(part: np.ndarray, options: ProductOptions) -> np.ndarray:
     return np.concatenate([centres, np.repeat(centres[:1], WORDS - len(centres), axis=0)])
 
 
-def _scalar_codewords(values: np.ndarray, iterations: int) -> np.ndarray:
+def _scalar_codewords(values: NDArray[np.float32], iterations: int) -> NDArray[np.float32]:
     """Codewords (256,) float32 on a line, by Lloyd's algorithm from the spacing that is best for many codewords.
 
     That density of codewords goes with the cube root of the values' own (Panter, Dite, 1951). From an even grid, or
@@ -177,4 +180,4 @@ def _scalar_codewords(values: np.ndarray, iterations: int) -> np.ndarray:
         ends = np.concatenate([[0], np.searchsorted(values, (words[1:] + words[:-1]) / 2), [len(values)]])
         counts = np.diff(ends)
         words = np.where(counts > 0, np.diff(sums[ends]) / np.maximum(counts, 1), words)
-    return words.astype(np.float32)
+    return np.asarray(words.astype(np.float32))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 ISSUED = 80
 """Photos of an object that are issued as queries, at most (section IV.B)."""
@@ -16,18 +17,20 @@ class Relevance:
     by ascending object, then number.
     """
 
-    queries: np.ndarray  # (Q,) int64, image number of each photo that is asked with
-    database: np.ndarray  # (N,) int64 ascending, image numbers that are searched
-    positives: tuple[np.ndarray, ...]  # of each query: ascending image numbers in the database to be found, not itself
-    ignored: tuple[np.ndarray, ...]  # of each query: image numbers in the database that count neither way, itself too
-    objects: np.ndarray  # (Q,) int32, number of the object that each query shows
+    queries: NDArray[np.int64]  # (Q,) int64, image number of each photo that is asked with
+    database: NDArray[np.int64]  # (N,) int64 ascending, image numbers that are searched
+    # Of each query: ascending image numbers in the database to be found, not itself.
+    positives: tuple[NDArray[np.int64], ...]
+    # Of each query: image numbers in the database that count neither way, itself too.
+    ignored: tuple[NDArray[np.int64], ...]
+    objects: NDArray[np.int32]  # (Q,) int32, number of the object that each query shows
     names: tuple[str, ...]  # of the objects
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> NDArray[np.float64]:
         """Weights (Q,) float64 of the queries' triplets: max N(t) / N(i), N(i) queries of i's object (section IV.B)."""
         issued = np.bincount(self.objects, minlength=len(self.names))
-        return issued.max(initial=0) / issued[self.objects]
+        return np.asarray(issued.max(initial=0) / issued[self.objects])
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Labels:
     objects: tuple[ObjectLabels, ...]
     asked: frozenset[int] = frozenset()
 
-    def relevance(self, numbers: np.ndarray, rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
+    def relevance(self, numbers: NDArray[np.int64], rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
         """Issue the labelled photos of a database as queries (section IV.B).
 
         Parameters
@@ -78,8 +81,8 @@ class Labels:
         shown = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
         several = _repeated(shown)
         queries: list[int] = []
-        positives: list[np.ndarray] = []
-        ignored: list[np.ndarray] = []
+        positives: list[NDArray[np.int64]] = []
+        ignored: list[NDArray[np.int64]] = []
         objects: list[int] = []
         for number, (labels, photos) in enumerate(zip(self.objects, shown, strict=True)):
             if len(photos) < 2:
@@ -104,8 +107,8 @@ class Labels:
 
 
 def split(
-    labels: Labels, numbers: np.ndarray, rng: np.random.Generator, *, share: float = 0.8
-) -> tuple[np.ndarray, np.ndarray]:
+    labels: Labels, numbers: NDArray[np.int64], rng: np.random.Generator, *, share: float = 0.8
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide a collection's photos into those to learn from and those to test with (section V).
 
     Parameters
@@ -129,7 +132,7 @@ def split(
     groups = [labels_of.positives for labels_of in labels.objects]
     groups.append(frozenset[int]().union(*(labels_of.junk for labels_of in labels.objects)))
     left = np.setdiff1d(everything, _array(labels.asked))
-    dealt: list[np.ndarray] = []
+    dealt: list[NDArray[np.int64]] = []
     for group in groups:
         members = np.intersect1d(left, _array(group))
         left = np.setdiff1d(left, members)  # a photo of several groups is dealt with the first
@@ -186,7 +189,7 @@ def hold_out(relevance: Relevance, rng: np.random.Generator, *, each: int = 4) -
     return _part(relevance, np.flatnonzero(~out), database), _part(relevance, np.flatnonzero(out), database)
 
 
-def _part(relevance: Relevance, chosen: np.ndarray, database: np.ndarray) -> Relevance:
+def _part(relevance: Relevance, chosen: NDArray[np.int64], database: NDArray[np.int64]) -> Relevance:
     """Keep some queries, given by their places, and search a smaller database."""
     return Relevance(
         relevance.queries[chosen],
@@ -198,11 +201,11 @@ def _part(relevance: Relevance, chosen: np.ndarray, database: np.ndarray) -> Rel
     )
 
 
-def _array(numbers: frozenset[int]) -> np.ndarray:
+def _array(numbers: frozenset[int]) -> NDArray[np.int64]:
     return np.array(sorted(numbers), np.int64)
 
 
-def _repeated(groups: list[np.ndarray]) -> np.ndarray:
+def _repeated(groups: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Numbers that are in more than one group of distinct ones."""
     numbers, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *groups]), return_counts=True)
     return numbers[counts > 1]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.progress import Progress
@@ -54,7 +55,12 @@ def verified_relevance(
 
 
 def relate(
-    numbers: np.ndarray, inliers: Mapping[tuple[int, int], int], min_inliers: int, *, most: int = ISSUED, seed: int = 0
+    numbers: NDArray[np.int64],
+    inliers: Mapping[tuple[int, int], int],
+    min_inliers: int,
+    *,
+    most: int = ISSUED,
+    seed: int = 0,
 ) -> tuple[Relevance, list[int]]:
     """Make queries of the photos that are verified with others.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def average_precision(
@@ -60,7 +61,7 @@ def mean_average_precision(values: Iterable[float]) -> float:
 
 def _hits(
     ranking: Sequence[Hashable], positives: Collection[Hashable], junk: Collection[Hashable]
-) -> tuple[np.ndarray, int]:
+) -> tuple[NDArray[np.bool_], int]:
     """Return, for each ranked image that is not junk, whether it is a positive; and the number of positives."""
     wanted, ignored = frozenset(positives), frozenset(junk)
     if not wanted:

@@ -1,9 +1,12 @@
 """Receiver operating characteristic of distances: how well a threshold tells matching pairs from others."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 
-def roc_curve(distances: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def roc_curve(
+    distances: NDArray[np.float32], match: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Give the rates of false and of true positives at every threshold.
 
     Parameters
@@ -36,7 +39,7 @@ def roc_curve(distances: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.
     return false_positives / false_positives[-1], true_positives / true_positives[-1], thresholds
 
 
-def fpr_at_recall(distances: np.ndarray, match: np.ndarray, recall: float = 0.95) -> float:
+def fpr_at_recall(distances: NDArray[np.floating], match: NDArray[np.bool_], recall: float = 0.95) -> float:
     """Give the rate of false positives, FP / (FP + TN), at the smallest threshold whose recall is as large as wanted.
 
     Nothing is interpolated: the threshold is a distance that occurs, and all pairs at that distance count as matches
@@ -61,7 +64,7 @@ def fpr_at_recall(distances: np.ndarray, match: np.ndarray, recall: float = 0.95
     return float(fpr[np.searchsorted(tpr, recall, side="left")])
 
 
-def fpr95(distances: np.ndarray, match: np.ndarray) -> float:
+def fpr95(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
     """Give the rate of false positives (0 to 1) at 95% recall, the measure of Brown11 and Simonyan14 section 10.1.
 
     See `fpr_at_recall`, ties and errors included.
@@ -69,7 +72,7 @@ def fpr95(distances: np.ndarray, match: np.ndarray) -> float:
     return fpr_at_recall(distances, match, 0.95)
 
 
-def auc(distances: np.ndarray, match: np.ndarray) -> float:
+def auc(distances: NDArray[np.float32], match: NDArray[np.bool_]) -> float:
     """Give the area (0 to 1) under the ROC curve, straight between thresholds.
 
     That is the probability that a matching pair is closer than another one, a tie counting half: the statistic of
@@ -79,7 +82,9 @@ def auc(distances: np.ndarray, match: np.ndarray) -> float:
     return float(np.trapezoid(tpr, fpr))
 
 
-def _counts(distances: np.ndarray, match: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _counts(
+    distances: NDArray[np.float32], match: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """True positives, false positives (int64) and thresholds (float64), each (T,); see `roc_curve`."""
     distances, match = np.asarray(distances, np.float64), np.asarray(match, bool)
     if distances.ndim != 1 or distances.shape != match.shape:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import run
@@ -28,7 +29,7 @@ class Kept:
 
     first: int  # photos, by their place in the source
     second: int
-    homography: np.ndarray
+    homography: NDArray[np.float64]
     inliers: int
     features: int  # reference features
     positives: int
@@ -63,7 +64,7 @@ class Assembly:
         self._photos = photos
         self.kept: list[Kept] = []
         # Every feature of a second photo is in P(x) or N(x); of a first one only those with a positive are used.
-        self._used: dict[int, np.ndarray] = {}
+        self._used: dict[int, NDArray[np.bool_]] = {}
         for mined in self._mined():
             first, second = pairs[mined.number]
             for photo in (first, second):
@@ -163,20 +164,20 @@ class Assembly:
         for chunk in self._chunks:
             yield from chunk.read()
 
-    def _numbers(self, photo: int) -> np.ndarray:
+    def _numbers(self, photo: int) -> NDArray[np.int64]:
         """Patch numbers of the features of a photo; those of features that are not used mean nothing."""
-        return self._starts[self._place[photo]] + np.cumsum(self._used[photo]) - 1
+        return np.asarray(self._starts[self._place[photo]] + np.cumsum(self._used[photo]) - 1)
 
-    def _references(self, mined: MinedPair) -> np.ndarray:
+    def _references(self, mined: MinedPair) -> NDArray[np.int64]:
         return self._numbers(self._pairs[mined.number][0])[mined.references]
 
-    def _members(self, mined: MinedPair, rows: np.ndarray) -> np.ndarray:
+    def _members(self, mined: MinedPair, rows: NDArray[np.int32]) -> NDArray[np.int64]:
         return self._numbers(self._pairs[mined.number][1])[rows[:, 1]]
 
-    def _lists(self, get: Callable[[MinedPair], np.ndarray]) -> Iterator[np.ndarray]:
+    def _lists(self, get: Callable[[MinedPair], NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
         return (get(mined) for mined in self._mined())
 
-    def _row_starts(self, get: Callable[[MinedPair], np.ndarray]) -> Iterator[np.ndarray]:
+    def _row_starts(self, get: Callable[[MinedPair], NDArray[np.int32]]) -> Iterator[NDArray[np.int64]]:
         """Where the row of each reference feature starts, and the end of the last one."""
         total = 0
         yield np.zeros(1, np.int64)
@@ -194,11 +195,13 @@ class _Samples:
     patch_size = PATCH
     fingerprint = "samples"
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.rint(patches).clip(0, 255).reshape(-1, _BYTES)
 
 
-def cut_photo(photo: MinedPhoto, used: np.ndarray, features: FeatureOptions, image: ImageOptions) -> np.ndarray:
+def cut_photo(
+    photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions
+) -> NDArray[np.uint8]:
     """Cut the patches (N, 31, 31) uint8 of some features of a photo, given by a mask.
 
     Raises

@@ -1,9 +1,11 @@
 """The map between two photos that show the same plane: matched, verified, refined (Simonyan14, section 9)."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -57,7 +59,7 @@ class PhotoFeatures:
 class PhotoMap:
     """A map between two photos."""
 
-    homography: np.ndarray  # (3, 3) float64: pixels of the first upright original to those of the second
+    homography: NDArray[np.float64]  # (3, 3) float64: pixels of the first upright original to those of the second
     inliers: int  # matches that agree on the affine map
 
 
@@ -105,8 +107,12 @@ def find_map(first: PhotoFeatures, second: PhotoFeatures, options: MapOptions) -
 
 
 def refine_map(
-    source: np.ndarray, target: np.ndarray, affine: np.ndarray, agreed: np.ndarray, options: MapOptions
-) -> np.ndarray:
+    source: NDArray[np.float64],
+    target: NDArray[np.float64],
+    affine: NDArray[np.float64],
+    agreed: NDArray[np.int64],
+    options: MapOptions,
+) -> NDArray[np.float64]:
     """Refine an affine map of the plane.
 
     Parameters
@@ -142,30 +148,38 @@ def refine_map(
     return best
 
 
-def _take(features: Features, rows: np.ndarray) -> Features:
+def _take(features: Features, rows: NDArray[np.int32]) -> Features:
     return Features(features.ellipses[rows], features.angles[rows], features.descriptors[rows])
 
 
-def _consensus(model: str, source: np.ndarray, target: np.ndarray, tolerance: float) -> np.ndarray | None:
+def _consensus(
+    model: str, source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float
+) -> NDArray[np.float64] | None:
     """Map (3, 3) that the most matches agree on (RANSAC, from the same random numbers each time)."""
     if model == "projective":
         if len(source) < _FEWEST:
             return None
-        return cv2.findHomography(source, target, cv2.RANSAC, tolerance, maxIters=2000, confidence=0.999)[0]
+        found: NDArray[Any] | None = cv2.findHomography(
+            source, target, cv2.RANSAC, tolerance, maxIters=2000, confidence=0.999
+        )[0]
+        return found
     matrix = cv2.estimateAffine2D(
         source, target, method=cv2.RANSAC, ransacReprojThreshold=tolerance, maxIters=2000, confidence=0.999
     )[0]
     return None if matrix is None else np.vstack([matrix, [0, 0, 1]])
 
 
-def _least_squares(model: str, source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+def _least_squares(model: str, source: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64] | None:
     if model == "projective":
-        return cv2.findHomography(source, target, 0)[0]
+        found: NDArray[Any] | None = cv2.findHomography(source, target, 0)[0]
+        return found
     matrix = fit_affine(source, target)
     return None if matrix is None else np.vstack([matrix, [0, 0, 1]])
 
 
-def _agreeing(matrix: np.ndarray, source: np.ndarray, target: np.ndarray, tolerance: float) -> np.ndarray:
+def _agreeing(
+    matrix: NDArray[np.float64], source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float
+) -> NDArray[np.bool_]:
     """Mask (N,) of the matches whose error is within the tolerance both ways."""
     if not np.isfinite(matrix).all() or abs(np.linalg.det(matrix)) < 1e-12:
         return np.zeros(len(source), bool)
@@ -178,7 +192,7 @@ def _agreeing(matrix: np.ndarray, source: np.ndarray, target: np.ndarray, tolera
     return agree
 
 
-def _is_view(matrix: np.ndarray, source: np.ndarray) -> bool:
+def _is_view(matrix: NDArray[np.float64], source: NDArray[np.float64]) -> bool:
     """Whether a camera can see the plane so: no mirror, and no matched point behind it or nearly in its plane."""
     x0, y0 = source.min(axis=0)
     x1, y1 = source.max(axis=0)

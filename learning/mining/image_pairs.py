@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.mining.homographies import MapOptions, PhotoFeatures, find_map
@@ -25,13 +26,13 @@ class MinedPair:
     """What one image pair gave. Features are numbered as the photos' own."""
 
     number: int  # of the pair, among all that were proposed
-    homography: np.ndarray  # (3, 3) float64: pixels of the first upright original to those of the second
+    homography: NDArray[np.float64]  # (3, 3) float64: pixels of the first upright original to those of the second
     inliers: int  # matches that agree on an affine map
-    positives: np.ndarray  # (N, 2) int32, sorted: x, and a member of P(x)
-    ambiguous: np.ndarray  # (M, 2) int32, sorted: x with a positive, and what is in neither P(x) nor N(x)
+    positives: NDArray[np.int32]  # (N, 2) int32, sorted: x, and a member of P(x)
+    ambiguous: NDArray[np.int32]  # (M, 2) int32, sorted: x with a positive, and what is in neither P(x) nor N(x)
 
     @property
-    def references(self) -> np.ndarray:
+    def references(self) -> NDArray[np.int32]:
         """The features x of the first photo that have a positive (R,), rising."""
         return np.unique(self.positives[:, 0])
 
@@ -88,7 +89,7 @@ def mine_pair(
     return MinedPair(number, found.homography, found.inliers, positives, ambiguous)
 
 
-def measurement_regions(ellipses: np.ndarray, scale: float) -> np.ndarray:
+def measurement_regions(ellipses: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
     """Measurement regions (N, 5) float64 of detected ones: so many times as large."""
     regions = np.asarray(ellipses, np.float64).copy()
     regions[:, 2:] /= scale * scale

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.archive import Archive, open_archive
 from index.arrays import check_format, read_array_header, reading
@@ -62,7 +63,7 @@ class Entry:
 
     name: str
     shape: tuple[int, ...]
-    pieces: Iterable[np.ndarray]  # along the first axis
+    pieces: Iterable[NDArray[Any]]  # along the first axis
     dtype: str = ""  # for what is not in `_SHAPES`' form: text
 
 
@@ -122,7 +123,7 @@ class MinedMatches:
     are `positive_patches`, `ambiguous_patches` and `target_patches`.
     """
 
-    def __init__(self, path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any], fingerprint: str) -> None:
+    def __init__(self, path: Path, arrays: dict[str, NDArray[Any]], meta: dict[str, Any], fingerprint: str) -> None:
         self.path = path
         self.meta = meta
         self.fingerprint = fingerprint  # SHA-256 of all that the file holds
@@ -163,19 +164,19 @@ class MinedMatches:
         """Number F of the reference features."""
         return len(self.reference)
 
-    def positives(self, x: int) -> np.ndarray:
+    def positives(self, x: int) -> NDArray[np.int32]:
         """P(x) of reference feature number x, 0 to F - 1: patches, rising."""
         return self.positive_patches[self.positive_starts[x] : self.positive_starts[x + 1]]
 
-    def ambiguous(self, x: int) -> np.ndarray:
+    def ambiguous(self, x: int) -> NDArray[np.int32]:
         """What is in neither P(x) nor N(x), though in the second photo: patches, rising."""
         return self.ambiguous_patches[self.ambiguous_starts[x] : self.ambiguous_starts[x + 1]]
 
-    def targets(self, pair: int) -> np.ndarray:
+    def targets(self, pair: int) -> NDArray[np.int32]:
         """Give the features of the second photo of an image pair: patches, rising."""
         return self.target_patches[self.target_starts[pair] : self.target_starts[pair + 1]]
 
-    def negatives(self, x: int) -> np.ndarray:
+    def negatives(self, x: int) -> NDArray[np.int32]:
         """N(x): patches, rising."""
         others = np.setdiff1d(self.targets(int(self.pair[x])), self.positives(x), assume_unique=True)
         return np.setdiff1d(others, self.ambiguous(x), assume_unique=True)
@@ -185,7 +186,7 @@ class MinedMatches:
         first, last = np.searchsorted(self.pair, [pair, pair + 1])
         return range(int(first), int(last))
 
-    def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Divide the image pairs into those to learn from and those to validate on; see `split_image_pairs`.
 
         Parameters
@@ -215,12 +216,12 @@ class MinedPatches:
     def __len__(self) -> int:
         return len(self._patches)
 
-    def read(self, numbers: np.ndarray) -> np.ndarray:
+    def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Read patches (K,) as (K, 31, 31) uint8."""
         return np.asarray(self._patches[numbers])
 
 
-def _read_entry(path: Path, archive: Archive, name: str) -> np.ndarray:
+def _read_entry(path: Path, archive: Archive, name: str) -> NDArray[Any]:
     """Read an array, or map the patches; any exception where the file is damaged."""
     info = archive.zip.getinfo(f"{name}.npy")
     if info.compress_type != zipfile.ZIP_STORED:
@@ -243,7 +244,7 @@ def _read_entry(path: Path, archive: Archive, name: str) -> np.ndarray:
     return np.memmap(path, np.uint8, "r", start, shape)
 
 
-def _check(arrays: dict[str, np.ndarray]) -> None:
+def _check(arrays: dict[str, NDArray[Any]]) -> None:
     """Raise ValueError where arrays do not fit together."""
     sizes = {
         "P": len(arrays["names"]),

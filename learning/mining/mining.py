@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -158,7 +159,7 @@ def mine_matches(
 
 
 def _stage(
-    source: PhotoSource, wanted: np.ndarray, staging: Staging, workers: int, progress: Progress
+    source: PhotoSource, wanted: NDArray[np.int64], staging: Staging, workers: int, progress: Progress
 ) -> tuple[dict[int, MinedPhoto], list[tuple[str, str]]]:
     """Extract the features of photos; give them by their place in the source, and (path, reason) of the others."""
     keys: dict[int, str] = {}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.mining.proposals import random_pairs, ranked_pairs
@@ -23,7 +24,7 @@ class PhotoSource:
     name: str
     paths: list[Path]
     collection: Collection | None = None  # that they are in
-    numbers: np.ndarray | None = None  # (P,) int64: their numbers in it
+    numbers: NDArray[np.int64] | None = None  # (P,) int64: their numbers in it
 
     @staticmethod
     def open(path: Path, *, catalogue: str | None = None) -> "PhotoSource":
@@ -41,7 +42,7 @@ class PhotoSource:
         numbers = np.array([row.number for row in rows], np.int64)
         return PhotoSource(path.resolve().name, [Path(row.path) for row in rows], collection, numbers)
 
-    def propose(self, how: str | None, number: int, seed: int) -> tuple[str, np.ndarray]:
+    def propose(self, how: str | None, number: int, seed: int) -> tuple[str, NDArray[np.int64]]:
         """Propose image pairs.
 
         Parameters

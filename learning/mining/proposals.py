@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.inverted import Scores, rank
 from index.parallel import one_thread
@@ -12,7 +13,7 @@ from retrieval.collection.collection import Collection
 _DEEPEST = 50  # photos that a photo proposes, at most
 
 
-def random_pairs(photos: int, number: int, rng: np.random.Generator) -> np.ndarray:
+def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw different pairs of photos (Simonyan14, section 9).
 
     Parameters
@@ -39,7 +40,9 @@ def random_pairs(photos: int, number: int, rng: np.random.Generator) -> np.ndarr
     return _sorted(pairs)
 
 
-def ranked_pairs(collection: Collection, numbers: np.ndarray, pairs: int, rng: np.random.Generator) -> np.ndarray:
+def ranked_pairs(
+    collection: Collection, numbers: NDArray[np.integer], pairs: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Pair photos of a collection with those that its tf-idf index ranks highest for them.
 
     Parameters
@@ -80,5 +83,5 @@ def ranked_pairs(collection: Collection, numbers: np.ndarray, pairs: int, rng: n
     return _sorted(np.array(list(found.values()), np.int64).reshape(-1, 2))
 
 
-def _sorted(pairs: np.ndarray) -> np.ndarray:
+def _sorted(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

@@ -1,6 +1,7 @@
 """Dividing image pairs into those to learn from and those to validate on, so that few photos serve both."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -8,8 +9,8 @@ from index.errors import CairnError
 
 
 def split_image_pairs(
-    pairs: np.ndarray, sizes: np.ndarray, share: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+    pairs: NDArray[np.integer], sizes: NDArray[np.int64], share: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide image pairs.
 
     Photos that are linked through pairs make groups, and groups go to one side as a whole. Only where that leaves too
@@ -71,8 +72,12 @@ def split_image_pairs(
 
 
 def _grow(
-    pairs: np.ndarray, sizes: np.ndarray, members: np.ndarray, wanted: float, rng: np.random.Generator
-) -> np.ndarray:
+    pairs: NDArray[np.integer],
+    sizes: NDArray[np.int64],
+    members: NDArray[np.int64],
+    wanted: float,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
     """Pairs of a group among photos that are added one by one, each a neighbour of those before it."""
     edges = pairs[members]
     inside = np.zeros(int(pairs.max()) + 1, bool)

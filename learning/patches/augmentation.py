@@ -5,9 +5,11 @@ on others with it.
 """
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from learning.patches.phototour import Pairs
@@ -49,7 +51,7 @@ class AugmentedPatches:
     def __len__(self) -> int:
         return len(self.patches) * (1 + self.options.copies)
 
-    def read(self, numbers: np.ndarray) -> np.ndarray:
+    def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Read patches and copies (K,) as (K, S, S) uint8. A copy is always the same."""
         copies, originals = np.divmod(np.asarray(numbers), len(self.patches))
         found = self.patches.read(originals)
@@ -76,7 +78,7 @@ def augment(source: Source, options: AugmentationOptions) -> Source:
     return replace(source, patches=patches, train=Pairs(np.concatenate(first), np.concatenate(second), match))
 
 
-def distort(patch: np.ndarray, rng: np.random.Generator, options: AugmentationOptions) -> np.ndarray:
+def distort(patch: NDArray[np.uint8], rng: np.random.Generator, options: AugmentationOptions) -> NDArray[np.uint8]:
     """Give a patch (S, S) uint8 as another view of the same might look; what lies outside is its border continued."""
     size = len(patch)
     centre = np.full(2, (size - 1) / 2)
@@ -89,7 +91,7 @@ def distort(patch: np.ndarray, rng: np.random.Generator, options: AugmentationOp
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     warp = np.column_stack([view, offset])
     warped = cv2.warpAffine(patch, warp, (size, size), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    seen: np.ndarray = warped.astype(np.float32)
+    seen: NDArray[Any] = warped.astype(np.float32)
     blurred, noisy = rng.random(2) < 0.5
     if blurred:
         seen = cv2.GaussianBlur(seen, (0, 0), max(options.blur * size * rng.random(), 0.1))
@@ -99,5 +101,5 @@ def distort(patch: np.ndarray, rng: np.random.Generator, options: AugmentationOp
     return np.clip(np.rint(seen), 0, 255).astype(np.uint8)
 
 
-def _rotation(angle: float) -> np.ndarray:
+def _rotation(angle: float) -> NDArray[np.float64]:
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from index.arrays import size_of_file
@@ -43,9 +44,9 @@ _PAIR_FILE = re.compile(r"m50_(\d+)_(\d+)_(\d+)\.txt")
 class Pairs:
     """Pairs of patches."""
 
-    first: np.ndarray  # (M,) int64, numbers of patches
-    second: np.ndarray  # (M,) int64
-    match: np.ndarray  # (M,) bool: both show the same 3-D point
+    first: NDArray[np.int64]  # (M,) int64, numbers of patches
+    second: NDArray[np.int64]  # (M,) int64
+    match: NDArray[np.bool_]  # (M,) bool: both show the same 3-D point
 
     def __len__(self) -> int:
         return len(self.match)
@@ -66,12 +67,14 @@ class PatchSet:
         Names of the pair files: by split, and within one the smallest first.
     """
 
-    def __init__(self, folder: Path, points: np.ndarray, photos: np.ndarray, pair_files: list[str]) -> None:
+    def __init__(
+        self, folder: Path, points: NDArray[np.int64], photos: NDArray[np.int64], pair_files: list[str]
+    ) -> None:
         self.folder = folder
         self.points = points
         self.photos = photos
         self.pair_files = pair_files
-        self._bitmaps: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._bitmaps: OrderedDict[int, NDArray[np.uint8]] = OrderedDict()
 
     @classmethod
     def open(cls, folder: Path) -> "PatchSet":
@@ -117,7 +120,7 @@ class PatchSet:
             digest.update((self.folder / bitmap_name(bitmap)).read_bytes())
         return digest.hexdigest()
 
-    def read(self, numbers: np.ndarray) -> np.ndarray:
+    def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Read patches.
 
         Parameters
@@ -147,7 +150,7 @@ class PatchSet:
             patches[rows] = self._bitmap(int(bitmap))[numbers[rows] % PER_BITMAP]
         return patches
 
-    def _bitmap(self, number: int) -> np.ndarray:
+    def _bitmap(self, number: int) -> NDArray[np.uint8]:
         """Patches (256, 64, 64) of a bitmap."""
         if number in self._bitmaps:
             self._bitmaps.move_to_end(number)
@@ -237,7 +240,7 @@ def _split_of(name: str) -> int:
     return int(match[3])
 
 
-def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> np.ndarray:
+def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> NDArray[np.int64]:
     """Columns (len(columns), rows) int64 of a text file of whole numbers."""
     try:
         with warnings.catch_warnings():
@@ -268,8 +271,8 @@ def _bad_line(path: Path, columns: tuple[int, ...]) -> int | None:
 
 def write_bitmaps(
     folder: Path,
-    patches: np.ndarray,
-    order: np.ndarray | None = None,
+    patches: NDArray[np.uint8],
+    order: NDArray[np.int64] | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> None:
     """Write patches as bitmaps.
@@ -296,18 +299,20 @@ def write_bitmaps(
         progress(number + 1, total)
 
 
-def write_info(folder: Path, points: np.ndarray, photos: np.ndarray) -> None:
+def write_info(folder: Path, points: NDArray[np.int64], photos: NDArray[np.int64]) -> None:
     """Write ``info.txt``: points (N,) and photos (N,), whole numbers."""
     np.savetxt(Path(folder) / "info.txt", np.stack([points, photos], axis=1), "%d")
 
 
-def write_interest(folder: Path, photos: np.ndarray, geometry: np.ndarray) -> None:
+def write_interest(folder: Path, photos: NDArray[np.int64], geometry: NDArray[np.float64]) -> None:
     """Write ``interest.txt``: photos (N,), and geometry (N, 4) of x, y, orientation (radians) and scale (log2)."""
     rows = np.column_stack([photos, geometry])
     np.savetxt(Path(folder) / "interest.txt", rows, ("%d", "%.6f", "%.6f", "%.6f", "%.6f"))
 
 
-def write_pairs(folder: Path, split: int, first: np.ndarray, second: np.ndarray, points: np.ndarray) -> str:
+def write_pairs(
+    folder: Path, split: int, first: NDArray[np.int64], second: NDArray[np.int64], points: NDArray[np.int64]
+) -> str:
     """Write a pair file.
 
     Parameters

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 _ROWS = 1_024  # of a block at a time
 _PAIRS = 8_192  # whose differences are made at a time
@@ -17,17 +18,17 @@ class ArrayRows:
         One row a pair.
     """
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: NDArray[np.float32]) -> None:
         self._array = array
 
     def __len__(self) -> int:
         return len(self._array)
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
+    def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """Give rows (K, N) float32."""
         return self._array[numbers].astype(np.float32, copy=False)
 
-    def dot(self, weights: np.ndarray) -> np.ndarray:
+    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Give the product (M,) float32 of all rows with weights (N,)."""
         return self._array @ weights.astype(np.float32)
 
@@ -43,7 +44,7 @@ class BlockRows:
         What each column is multiplied by as it is read.
     """
 
-    def __init__(self, blocks: list[np.ndarray], scale: np.ndarray | None = None) -> None:
+    def __init__(self, blocks: list[NDArray[np.floating]], scale: NDArray[np.float64] | None = None) -> None:
         self.blocks = [block for block in blocks if len(block)]
         self.scale = None if scale is None else scale.astype(np.float32)
         self._starts = np.cumsum([0] + [len(block) for block in self.blocks])
@@ -51,11 +52,11 @@ class BlockRows:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
-    def scaled(self, scale: np.ndarray) -> "BlockRows":
+    def scaled(self, scale: NDArray[np.float64]) -> "BlockRows":
         """Give the same rows, their columns multiplied by ``scale`` (N,) instead."""
         return BlockRows(self.blocks, scale)
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
+    def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """Give rows (K, N) float32."""
         rows = np.empty((len(numbers), self.blocks[0].shape[1]), np.float32)
         owner = np.searchsorted(self._starts, numbers, side="right") - 1
@@ -66,7 +67,7 @@ class BlockRows:
             rows *= self.scale
         return rows
 
-    def columns(self, chosen: np.ndarray) -> np.ndarray:
+    def columns(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
         """Give some columns (M, K) float32 of all rows."""
         found = np.empty((len(self), len(chosen)), np.float32)
         for block, first in zip(self.blocks, self._starts, strict=False):
@@ -77,7 +78,7 @@ class BlockRows:
             found *= self.scale[chosen]
         return found
 
-    def dot(self, weights: np.ndarray) -> np.ndarray:
+    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
         """Give the product (M,) float32 of all rows with weights (N,), of which few are not zero."""
         used = np.nonzero(weights)[0]
         few = (weights[used] if self.scale is None else weights[used] * self.scale[used]).astype(np.float32)
@@ -89,7 +90,7 @@ class BlockRows:
         ]
         return np.concatenate(parts)
 
-    def mean(self) -> np.ndarray:
+    def mean(self) -> NDArray[np.float64]:
         """Give the mean row (N,) float64."""
         total = np.zeros(self.blocks[0].shape[1])
         for block in self.blocks:
@@ -110,7 +111,7 @@ class DifferenceRows:
         Rows of the patches of each pair.
     """
 
-    def __init__(self, descriptors: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+    def __init__(self, descriptors: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
         self.descriptors = descriptors
         self.first = first
         self.second = second
@@ -118,16 +119,16 @@ class DifferenceRows:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
+    def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """Give differences (K, n) float32."""
         return self.descriptors[self.first[numbers]] - self.descriptors[self.second[numbers]]
 
-    def distances(self, projection: np.ndarray) -> np.ndarray:
+    def distances(self, projection: NDArray[np.float64]) -> NDArray[np.float32]:
         """Squared distances (M,) float32 of the pairs once their descriptors are projected by W (m, n)."""
         projected = self.descriptors @ projection.T.astype(np.float32)
         return squared_distances(projected.__getitem__, self.first, self.second)
 
-    def moment(self) -> np.ndarray:
+    def moment(self) -> NDArray[np.float64]:
         """Mean of θθᵀ over the pairs (n, n) float64."""
         total = np.zeros((self.descriptors.shape[1],) * 2)
         for start in range(0, len(self), _PAIRS):
@@ -136,7 +137,9 @@ class DifferenceRows:
         return total / len(self)
 
 
-def squared_distances(take: Callable[[np.ndarray], np.ndarray], first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def squared_distances(
+    take: Callable[[NDArray[np.int64]], NDArray[np.float32]], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.float32]:
     """Squared distances (M,) float32 of pairs of rows, some at a time.
 
     Parameters

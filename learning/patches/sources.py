@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -26,7 +27,7 @@ class Patches(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, numbers: np.ndarray) -> np.ndarray:
+    def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Read patches (K,) as (K, S, S) uint8."""
 
 
@@ -91,11 +92,11 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
 
 def describe_patches(
     patches: Patches,
-    numbers: np.ndarray,
-    describe: Callable[[np.ndarray], np.ndarray],
+    numbers: NDArray[np.int64],
+    describe: Callable[[NDArray[np.float32]], NDArray[np.floating]],
     size: int,
     progress: Callable[[int, int], None] | None = None,
-) -> np.ndarray:
+) -> NDArray[np.float32]:
     """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32.
 
     Parameters
@@ -123,7 +124,7 @@ def describe_patches(
     return rows
 
 
-def _take(pairs: Pairs, rows: np.ndarray) -> Pairs:
+def _take(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
     return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
 
 
