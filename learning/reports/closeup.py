@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.text import printable
@@ -32,7 +33,7 @@ _MARGIN = 0.08  # of a crop, around what is drawn in it, as a part of its side
 class Crop:
     """A part of a photo, in coordinates of the upright original, pixel centres at integers."""
 
-    pixels: np.ndarray  # (H, W, 3) uint8; may be fewer than the original has
+    pixels: NDArray[np.uint8]  # (H, W, 3) uint8; may be fewer than the original has
     extent: tuple[float, float, float, float]  # left, right, bottom, top edge of the pixels
     window: tuple[float, float, float, float]  # the same of the square that is to be seen, which may leave the photo
 
@@ -42,8 +43,8 @@ class Match:
     """A putative match of a feature."""
 
     kind: str  # one of KINDS
-    region: np.ndarray  # (5,) float64: measurement region, pixels of the target photo
-    projected: np.ndarray  # (5,) float64: the same in the reference photo
+    region: NDArray[np.float64]  # (5,) float64: measurement region, pixels of the target photo
+    projected: NDArray[np.float64]  # (5,) float64: the same in the reference photo
     overlap: float  # of the projection with the feature's measurement region: intersection over union
 
 
@@ -53,7 +54,7 @@ class Closeup:
 
     reference: str  # name of the photo
     target: str
-    region: np.ndarray  # (5,) float64: measurement region of the feature, pixels of the reference photo
+    region: NDArray[np.float64]  # (5,) float64: measurement region of the feature, pixels of the reference photo
     matches: tuple[Match, ...]  # those that are shown, a kind after the other
     counts: dict[str, int]  # by kind: how many there are in all
     overlaps: Overlaps  # thresholds that tell the kinds apart
@@ -68,7 +69,7 @@ class _Choice:
 
     pair: int
     x: int  # the feature
-    region: np.ndarray
+    region: NDArray[np.float64]
     matches: tuple[Match, ...]
 
     @property
@@ -139,7 +140,10 @@ def find_closeups(
 
 
 def project_matches(
-    region: np.ndarray, targets: np.ndarray, kinds: Sequence[str], homography: np.ndarray
+    region: NDArray[np.floating],
+    targets: NDArray[np.floating],
+    kinds: Sequence[str],
+    homography: NDArray[np.floating],
 ) -> tuple[Match, ...]:
     """Project matches into the reference photo, and tell their overlap with a feature there (Simonyan14, section 9).
 
@@ -159,11 +163,11 @@ def project_matches(
     return tuple(Match(*row) for row in zip(kinds, targets, projected, overlaps.tolist(), strict=True))
 
 
-def ellipse_points(region: np.ndarray, count: int = 180) -> np.ndarray:
+def ellipse_points(region: NDArray[np.floating], count: int = 180) -> NDArray[np.float64]:
     """Points (count, 2) float64 around the boundary of an ellipse (5,)."""
     angles = np.linspace(0, 2 * np.pi, count, endpoint=False)
     frame = upright_frames(region[None])[0]
-    return region[:2] + np.column_stack([np.cos(angles), np.sin(angles)]) @ frame.T
+    return np.asarray(region[:2] + np.column_stack([np.cos(angles), np.sin(angles)]) @ frame.T)
 
 
 def _paths_by_place(matches: MinedMatches, photos: dict[str, Path] | Sequence[Path]) -> dict[int, Path]:
@@ -216,7 +220,11 @@ def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale
 
 
 def _shown_matches(
-    matches: MinedMatches, x: int, region: np.ndarray, patches: np.ndarray, projected: np.ndarray
+    matches: MinedMatches,
+    x: int,
+    region: NDArray[np.float64],
+    patches: NDArray[np.int32],
+    projected: NDArray[np.float64],
 ) -> tuple[list[str], list[int]]:
     """Kinds and rows of the matches that are shown of a feature, among those in its surroundings."""
     overlap = _overlaps(region, projected)
@@ -274,7 +282,7 @@ def _show(
     )
 
 
-def _crop(pixels: np.ndarray, photo: Photo, regions: np.ndarray) -> Crop:
+def _crop(pixels: NDArray[np.uint8], photo: Photo, regions: NDArray[np.float64]) -> Crop:
     """Cut what shows all the regions out of a photo, given as its working image in colour."""
     extents = _extents(regions)
     low, high = (regions[:, :2] - extents).min(axis=0), (regions[:, :2] + extents).max(axis=0)
@@ -291,33 +299,33 @@ def _crop(pixels: np.ndarray, photo: Photo, regions: np.ndarray) -> Crop:
     return Crop(pixels[top:bottom, left:right].copy(), (x0, x1, y1, y0), window)
 
 
-def _surround(region: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _surround(region: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether ellipses (M, 5) lie in the square around a region (5,) that is shown with it."""
     reach = _REACH * _extents(region[None]).max()
-    return (np.abs(others[:, :2] - region[:2]) + _extents(others) <= reach).all(axis=1)
+    return np.asarray((np.abs(others[:, :2] - region[:2]) + _extents(others) <= reach).all(axis=1))
 
 
-def _fits(regions: np.ndarray, photo: Photo) -> np.ndarray:
+def _fits(regions: NDArray[np.float64], photo: Photo) -> NDArray[np.bool_]:
     """Whether ellipses (N, 5) lie in a photo as a whole; NaN does not."""
     low, high = regions[:, :2] - _extents(regions), regions[:, :2] + _extents(regions)
-    return ((low >= -0.5) & (high <= (photo.width - 0.5, photo.height - 0.5))).all(axis=1)
+    return np.asarray(((low >= -0.5) & (high <= (photo.width - 0.5, photo.height - 0.5))).all(axis=1))
 
 
-def _extents(regions: np.ndarray) -> np.ndarray:
+def _extents(regions: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far (N, 2) ellipses reach from their centres along x and along y."""
     a, b, c = regions[:, 2:].T
     with np.errstate(all="ignore"):  # what is projected from near the horizon has no finite size
-        return np.sqrt(np.column_stack([c, a]) / (a * c - b * b)[:, None])
+        return np.asarray(np.sqrt(np.column_stack([c, a]) / (a * c - b * b)[:, None]))
 
 
-def _roundness(regions: np.ndarray) -> np.ndarray:
+def _roundness(regions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shorter axis over longer one (N,) of ellipses (N, 5)."""
     a, b, c = regions[:, 2:].T
     apart = np.hypot((a - c) / 2, b)
-    return np.sqrt(((a + c) / 2 - apart) / ((a + c) / 2 + apart))
+    return np.asarray(np.sqrt(((a + c) / 2 - apart) / ((a + c) / 2 + apart)))
 
 
-def _overlaps(region: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _overlaps(region: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[np.floating]:
     """Overlap (M,), intersection over union, of an ellipse (5,) with others (M, 5)."""
     pairs = np.column_stack([np.zeros(len(others), np.int64), np.arange(len(others))])
     return 1 - overlap_error(region[None], others, pairs)

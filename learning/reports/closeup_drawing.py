@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.reports.closeup import Closeup, Crop, ellipse_points
 from learning.reports.figures import new_figure
@@ -38,7 +39,7 @@ def closeup_figure(closeup: Closeup) -> "Figure":
     _show(left, closeup.reference_crop, "reference photo")
     _show(right, closeup.target_crop, "target photo")
     _outline(left, closeup.region, COLOURS["feature"], "solid")
-    taken: dict[str, list[np.ndarray]] = {"left": [], "right": []}
+    taken: dict[str, list[NDArray[np.float64]]] = {"left": [], "right": []}
     for match in closeup.matches:
         colour, ratio = COLOURS[match.kind], f"{match.overlap:.2f}"
         _outline(left, match.projected, colour, _DASHES)
@@ -56,7 +57,7 @@ def _show(axes: "Axes", crop: Crop, title: str) -> None:
     axes.set_title(title, fontsize=15)
 
 
-def _outline(axes: "Axes", region: np.ndarray, colour: str, style: Any) -> None:
+def _outline(axes: "Axes", region: NDArray[np.float64], colour: str, style: Any) -> None:
     points = ellipse_points(region)
     points = np.concatenate([points, points[:1]])
     # White beneath, so that a line is seen on any ground.
@@ -64,7 +65,9 @@ def _outline(axes: "Axes", region: np.ndarray, colour: str, style: Any) -> None:
     axes.plot(*points.T, color=colour, linewidth=_LINE, linestyle=style)
 
 
-def _label(axes: "Axes", region: np.ndarray, text: str, colour: str, crop: Crop, taken: list[np.ndarray]) -> None:
+def _label(
+    axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, taken: list[NDArray[np.float64]]
+) -> None:
     """Write a text beside an ellipse, where most room is left by the labels before it."""
     x0, x1, y1, y0 = crop.window
     side = x1 - x0

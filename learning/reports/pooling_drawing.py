@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.reports.figures import new_figure
 from retrieval.descriptors.pooling import axis_kernels
@@ -52,7 +53,9 @@ def pooling_figure(regions: np.ndarray, weights: np.ndarray, radius: float) -> "
     return figure
 
 
-def pixel_contribution(regions: np.ndarray, weights: np.ndarray, radius: float) -> np.ndarray:
+def pixel_contribution(
+    regions: NDArray[np.floating], weights: NDArray[np.floating], radius: float
+) -> NDArray[np.float64]:
     """Give the share of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right).
 
     Each Gaussian has unit mass on the patch, as in pooling: a small region gives much to few pixels.

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
@@ -193,7 +194,7 @@ class _Judge:
         self.ignored = [places(held_out, numbers).tolist() for numbers in held_out.ignored]
         self.pairs = pairs
 
-    def measure(self, values: np.ndarray, norms: np.ndarray) -> float:
+    def measure(self, values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
         """Give the figure for parameters (K + P,); `norms` are √S_jj of the training photos."""
         from scipy.sparse import coo_matrix, diags
 
@@ -220,18 +221,18 @@ class _Judge:
 class _Descent:
     """The best point so far, and the way there."""
 
-    def __init__(self, start: np.ndarray) -> None:
+    def __init__(self, start: NDArray[np.float64]) -> None:
         self.best = start
         self.chosen = 0
         self.history: list[Iteration] = []
 
-    def note(self, point: np.ndarray, objective: float, active: int, held_out: float | None) -> None:
+    def note(self, point: NDArray[np.float64], objective: float, active: int, held_out: float | None) -> None:
         """Note an iteration; of equally good ones the later counts, as its objective is lower."""
         self.history.append(Iteration(len(self.history), objective, active, held_out))
         if held_out is None or held_out >= (self.history[self.chosen].held_out or 0):
             self.best, self.chosen = point.copy(), len(self.history) - 1
 
-    def settle(self, start: np.ndarray) -> None:
+    def settle(self, start: NDArray[np.float64]) -> None:
         """Choose tf-idf, the start, where no iteration found more."""
         before, chosen = self.history[0].held_out, self.history[self.chosen].held_out
         if before is not None and chosen is not None and chosen <= before:
@@ -245,7 +246,7 @@ def _descend(problem: SimilarityProblem, judge: _Judge | None, options: Similari
     point = problem.start
     descent = _Descent(point)
 
-    def figure(there: np.ndarray) -> float | None:
+    def figure(there: NDArray[np.float64]) -> float | None:
         return judge.measure(there, problem.norms(there)) if judge is not None else None
 
     def after(intermediate_result: OptimizeResult) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import run
 from index.similarity import concatenated_ranges
@@ -22,8 +23,8 @@ class WordPairs:
     """The mask Bˢ of section III.B without its diagonal: which different words may mean the same."""
 
     words: int  # K
-    first: np.ndarray  # (P,) int32: u of each pair, u < v
-    second: np.ndarray  # (P,) int32: v
+    first: NDArray[np.int32]  # (P,) int32: u of each pair, u < v
+    second: NDArray[np.int32]  # (P,) int32: v
 
     @property
     def parameters(self) -> int:
@@ -60,13 +61,13 @@ class PairGradients:
         """Stored entries of all rows."""
         return sum(block.nnz for block in self.blocks)
 
-    def similarities(self, matrix: np.ndarray) -> np.ndarray:
+    def similarities(self, matrix: NDArray[np.floating]) -> NDArray[np.float64]:
         """S of each pair (M,) float64, for parameters (K + P,)."""
         matrix = matrix.astype(np.float32)
         parts = _map(lambda block: (block @ matrix).astype(np.float64), self.blocks, self.workers)
         return np.concatenate([np.zeros(0), *parts])
 
-    def combine(self, slopes: np.ndarray) -> np.ndarray:
+    def combine(self, slopes: NDArray[np.floating]) -> NDArray[np.float64]:
         """Σ over the pairs of a slope (M,) times ∂S/∂R: (K + P,) float64."""
         slopes = slopes.astype(np.float32)
         total = np.zeros(self.parameters)
@@ -78,7 +79,7 @@ class PairGradients:
                 total += part
         return total
 
-    def subset(self, rows: np.ndarray) -> "PairGradients":
+    def subset(self, rows: NDArray[np.bool_]) -> "PairGradients":
         """Copy some of the pairs, given as a mask (M,), in their order."""
         parts = [
             block[rows[start:stop]]
@@ -90,8 +91,8 @@ class PairGradients:
 def pair_gradients(
     vectors: "csr_matrix",
     pairs: WordPairs,
-    left: np.ndarray,
-    right: np.ndarray,
+    left: NDArray[np.integer],
+    right: NDArray[np.integer],
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> PairGradients:
@@ -174,14 +175,14 @@ class _Gather:
         # Where a neighbour's list has no images, there is nothing to gather.
         self.lengths = np.diff(self.postings.indptr).astype(np.int64)
 
-    def expand(self, image: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def expand(self, image: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
         """Neighbours v of an image's words u, the parameter of each, and w_i(u)."""
         row = slice(self.vectors.indptr[image], self.vectors.indptr[image + 1])
         words, weights = self.vectors.indices[row], self.vectors.data[row]
         at, many = _ranges(self.offsets[words], self.offsets[words + 1])
         return self.neighbours[at], self.entries[at], np.repeat(weights, many)
 
-    def rows(self, image: int, others: np.ndarray) -> "csr_matrix":
+    def rows(self, image: int, others: NDArray[np.int64]) -> "csr_matrix":
         """∂S/∂R of an image and each of some ascending others, as rows."""
         from scipy.sparse import csr_matrix
 
@@ -189,7 +190,7 @@ class _Gather:
         slot = np.full(self.vectors.shape[0], -1, np.int32)
         slot[others] = np.arange(len(others), dtype=np.int32)
         ends = np.cumsum(self.lengths[words])
-        found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = []
         first = 0
         while first < len(words):
             done = int(ends[first - 1]) if first else 0
@@ -223,7 +224,7 @@ class _Gather:
 _NOTHING = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
-def _ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ranges(starts: NDArray[np.integer], stops: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Concatenate the ranges [start, stop); and give their lengths."""
     many = (stops - starts).astype(np.int64)
     return concatenated_ranges(starts, many), many
@@ -239,5 +240,5 @@ def _stack(blocks: "list[csr_matrix]") -> "csr_matrix":
     return csr_matrix((data, indices, starts), shape=(len(starts) - 1, blocks[0].shape[1]))
 
 
-def _map(function: Callable, jobs: Sequence, workers: int) -> list:
+def _map(function: Callable[[Any], Any], jobs: Sequence[Any], workers: int) -> list[Any]:
     return list(run([partial(function, job) for job in jobs], workers, threads=True))

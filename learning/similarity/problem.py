@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
 from learning.similarity.triplets import Triplets
@@ -87,24 +88,24 @@ class SimilarityProblem:
         """Triplets that count at present."""
         return len(self._active.near)
 
-    def norms(self, matrix: np.ndarray) -> np.ndarray:
+    def norms(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         """√S_jj of each image (N,)."""
         return np.sqrt(self._selves.similarities(matrix))
 
-    def refresh(self, matrix: np.ndarray) -> float:
+    def refresh(self, matrix: NDArray[np.float64]) -> float:
         """Look at all triplets, keep those that are active, and give the whole objective."""
         value, hinge = self._hinges(self._all, matrix)[:2]
         # Those that are nearly violated may be so after the next step.
         self._active = self._all.where(hinge > -0.5 * self.options.margin)
         return value / self._unit + self._ridge(matrix)[0]
 
-    def evaluate(self, matrix: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(self, matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Objective of the active triplets, and its gradient by the parameters (K + P,)."""
         value, gradient = self._loss(self._active, matrix)
         pull, slope = self._ridge(matrix)
         return value / self._unit + pull, gradient / self._unit + slope
 
-    def _ridge(self, matrix: np.ndarray) -> tuple[float, np.ndarray]:
+    def _ridge(self, matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """½ Σ μ (R - I)², with one μ for the diagonal and one for the pairs."""
         apart = matrix - self.start
         strength = np.repeat(
@@ -114,8 +115,8 @@ class SimilarityProblem:
         return float(0.5 * slope @ apart), slope
 
     def _hinges(
-        self, part: "_Part", matrix: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        self, part: "_Part", matrix: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Loss of some triplets, Ŝ_il - Ŝ_ij + γ of each, and S of their pairs, √(S_ii S_jj) and S_ii."""
         cross = part.gradients.similarities(matrix)
         own = self._selves.similarities(matrix)
@@ -128,7 +129,7 @@ class SimilarityProblem:
             loss = np.where(hinge < corner, loss * loss / (2 * corner), loss - corner / 2)
         return float(part.weights @ loss), hinge, cross, scale, own
 
-    def _loss(self, part: "_Part", matrix: np.ndarray) -> tuple[float, np.ndarray]:
+    def _loss(self, part: "_Part", matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, hinge, cross, scale, own = self._hinges(part, matrix)
         corner = self.options.smooth * self.options.margin
         slopes = part.weights * (np.clip(hinge / corner, 0, 1) if corner > 0 else hinge > 0)
@@ -150,13 +151,13 @@ class _Part:
     """Some triplets, and the image pairs they are made of."""
 
     gradients: PairGradients  # of each image pair
-    left: np.ndarray  # (M,) int64: image i of each image pair
-    right: np.ndarray  # (M,) int64
-    near: np.ndarray  # (T,) int32: image pair (i, j) of each triplet
-    far: np.ndarray  # (T,) int32: image pair (i, l)
-    weights: np.ndarray  # (T,) float64
+    left: NDArray[np.int64]  # (M,) int64: image i of each image pair
+    right: NDArray[np.int64]  # (M,) int64
+    near: NDArray[np.int32]  # (T,) int32: image pair (i, j) of each triplet
+    far: NDArray[np.int32]  # (T,) int32: image pair (i, l)
+    weights: NDArray[np.float64]  # (T,) float64
 
-    def where(self, kept: np.ndarray) -> "_Part":
+    def where(self, kept: NDArray[np.bool_]) -> "_Part":
         """Take the triplets of a mask (T,), with the image pairs they are made of."""
         near, far = self.near[kept], self.far[kept]
         rows = np.zeros(len(self.left), bool)
@@ -174,6 +175,6 @@ class _Part:
         )
 
 
-def _distinct(keys: list[np.ndarray]) -> np.ndarray:
+def _distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Sorted values of several arrays, each once."""
     return np.unique(np.concatenate([np.unique(key) for key in keys]))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.labels.labels import Relevance
 
@@ -26,10 +27,10 @@ class TripletOptions:
 class Triplets:
     """Image i is to be more similar to j than to l."""
 
-    query: np.ndarray  # (T,) int32: i, a place in the database
-    positive: np.ndarray  # (T,) int32: j
-    negative: np.ndarray  # (T,) int32: l
-    weights: np.ndarray  # (T,) float32: max N(t) / N(i), N the queries issued of an object
+    query: NDArray[np.int32]  # (T,) int32: i, a place in the database
+    positive: NDArray[np.int32]  # (T,) int32: j
+    negative: NDArray[np.int32]  # (T,) int32: l
+    weights: NDArray[np.float32]  # (T,) float32: max N(t) / N(i), N the queries issued of an object
     hard: int  # the first so many are hard: tf-idf gets them wrong
 
     def __len__(self) -> int:
@@ -57,7 +58,7 @@ def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: Tripl
     rng = np.random.default_rng(options.seed)
     share = max(1, options.total // (2 * max(1, len(relevance.queries))))
     options = replace(options, hard=min(options.hard, share), random=min(options.random, share))
-    parts: dict[bool, list[tuple[int, np.ndarray, np.ndarray, float]]] = {True: [], False: []}
+    parts: dict[bool, list[tuple[int, NDArray[np.int64], NDArray[np.int64], float]]] = {True: [], False: []}
     images = places(relevance, relevance.queries)
     of = zip(images.tolist(), relevance.positives, relevance.ignored, relevance.weights.tolist(), strict=True)
     for image, positives, ignored, weight in of:
@@ -88,18 +89,18 @@ def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: Tripl
     )
 
 
-def places(relevance: Relevance, numbers: np.ndarray) -> np.ndarray:
+def places(relevance: Relevance, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where images are in the database of a relevance (M,) int64."""
     return np.searchsorted(relevance.database, numbers)
 
 
 def _hard(
-    ranked: np.ndarray, kind: np.ndarray, options: TripletOptions, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+    ranked: NDArray[np.int64], kind: NDArray[np.int8], options: TripletOptions, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """From the top of a ranked list: each false positive with true positives below it."""
     hits = np.flatnonzero(kind[ranked] == 1)
-    positives: list[np.ndarray] = []
-    negatives: list[np.ndarray] = []
+    positives: list[NDArray[np.int64]] = []
+    negatives: list[NDArray[np.int64]] = []
     total = 0
     for place in np.flatnonzero(kind[ranked[: hits[-1] + 1]] == 0).tolist():
         below = hits[np.searchsorted(hits, place) :]

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.inverted import InvertedIndex
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-def unit_vectors(index: InvertedIndex, numbers: np.ndarray) -> "csr_matrix":
+def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_matrix":
     """Give images' tf-idf vectors, each divided by its Euclidean norm.
 
     Parameters
