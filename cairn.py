@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import typer
 
 
@@ -37,6 +39,7 @@ def make_app() -> "typer.Typer":
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
+    command: Callable[..., None]
     for command in (index, query, serve, info, metadata, group, demo):
         app.command(rich_help_panel=EVERYDAY)(command)
     for command in (remove, compact, retrain, check, repair):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -46,25 +47,25 @@ class PhotoPair:
     name: str
     first: Path
     second: Path
-    homography: np.ndarray  # (3, 3) float64: maps pixels (x, y, 1) of the first photo to the second
+    homography: NDArray[np.float64]  # (3, 3): maps pixels (x, y, 1) of the first photo to the second
 
 
 @dataclass(frozen=True)
 class View:
     """Features of one photo, by one or more descriptors."""
 
-    regions: np.ndarray  # (N, 5) float64 measurement regions, pixels of the upright original
+    regions: NDArray[np.float64]  # (N, 5) float64 measurement regions, pixels of the upright original
     shape: tuple[int, int]  # (height, width) of the upright original
-    descriptors: list[np.ndarray]  # (N, D) float16 each
+    descriptors: list[NDArray[np.float16]]  # (N, D) each
 
 
 @dataclass(frozen=True)
 class Matches:
     """The match of each feature x of the first photo that has a positive: its nearest neighbour in P(x) ∪ N(x)."""
 
-    features: np.ndarray  # (F,) int64: x, rising
-    right: np.ndarray  # (F,) bool: a positive is nearer than every negative; not so where they tie
-    scores: np.ndarray  # (F,) float64: distance of the match, or its ratio to the second's; smaller is surer
+    features: NDArray[np.int64]  # (F,) int64: x, rising
+    right: NDArray[np.bool_]  # (F,) bool: a positive is nearer than every negative; not so where they tie
+    scores: NDArray[np.float64]  # (F,): distance of the match, or its ratio to the second's; smaller is surer
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def read_view(path: Path, extractors: Sequence[Extractor], image: ImageOptions |
 
 
 def evaluate_pair(
-    name: str, first: View, second: View, homography: np.ndarray, options: MatchingOptions | None = None
+    name: str, first: View, second: View, homography: NDArray[np.floating], options: MatchingOptions | None = None
 ) -> list[PairScore]:
     """Score every descriptor of two views of a plane; the homography maps the first one's pixels to the second's."""
     options = options or MatchingOptions()
@@ -239,7 +240,7 @@ def evaluate_pair(
 
 
 def match_features(
-    descriptors1: np.ndarray, descriptors2: np.ndarray, sets: OverlapSets, *, ratio: bool = False
+    descriptors1: NDArray[np.floating], descriptors2: NDArray[np.floating], sets: OverlapSets, *, ratio: bool = False
 ) -> Matches:
     """Match each feature x of a first photo that has positives to its nearest neighbour in P(x) ∪ N(x).
 
@@ -292,7 +293,7 @@ def match_features(
     return Matches(features, right, scores)
 
 
-def matching_average_precision(scores: np.ndarray, right: np.ndarray) -> float:
+def matching_average_precision(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
     """Area under the precision-recall curve of ranked matches.
 
     Precision is the share of right matches among the first k, recall their number over that of *all* matches, so that
@@ -334,7 +335,7 @@ def matching_average_precision(scores: np.ndarray, right: np.ndarray) -> float:
     return float((share * (previous + (before + 1) / k) / 2).sum() / len(scores))
 
 
-def _members(pairs: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _members(pairs: NDArray[np.integer], part: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
     """The sorted pairs (K, 2) of some features (rising): each one's place among these, and the other's number."""
     rows = pairs[np.searchsorted(pairs[:, 0], part[0]) : np.searchsorted(pairs[:, 0], part[-1], side="right")]
     place = np.searchsorted(part, rows[:, 0])
@@ -342,7 +343,7 @@ def _members(pairs: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return place[known], rows[known, 1]
 
 
-def _two_smallest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _two_smallest(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and second smallest of each row (N, M); infinity where there is none."""
     if values.shape[1] < 2:
         return values[:, 0], np.full(len(values), np.inf)

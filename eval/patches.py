@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -36,8 +37,8 @@ class PatchReport:
     fpr95: float  # 0 to 1; see learning.measures.roc
     auc: float
     ms_per_patch: float  # spent in `describe`, on one thread; reading and resampling left out
-    distances: np.ndarray  # (pairs,) float32: squared Euclidean, of the pairs in their order
-    match: np.ndarray  # (pairs,) bool
+    distances: NDArray[np.float32]  # (pairs,) float32: squared Euclidean, of the pairs in their order
+    match: NDArray[np.bool_]  # (pairs,) bool
 
     def as_json(self) -> dict[str, Any]:
         """Give all but the arrays, as `cairn evaluate patches --json` prints it."""
@@ -137,7 +138,9 @@ def default_pair_file(patches: PatchSet) -> str:
     )
 
 
-def squared_distances(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def squared_distances(
+    rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.float32]:
     """Give the squared Euclidean distances of rows (N, D), pair by pair: first, second (M,) int to (M,) float32."""
     distances = np.empty(len(first), np.float32)
     for start in range(0, len(first), _PAIRS):
@@ -148,8 +151,8 @@ def squared_distances(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -
 
 
 def _describe(
-    patches: PatchSet, numbers: np.ndarray, descriptor: Descriptor, progress: Progress
-) -> tuple[np.ndarray, float]:
+    patches: PatchSet, numbers: NDArray[np.int64], descriptor: Descriptor, progress: Progress
+) -> tuple[NDArray[np.float32], float]:
     """Rows (N, D) float32 of the patches of these numbers, and the seconds spent in `describe`."""
     rows = _room(len(numbers), descriptor.dim)
     seconds = 0.0
@@ -164,7 +167,7 @@ def _describe(
     return rows, seconds
 
 
-def _room(number: int, dim: int) -> np.ndarray:
+def _room(number: int, dim: int) -> NDArray[np.float32]:
     """Room for rows (number, dim) float32, in a file that goes with the array where they are many."""
     if 4 * number * dim <= _MEMORY:
         return np.empty((number, dim), np.float32)

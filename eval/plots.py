@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.measures.roc import fpr95, roc_curve
@@ -32,7 +33,7 @@ _DPI = 150
 _FALSE_POSITIVES = 0.3  # as far as Fig. 7 goes
 
 
-def plot_roc(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], path: Path) -> None:
+def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]], path: Path) -> None:
     """Draw ROC curves (Fig. 7), the best at 95% recall first in the legend.
 
     Parameters
@@ -79,7 +80,9 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
     _save(figure, path)
 
 
-def lower_envelope(dims: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def lower_envelope(
+    dims: NDArray[np.floating], errors: NDArray[np.floating]
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Give the models that no other of at most their dimension equals or beats, by rising dimension.
 
     Parameters
@@ -99,13 +102,15 @@ def lower_envelope(dims: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np
     return dims[kept], errors[kept]
 
 
-def plot_pooling_regions(regions: np.ndarray, weights: np.ndarray, radius: float, path: Path) -> None:
+def plot_pooling_regions(
+    regions: NDArray[np.floating], weights: NDArray[np.floating], radius: float, path: Path
+) -> None:
     """Draw pooling regions beside each pixel's contribution (Fig. 4): see `pooling_figure`."""
     check_plot(path)
     _save(pooling_figure(regions, weights, radius), path)
 
 
-def plot_metric(metric: np.ndarray, path: Path) -> None:
+def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
     """Draw a learnt Mahalanobis matrix A (n, n) (Fig. 5, left): the brighter, the larger.
 
     The few entries beyond the 0.5% and 99.5% quantiles are shown as those, or they would hide all others.
@@ -148,7 +153,7 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
     _save(figure, path)
 
 
-def plot_similarities(groups: Mapping[str, tuple[np.ndarray, np.ndarray]], path: Path) -> None:
+def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path) -> None:
     """Draw the similarities of matching and of other image pairs (Fig. 3 of Yan13), a panel for each measure.
 
     The axis is logarithmic, as similarities are; pairs of images without a word in common are told in the legend. The
@@ -206,5 +211,7 @@ def _save(figure: "Figure", path: Path) -> None:
         figure.savefig(path, dpi=_DPI, metadata=stamp[Path(path).suffix.lower()])
 
 
-def _percent(curve: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _percent(
+    curve: tuple[NDArray[np.floating], NDArray[np.floating]],
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     return curve[0], 100 * curve[1]

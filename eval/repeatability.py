@@ -7,6 +7,7 @@ Detectors*, IJCV 2005, sections 4.1 and 4.2.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
@@ -23,14 +24,14 @@ class Repeatability:
     correspondences: int  # pairs of regions, one-to-one, with less than the largest overlap error
     regions1: int  # regions of the first image whose centre is seen in the second one
     regions2: int  # and of the second in the first
-    matches: np.ndarray  # (correspondences, 2) int32: rows of the regions given, by rising overlap error
-    errors: np.ndarray  # (correspondences,) float64: their overlap errors
+    matches: NDArray[np.int32]  # (correspondences, 2) int32: rows of the regions given, by rising overlap error
+    errors: NDArray[np.float64]  # (correspondences,) float64: their overlap errors
 
 
 def repeatability(
-    regions1: np.ndarray,
-    regions2: np.ndarray,
-    homography: np.ndarray,
+    regions1: NDArray[np.floating],
+    regions2: NDArray[np.floating],
+    homography: NDArray[np.floating],
     shape1: tuple[int, int],
     shape2: tuple[int, int],
     max_error: float = 0.4,
@@ -92,7 +93,7 @@ def repeatability(
     )
 
 
-def _candidates(regions1: np.ndarray, regions2: np.ndarray, max_error: float) -> np.ndarray:
+def _candidates(regions1: NDArray[np.floating], regions2: NDArray[np.floating], max_error: float) -> NDArray[np.int64]:
     """Pairs that can have less than the largest error, max_error < 0.5: (K, 2) int64 and sorted.
 
     With e < 0.5 the intersection I covers more than half of both ellipses, since I >= (1-e) union. Then I and its
@@ -115,4 +116,4 @@ def _candidates(regions1: np.ndarray, regions2: np.ndarray, max_error: float) ->
         form = ellipses[:, 2] * d[:, 0] ** 2 + 2 * ellipses[:, 3] * d[:, 0] * d[:, 1] + ellipses[:, 4] * d[:, 1] ** 2
         keep &= form <= (NORMALISED_RADIUS / radii1[first]) ** 2
     pairs = np.column_stack([first, second])[keep]
-    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return np.asarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])

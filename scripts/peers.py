@@ -17,6 +17,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -52,7 +53,7 @@ class Peer:
         self.dim = 8 * size if self._binary else size
         self.bytes = size if self._binary else 4 * size
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.number]) -> NDArray[np.float32]:
         """Describe patches (N, 64, 64) of grey values 0 to 255 as rows (N, D) float32.
 
         Bits come as 0 and 1, so that squared Euclidean distances are Hamming distances.
@@ -71,17 +72,19 @@ class Peer:
 
 
 def _extractor(name: str) -> Any:
+    opencv: Any = cv2  # whose type stubs know none of these
+    features = opencv.xfeatures2d
     if name in _VGG:  # smoothing 1.4, patches normalised, the keypoint's size and angle unused: always 64x64 pixels
-        return cv2.xfeatures2d.VGG_create(_VGG[name], 1.4, True, False)
+        return features.VGG_create(_VGG[name], 1.4, True, False)
     if name in _BOOST:  # without the angle; the size still counts
-        return cv2.xfeatures2d.BoostDesc_create(_BOOST[name], False, WINDOW)
+        return features.BoostDesc_create(_BOOST[name], False, WINDOW)
     if name == "daisy":
         # The rings reach the patch's border; of radii 10 to 30 and all norms, this does best on boat and fountain.
-        return cv2.xfeatures2d.DAISY_create(radius=25, norm=cv2.xfeatures2d.DAISY_NRM_PARTIAL)
-    return cv2.SIFT_create()
+        return features.DAISY_create(radius=25, norm=features.DAISY_NRM_PARTIAL)
+    return opencv.SIFT_create()
 
 
-def describe(name: str, patches: np.ndarray) -> np.ndarray:
+def describe(name: str, patches: NDArray[np.number]) -> NDArray[np.float32]:
     """Describe patches (N, 64, 64) uint8 by one of `PEERS`, as rows (N, D) float32; see `Peer.describe`."""
     return Peer(name).describe(patches)
 

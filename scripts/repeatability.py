@@ -13,9 +13,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -29,11 +31,11 @@ SEQUENCES = ("graf", "boat", "wall", "bikes", "ubc")
 _RADIUS = 3.0  # of every detector's region, in units of its detection scale, for a fair comparison
 
 # Given the grey values, 0 to 255: ellipses (N, 5), the strongest first.
-Detect = Callable[[np.ndarray], np.ndarray]
+Detect = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 
 
 def _cairn(name: str) -> Detect:
-    def detect(grey: np.ndarray) -> np.ndarray:
+    def detect(grey: NDArray[np.float32]) -> NDArray[np.float64]:
         ellipses = detect_regions(grey, RegionOptions(detector=name, max_regions=0)).ellipses.astype(np.float64)
         ellipses[:, 2:] *= (find_detector(name).radius / _RADIUS) ** 2
         return ellipses
@@ -41,9 +43,10 @@ def _cairn(name: str) -> Detect:
     return detect
 
 
-def _opencv_sift(grey: np.ndarray) -> np.ndarray:
+def _opencv_sift(grey: NDArray[np.float32]) -> NDArray[np.float64]:
     """Circles of OpenCV's SIFT with its default settings; a keypoint's size is twice its scale."""
-    keypoints = cv2.SIFT_create().detect(np.round(grey).clip(0, 255).astype(np.uint8), None)
+    opencv: Any = cv2  # whose type stubs do not know SIFT
+    keypoints = opencv.SIFT_create().detect(np.round(grey).clip(0, 255).astype(np.uint8), None)
     rows = np.array([(*k.pt, k.size / 2, k.response) for k in keypoints]).reshape(-1, 4)
     rows = np.unique(rows, axis=0)  # one region a place and scale, however many orientations it has
     x, y, sigma, _ = rows[np.argsort(-rows[:, 3], kind="stable")].T
@@ -58,7 +61,7 @@ DETECT: dict[str, Detect] = {
 }
 
 
-def _image(folder: Path, number: int) -> np.ndarray:
+def _image(folder: Path, number: int) -> NDArray[np.float32]:
     for path in sorted(folder.glob(f"img{number}.*")):
         return read_photo(path, ImageOptions(max_side=0)).grey
     raise CairnError(f"{folder} has no img{number}: it is not a sequence of vgg_affine.")

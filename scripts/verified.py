@@ -23,6 +23,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eval.scenes_shown import PhotoSet, find_photo_sets
 from eval.tables.retrieval import markdown
@@ -202,10 +203,10 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
                     folds.append(crc32(scene.encode()) % FOLDS)
     table, signs, parts = np.array(rows), np.array(labels), np.array(folds)
 
-    def learn(chosen: np.ndarray) -> np.ndarray:
+    def learn(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
         some, wanted = table[chosen], signs[chosen]
 
-        def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             margin = wanted * (some @ weights)
             pull = -wanted / (1 + np.exp(np.clip(margin, -500, 500)))
             ridge = 1e-5 * weights[:-1]

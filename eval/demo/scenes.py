@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from index.errors import CairnError
@@ -64,15 +65,15 @@ class Recipe:
 class View:
     """One photo of an object, and what is known of it."""
 
-    photo: np.ndarray  # uint8 (HEIGHT, WIDTH, 3) RGB
-    homography: np.ndarray  # float64 (3, 3): from the print's pixels to the photo's
-    box: np.ndarray  # float64 (4,): x0, y0, x1, y1 of the object's part inside the photo, in pixels
+    photo: NDArray[np.uint8]  # uint8 (HEIGHT, WIDTH, 3) RGB
+    homography: NDArray[np.float64]  # float64 (3, 3): from the print's pixels to the photo's
+    box: NDArray[np.float64]  # float64 (4,): x0, y0, x1, y1 of the object's part inside the photo, in pixels
     visible: float  # the part of the object's area in sight: neither cut off nor covered
     slant: float  # degrees between the print's normal and the camera's axis
 
 
 @lru_cache(maxsize=32)
-def photograph(name: str) -> np.ndarray:
+def photograph(name: str) -> NDArray[np.float32]:
     """Read a bundled photograph: (H, W, 3) float32 RGB, 0 to 255. scikit-image's own reader could download."""
     try:
         with (files("skimage") / "data" / name).open("rb") as file, Image.open(file) as picture:
@@ -86,8 +87,8 @@ def photograph(name: str) -> np.ndarray:
 
 
 def pose_homography(
-    shape: tuple[int, int], centre: np.ndarray, yaw: float, pitch: float, roll: float, scale: float
-) -> tuple[np.ndarray, float]:
+    shape: tuple[int, int], centre: NDArray[np.float64], yaw: float, pitch: float, roll: float, scale: float
+) -> tuple[NDArray[np.float64], float]:
     """Homography from a print's pixels to the photo's, its centre seen at ``centre``, and its slant in degrees."""
     (cy, sy), (cp, sp), (cr, sr) = ((np.cos(a), np.sin(a)) for a in np.deg2rad((yaw, pitch, roll)))
     rotation = (
@@ -105,14 +106,14 @@ def pose_homography(
     return homography / homography[2, 2], float(np.rad2deg(np.arccos(rotation[2, 2])))
 
 
-def _corners(shape: tuple[int, int], homography: np.ndarray) -> np.ndarray:
+def _corners(shape: tuple[int, int], homography: NDArray[np.float64]) -> NDArray[np.float64]:
     """Corners of a picture of that (height, width), half a pixel beyond its outer pixels' centres: (4, 2)."""
     x1, y1 = shape[1] - 0.5, shape[0] - 0.5
     corners = np.array([[-0.5, -0.5], [x1, -0.5], [x1, y1], [-0.5, y1]])
-    return cv2.perspectiveTransform(corners[None], homography)[0]
+    return np.asarray(cv2.perspectiveTransform(corners[None], homography)[0])
 
 
-def _paste(canvas: np.ndarray, print_: np.ndarray, homography: np.ndarray) -> None:
+def _paste(canvas: NDArray[np.float32], print_: NDArray[np.float32], homography: NDArray[np.float64]) -> None:
     """Lay a print with a white margin and a soft shadow on an oversampled canvas, in place."""
     height, width = print_.shape[:2]
     # Photographs far larger than their view are averaged down first; what remains the oversampling takes care of.
@@ -120,11 +121,13 @@ def _paste(canvas: np.ndarray, print_: np.ndarray, homography: np.ndarray) -> No
     ratio = max(edges[1] / height, edges[0] / width, edges[2] / width) * _OVERSAMPLING
     if ratio < 0.75:
         size = (max(round(width * ratio), 1), max(round(height * ratio), 1))
-        print_ = cv2.resize(print_, size, interpolation=cv2.INTER_AREA)
+        print_ = np.asarray(cv2.resize(print_, size, interpolation=cv2.INTER_AREA))
         fx, fy = width / size[0], height / size[1]
         homography = homography @ np.array([[fx, 0, (fx - 1) / 2], [0, fy, (fy - 1) / 2], [0, 0, 1]])
     margin = round(max(print_.shape[:2]) * _MARGIN)
-    print_ = cv2.copyMakeBorder(print_, margin, margin, margin, margin, cv2.BORDER_CONSTANT, value=(245, 245, 240))
+    print_ = np.asarray(
+        cv2.copyMakeBorder(print_, margin, margin, margin, margin, cv2.BORDER_CONSTANT, value=(245, 245, 240))
+    )
     matrix = _OVERSAMPLE @ homography @ np.array([[1.0, 0, -margin], [0, 1, -margin], [0, 0, 1]])
 
     # Only the part of the canvas that the print and its shadow can reach is touched.
@@ -145,7 +148,7 @@ def _paste(canvas: np.ndarray, print_: np.ndarray, homography: np.ndarray) -> No
     part += (warped - part) * cover[..., None]
 
 
-def render_ground(rng: np.random.Generator) -> np.ndarray:
+def render_ground(rng: np.random.Generator) -> NDArray[np.float32]:
     """An oversampled, tinted, slanted texture: float32 (H, W, 3)."""
     name, tints = _GROUNDS[int(rng.integers(len(_GROUNDS)))]
     tint = np.array(tints[int(rng.integers(len(tints)))], np.float32) / 255
@@ -157,17 +160,17 @@ def render_ground(rng: np.random.Generator) -> np.ndarray:
     warped = cv2.warpPerspective(texture, _OVERSAMPLE @ homography, size, borderMode=cv2.BORDER_REFLECT_101)
     # Paler than the prints and a little out of focus, so that it does not drown what lies on it.
     warped = cv2.GaussianBlur(warped, (0, 0), _OVERSAMPLING * rng.uniform(0.5, 1.5))
-    return (warped.mean() + rng.uniform(0.4, 0.8) * (warped - warped.mean()))[..., None] * tint
+    return np.asarray((warped.mean() + rng.uniform(0.4, 0.8) * (warped - warped.mean()))[..., None] * tint)
 
 
-def _clutter(rng: np.random.Generator) -> np.ndarray:
+def _clutter(rng: np.random.Generator) -> NDArray[np.float32]:
     """A piece of clutter, drawn at random: float32 (H, W, 3)."""
     name, crop = _CLUTTER[int(rng.integers(len(_CLUTTER)))]
     x0, y0, x1, y1 = crop or (None, None, None, None)
     return photograph(name)[y0:y1, x0:x1]
 
 
-def scatter(canvas: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def scatter(canvas: NDArray[np.float32], count: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Lay ``count`` pieces of clutter anywhere on the canvas, in place."""
     for _ in range(count):
         print_ = _clutter(rng)
@@ -177,7 +180,7 @@ def scatter(canvas: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     return canvas
 
 
-def _fill(shape: tuple[int, int], homography: np.ndarray) -> np.ndarray:
+def _fill(shape: tuple[int, int], homography: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where in the photo a picture of that (height, width) is seen: bool (HEIGHT, WIDTH)."""
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
     cv2.fillConvexPoly(mask, np.round(_corners(shape, homography)).astype(np.int32), 1)
@@ -185,8 +188,12 @@ def _fill(shape: tuple[int, int], homography: np.ndarray) -> np.ndarray:
 
 
 def _occlude(
-    canvas: np.ndarray, inside: np.ndarray, corners: np.ndarray, count: int, rng: np.random.Generator
-) -> np.ndarray:
+    canvas: NDArray[np.float32],
+    inside: NDArray[np.bool_],
+    corners: NDArray[np.float64],
+    count: int,
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
     """Lay ``count`` pieces of clutter over the edges of the object, in place, so that 0.4 to 0.7 of it stay in sight.
 
     Returns what is left of ``inside``: bool (HEIGHT, WIDTH).
@@ -208,12 +215,12 @@ def _occlude(
     return left
 
 
-def shrink(canvas: np.ndarray) -> np.ndarray:
+def shrink(canvas: NDArray[np.float32]) -> NDArray[np.float32]:
     """Average the oversampled canvas down to the photo's size."""
-    return cv2.resize(canvas, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.resize(canvas, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA))
 
 
-def expose(photo: np.ndarray, recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
+def expose(photo: NDArray[np.float32], recipe: Recipe, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Light, lens and sensor: gain, gamma, a gradient, a slight colour cast, blur and noise; uint8 (H, W, 3)."""
     angle = rng.uniform(0, 2 * np.pi)
     across = np.cos(angle) * np.linspace(-0.5, 0.5, WIDTH) + np.sin(angle) * np.linspace(-0.5, 0.5, HEIGHT)[:, None]
@@ -226,10 +233,10 @@ def expose(photo: np.ndarray, recipe: Recipe, rng: np.random.Generator) -> np.nd
     # A soft shoulder instead of clipping, as cameras do: bright prints keep their detail.
     lit = np.where(lit > 0.8, 0.8 + 0.2 * np.tanh((lit - 0.8) / 0.2), lit)
     noisy = lit * 255 + recipe.noise * rng.standard_normal(photo.shape, dtype=np.float32)
-    return np.round(noisy).clip(0, 255).astype(np.uint8)
+    return np.asarray(np.round(noisy).clip(0, 255).astype(np.uint8))
 
 
-def render_view(print_: np.ndarray, recipe: Recipe, rng: np.random.Generator) -> View:
+def render_view(print_: NDArray[np.float32], recipe: Recipe, rng: np.random.Generator) -> View:
     """Take one photo of an object, a float32 (H, W, 3) print, over a ground with clutter."""
     shape = print_.shape[:2]
     yaw, pitch, roll = (rng.choice([-1, 1]) * (a + rng.uniform(-4, 4)) for a in (recipe.yaw, recipe.pitch, recipe.roll))

@@ -9,8 +9,10 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from eval.demo.scenes import Recipe, View, expose, photograph, render_ground, render_view, scatter, shrink
@@ -99,7 +101,7 @@ def build_demo_collection(
         if others := {path.name for path in place.iterdir()} - expected:
             raise CairnError(f"{place} already holds other files ({min(others)}, ...): choose an empty folder.")
 
-    record: dict = {"seed": seed, "objects": {}, "views": {}}
+    record: dict[str, Any] = {"seed": seed, "objects": {}, "views": {}}
     for name, file, crop in _OBJECTS:
         source = photograph(file)
         x0, y0, x1, y1 = crop or (0, 0, source.shape[1], source.shape[0])
@@ -153,6 +155,6 @@ def _write_truth(gt: Path, name: str, photos: dict[str, View]) -> None:
             (gt / f"{name}_{number}_{kind}.txt").write_text("".join(f"{stem}\n" for stem in members))
 
 
-def _write(path: Path, photo: np.ndarray, quality: int) -> None:
+def _write(path: Path, photo: NDArray[np.uint8], quality: int) -> None:
     """Write a JPEG file."""
     Image.fromarray(photo).save(path, quality=quality)

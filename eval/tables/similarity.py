@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eval.benchmark import stems_of
 from eval.tables.retrieval import Cell, index_set
@@ -56,7 +57,7 @@ class Lesson:
     """What is learnt from in one part of a split, and the queries that measure it."""
 
     labels: Labels
-    numbers: np.ndarray  # image numbers of the photos that are learnt from
+    numbers: NDArray[np.int64]  # image numbers of the photos that are learnt from
     queries: list[Query]
 
 

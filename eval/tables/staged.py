@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eval.tables.sets import RetrievalSet
 from index.arrays import reading, save_bytes
@@ -140,7 +141,7 @@ def load_described(path: Path, photo: Path) -> DescribedQuery:
 class _Sharing(Extractor):
     """An extractor that takes over the regions another one has just detected in the same photo in the same way."""
 
-    def __init__(self, extractor: Extractor, known: dict[RegionOptions, tuple[np.ndarray, Regions]]) -> None:
+    def __init__(self, extractor: Extractor, known: dict[RegionOptions, tuple[NDArray[np.float32], Regions]]) -> None:
         super().__init__(extractor.descriptor, extractor.options)
         self._known = known
 
@@ -154,7 +155,7 @@ class _Sharing(Extractor):
 
 
 def _share(extractors: Sequence[Extractor]) -> list[Extractor]:
-    known: dict[RegionOptions, tuple[np.ndarray, Regions]] = {}
+    known: dict[RegionOptions, tuple[NDArray[np.float32], Regions]] = {}
     return [_Sharing(extractor, known) for extractor in extractors]
 
 

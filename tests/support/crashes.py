@@ -167,7 +167,7 @@ class Scene:
 
     def inspect(self) -> dict[str, Any]:
         """What a user can see of the collection; empty where there is none yet."""
-        return in_child(self._inspect)
+        return dict(in_child(self._inspect))
 
     def attempt(self, one: Try) -> Outcome:
         """Disturb one run, look at what it left, and run the command again."""
@@ -271,7 +271,8 @@ class Scene:
         with Collection.open(self.place) as collection:
             missing = sorted(str(row.name) for row in collection.catalogue.missing())
             failures = sorted((one.path, one.reason) for one in collection.catalogue.failures())
-            state = {"damaged": damaged, "missing": missing, "failures": failures, "images": {}, "rankings": []}
+            state: dict[str, Any] = {"damaged": damaged, "missing": missing, "failures": failures}
+            state |= {"images": {}, "rankings": []}
             if not collection.has_vocabulary:
                 return state
             state["vocabulary"] = collection.vocabulary.fingerprint
@@ -292,7 +293,7 @@ class Scene:
                 state["rankings"].append([one for one in answer if one[1:] != (0.0, 0)] + nothing)
             if self.operation == "compact":
                 state["segments"] = len(collection.segments)
-        return json.loads(json.dumps(state))
+        return dict(json.loads(json.dumps(state)))
 
     def _calls(self) -> list[Call]:
         """The calls of an undisturbed run that change the collection."""

@@ -358,6 +358,7 @@ def points_samples() -> list[Sample]:
     """Files of correspondences."""
     rng = np.random.default_rng(4)
     file = io.BytesIO()
+    columns: dict[str, Any] = {name: rng.uniform(1, 20, 4) for name in ("x", "y", "size", "angle")}
     np.savez(
         file,
         names=np.array(["one", "two"]),
@@ -365,7 +366,7 @@ def points_samples() -> list[Sample]:
         point=np.array([5, 6, 5, 6]),
         pairs=np.array([[0, 2], [1, 3]]),
         pair_angle=np.array([3.0, 9.0]),
-        **{name: rng.uniform(1, 20, 4) for name in ("x", "y", "size", "angle")},
+        **columns,
     )
     return [{"points.npz": file.getvalue()}]
 

@@ -29,13 +29,13 @@ def textures(number: int, size: int, seed: int = 0, sigma: float = 2, low: float
     """Patches (N, S, S) float32 of smooth texture, grey values from low to high."""
     noise = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=(number, size, size)), (0, sigma, sigma))
     noise -= noise.min(axis=(1, 2), keepdims=True)
-    return (low + (high - low) * noise / noise.max(axis=(1, 2), keepdims=True)).astype(np.float32)
+    return np.asarray((low + (high - low) * noise / noise.max(axis=(1, 2), keepdims=True)).astype(np.float32))
 
 
 def circles(radii: tuple[float, ...] = (4, 8, 12), angles: int = 8) -> np.ndarray:
     """Regions (R, 3): one in the middle, and circles of wider ones around it, as in DAISY."""
     angle = 2 * np.pi * np.arange(angles) / angles
-    rows = [[(0, 0, 1.5)]]
+    rows = [np.array([[0, 0, 1.5]])]
     rows += [np.column_stack([r * np.cos(angle), r * np.sin(angle), np.full(angles, 0.3 * r + 0.5)]) for r in radii]
     return np.concatenate(rows).astype(np.float32)
 

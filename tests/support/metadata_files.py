@@ -76,9 +76,9 @@ def jpeg(**blocks: bytes | Image.Exif) -> bytes:
     data = buffer.getvalue()
     segments = b""
     if "xmp" in blocks:
-        segments += _segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + bytes(blocks["xmp"]))  # type: ignore[arg-type]
+        segments += _segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + bytes(blocks["xmp"]))
     if "iptc" in blocks:
-        segments += _segment(0xED, b"Photoshop 3.0\0" + resources(bytes(blocks["iptc"])))  # type: ignore[arg-type]
+        segments += _segment(0xED, b"Photoshop 3.0\0" + resources(bytes(blocks["iptc"])))
     return data[:2] + segments + data[2:]
 
 
