@@ -195,7 +195,7 @@ class _Samples:
     patch_size = PATCH
     fingerprint = "samples"
 
-    def describe(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
+    def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         return np.rint(patches).clip(0, 255).reshape(-1, _BYTES)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.descriptors.blocks.descriptor import load_blocks
 from retrieval.descriptors.boosted import load_boosted
@@ -31,17 +32,17 @@ class BaseModel(Protocol):
     def patch_size(self) -> int:
         """Samples along a patch's side."""
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Describe patches (N, S, S) float32 as rows (N, dim) float32; N may be 0."""
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays that shape the rows, by their names in a descriptor file: none that `learnt` itself gives."""
 
     def meta(self) -> dict[str, Any]:
         """What else shapes the rows, for JSON."""
 
 
-LOADERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, np.ndarray]], BaseModel]] = {
+LOADERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], BaseModel]] = {
     "blocks": load_blocks,
     "boosted": load_boosted,
 }

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import one_thread
 from retrieval.descriptors.boxes import FAMILIES, VERSION, ResponseOptions, integral_images, responses
@@ -20,10 +21,10 @@ _CHUNK = 32  # patches at a time: their integral images fit the third-level cach
 class WeakLearners:
     """Weak learners h(x; R, e, T): 1 where the response φ of box R and orientation e is at most T, else -1 (eq. 9)."""
 
-    boxes: np.ndarray  # (P, 4) int32: x0, y0, x1, y1 of R, see `boxes`
-    channels: np.ndarray  # (P,) int32: e
-    thresholds: np.ndarray  # (P,) float32: T
-    weights: np.ndarray  # (P,) float32: α of AdaBoost, positive (equation 2)
+    boxes: NDArray[np.int32]  # (P, 4) int32: x0, y0, x1, y1 of R, see `boxes`
+    channels: NDArray[np.int32]  # (P,) int32: e
+    thresholds: NDArray[np.float32]  # (P,) float32: T
+    weights: NDArray[np.float32]  # (P,) float32: α of AdaBoost, positive (equation 2)
     options: ResponseOptions
 
     def __len__(self) -> int:
@@ -36,7 +37,7 @@ class WeakLearners:
             self.boxes[part], self.channels[part], self.thresholds[part], self.weights[part], self.options
         )
 
-    def answers(self, patches: np.ndarray) -> np.ndarray:
+    def answers(self, patches: NDArray[np.float32]) -> NDArray[np.int8]:
         """Give h of patches (N, S, S) float32: (N, P) int8 of 1 and -1."""
         found = np.empty((len(patches), len(self)), np.int8)
         with one_thread():
@@ -58,7 +59,7 @@ class Boosted:
 
     kind: str  # one of KINDS
     learners: WeakLearners
-    embedding: np.ndarray | None = None  # (d, P) float32: Bᵀ
+    embedding: NDArray[np.float32] | None = None  # (d, P) float32: Bᵀ
 
     @property
     def name(self) -> str:
@@ -80,7 +81,7 @@ class Boosted:
         """Samples along a patch's side."""
         return self.learners.options.patch_size
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Describe patches (N, S, S) float32 as rows (N, dim) float32."""
         answers = self.learners.answers(patches)
         if self.embedding is None:
@@ -88,17 +89,17 @@ class Boosted:
         with one_thread():
             return answers.astype(np.float32) @ self.embedding.T
 
-    def linear_map(self) -> np.ndarray:
+    def linear_map(self) -> NDArray[np.float32]:
         """Give the matrix (dim, P) float32 whose product with h(x) is a row."""
         return np.diag(self._roots) if self.embedding is None else self.embedding
 
     @property
-    def _roots(self) -> np.ndarray:
+    def _roots(self) -> NDArray[np.float32]:
         """Roots (P,) float32 of α / Σα."""
         weights = self.learners.weights.astype(np.float64)
-        return np.sqrt(weights / weights.sum()).astype(np.float32)
+        return np.asarray(np.sqrt(weights / weights.sum()).astype(np.float32))
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays that shape the rows."""
         learners = self.learners
         arrays = {
@@ -114,7 +115,7 @@ class Boosted:
         return {"kind": self.kind, "version": VERSION, "responses": asdict(self.learners.options)}
 
 
-def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Boosted:
+def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Boosted:
     """Build a descriptor from what its `meta` gave, and from all arrays of a file, neither of which is trusted.
 
     Raises

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.descriptors.pooling import smoothing_operator
 
@@ -40,7 +41,7 @@ class ResponseOptions:
         return self.orientations if self.family == "gradient" else 1
 
 
-def integral_images(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
+def integral_images(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray[np.float64]:
     """Sum the maps of patches from the top left corner on, so that a box's sum takes four look-ups.
 
     Parameters
@@ -55,7 +56,9 @@ def integral_images(patches: np.ndarray, options: ResponseOptions) -> np.ndarray
     ndarray, shape (N, C + 1, S + 1, S + 1), float64
         Of the channels, and last of what responses are divided by. Row and column 0 are 0.
     """
-    maps = _energies(patches, options) if options.family == "gradient" else _intensities(patches, options)
+    maps: NDArray[np.floating] = (
+        _energies(patches, options) if options.family == "gradient" else _intensities(patches, options)
+    )
     number, channels, size, _ = maps.shape
     # In double precision: a box's sum is a small difference of large ones.
     sums = np.empty((number * channels, size + 1, size + 1))
@@ -64,7 +67,9 @@ def integral_images(patches: np.ndarray, options: ResponseOptions) -> np.ndarray
     return sums.reshape(number, channels, size + 1, size + 1)
 
 
-def responses(sums: np.ndarray, boxes: np.ndarray, channels: np.ndarray) -> np.ndarray:
+def responses(
+    sums: NDArray[np.float64], boxes: NDArray[np.integer], channels: NDArray[np.integer]
+) -> NDArray[np.float32]:
     """Give the responses φ of boxes (equation 10).
 
     Parameters
@@ -89,13 +94,13 @@ def responses(sums: np.ndarray, boxes: np.ndarray, channels: np.ndarray) -> np.n
     return above.astype(np.float32)
 
 
-def _corners(boxes: np.ndarray, side: int) -> np.ndarray:
+def _corners(boxes: NDArray[np.integer], side: int) -> NDArray[np.int64]:
     """Places (4, P) in an integral image whose sums, with the signs + - - +, are those of boxes."""
     x0, y0, x1, y1 = boxes.T.astype(np.intp)
     return np.stack([y1 * side + x1, y0 * side + x1, y1 * side + x0, y0 * side + x0])
 
 
-def _box_sums(flat: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _box_sums(flat: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
     total = flat[:, places[0]]
     total -= flat[:, places[1]]
     total -= flat[:, places[2]]
@@ -103,7 +108,7 @@ def _box_sums(flat: np.ndarray, places: np.ndarray) -> np.ndarray:
     return total
 
 
-def _energies(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
+def _energies(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray[np.float32]:
     """Gradient energy ξ (N, q + 1, S, S) float32 along each orientation, and of all together (equation 10)."""
     operator = smoothing_operator(options.patch_size, options.smoothing)
     # A product a patch, so that what a patch gives does not depend on how many there are.
@@ -125,7 +130,7 @@ def _energies(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
     return maps
 
 
-def _intensities(patches: np.ndarray, options: ResponseOptions) -> np.ndarray:
+def _intensities(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray[np.float64]:
     """Grey values (N, 2, S, S) float64 of mean 0 and deviation 1 over the patch, and ones."""
     operator = smoothing_operator(options.patch_size, options.smoothing)[1:-1]
     smooth = np.matmul(np.matmul(operator, patches), operator.T).astype(np.float64)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -34,7 +35,7 @@ class Code(Protocol):
     def bytes(self) -> int:
         """Bytes of a packed code."""
 
-    def apply(self, rows: np.ndarray) -> np.ndarray:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give rows (N, m) float32 as what their codes stand for, (N, dim) float32; N may be 0.
 
         The squared Euclidean distance of two such rows is the distance of the codes: Hamming's, or the symmetric one.
@@ -45,13 +46,13 @@ class Code(Protocol):
             The rows are of another length.
         """
 
-    def encode(self, rows: np.ndarray) -> np.ndarray:
+    def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Give the packed codes (N, bytes) uint8 of rows (N, m) float32; raises as `apply` does."""
 
-    def decode(self, packed: np.ndarray) -> np.ndarray:
+    def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Give packed codes (N, bytes) uint8 as `apply` gives rows, (N, dim) float32."""
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to be kept in a descriptor file."""
 
     def meta(self) -> dict[str, Any]:
@@ -68,9 +69,9 @@ class BinaryCode:
         The arrays do not fit together, or are not finite.
     """
 
-    mean: np.ndarray  # (m,) float32: of the descriptor, so that what is expanded is centred on zero
-    frame: np.ndarray  # (q, m) float32: U, one vector of the frame a row, one bit of the code each
-    thresholds: np.ndarray | None = None  # (q,) float32: t; None: all are zero
+    mean: NDArray[np.float32]  # (m,) float32: of the descriptor, so that what is expanded is centred on zero
+    frame: NDArray[np.float32]  # (q, m) float32: U, one vector of the frame a row, one bit of the code each
+    thresholds: NDArray[np.float32] | None = None  # (q,) float32: t; None: all are zero
 
     def __post_init__(self) -> None:
         _check_floats(self.frame, (None, None), "frame")
@@ -81,7 +82,7 @@ class BinaryCode:
     @property
     def source_dim(self) -> int:
         """Length m of the rows that are coded."""
-        return self.frame.shape[1]
+        return int(self.frame.shape[1])
 
     @property
     def dim(self) -> int:
@@ -93,11 +94,11 @@ class BinaryCode:
         """Bytes of a packed code."""
         return (self.dim + 7) // 8
 
-    def apply(self, rows: np.ndarray) -> np.ndarray:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give rows (N, m) as their bits, (N, q) float32 of 0 and 1: their squared distance is Hamming's."""
         return self.decode(self.encode(rows))
 
-    def encode(self, rows: np.ndarray) -> np.ndarray:
+    def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Give the packed bits (N, bytes) uint8 of rows (N, m), the lowest first.
 
         `index.signatures.from_bytes` makes signatures of them, whose Hamming distances are counted fast.
@@ -110,12 +111,12 @@ class BinaryCode:
             packed[part] = np.packbits(positive, axis=1, bitorder="little")
         return packed
 
-    def decode(self, packed: np.ndarray) -> np.ndarray:
+    def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Give packed bits (N, bytes) uint8 as (N, q) float32 of 0 and 1."""
         packed = _check_packed(packed, self.bytes)
         return np.unpackbits(packed, axis=1, count=self.dim, bitorder="little").astype(np.float32)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Arrays to be kept in a descriptor file."""
         arrays = {"mean": self.mean, "frame": self.frame}
         return arrays if self.thresholds is None else {**arrays, "thresholds": self.thresholds}
@@ -137,9 +138,9 @@ class ProductCode:
         The arrays do not fit together, or are not finite.
     """
 
-    centroids: np.ndarray  # (256, m) float32: the codewords of all parts, side by side
-    sizes: np.ndarray  # (G,) int32: length of each part; m in all
-    rotation: np.ndarray | None = None  # (m, m) float32, orthogonal: rows @ rotation is what is cut into parts
+    centroids: NDArray[np.float32]  # (256, m) float32: the codewords of all parts, side by side
+    sizes: NDArray[np.int32]  # (G,) int32: length of each part; m in all
+    rotation: NDArray[np.float32] | None = None  # (m, m) float32, orthogonal: rows @ rotation is what is cut into parts
 
     def __post_init__(self) -> None:
         _check_floats(self.centroids, (WORDS, None), "centroids")
@@ -160,23 +161,23 @@ class ProductCode:
     @property
     def source_dim(self) -> int:
         """Length m of the rows that are coded."""
-        return self.centroids.shape[1]
+        return int(self.centroids.shape[1])
 
     @property
     def dim(self) -> int:
         """Length m of a decoded row."""
-        return self.centroids.shape[1]
+        return int(self.centroids.shape[1])
 
     @property
     def bytes(self) -> int:
         """Bytes of a code: one for each part."""
         return len(self.sizes)
 
-    def apply(self, rows: np.ndarray) -> np.ndarray:
+    def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give rows (N, m) as their codes stand for: their squared distance is the symmetric one."""
         return self.decode(self.encode(rows))
 
-    def encode(self, rows: np.ndarray) -> np.ndarray:
+    def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Give the numbers (N, G) uint8 of the codewords nearest to the parts of rows (N, m)."""
         rows = self._rotated(_check_rows(rows, self.source_dim))
         packed = np.empty((len(rows), self.bytes), np.uint8)
@@ -185,7 +186,7 @@ class ProductCode:
                 packed[block, part] = _nearest_words(rows[block, columns], centroids)
         return packed
 
-    def decode(self, packed: np.ndarray) -> np.ndarray:
+    def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Give codes (N, G) uint8 as rows (N, m) float32, turned back to where they came from."""
         packed = _check_packed(packed, self.bytes)
         rows = np.empty((len(packed), self.dim), np.float32)
@@ -193,7 +194,7 @@ class ProductCode:
             rows[:, columns] = centroids[packed[:, part]]
         return rows if self.rotation is None else _turned(rows, self.rotation.T)
 
-    def asymmetric_distances(self, queries: np.ndarray, packed: np.ndarray) -> np.ndarray:
+    def asymmetric_distances(self, queries: NDArray[np.float32], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Squared distances between rows as they are and decoded ones: more exact, as one side alone is coded.
 
         Parameters
@@ -216,7 +217,7 @@ class ProductCode:
             distances[rows] = _look_up(np.stack(tables, axis=1), packed)
         return distances
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to be kept in a descriptor file."""
         arrays = {"centroids": self.centroids, "sizes": self.sizes}
         return arrays if self.rotation is None else {**arrays, "rotation": self.rotation}
@@ -225,18 +226,18 @@ class ProductCode:
         """What else is to be kept."""
         return {"kind": "product", "bits": 8 * self.bytes}
 
-    def _rotated(self, rows: np.ndarray) -> np.ndarray:
+    def _rotated(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         return rows if self.rotation is None else _turned(rows, self.rotation)
 
     @cached_property
-    def _parts(self) -> list[tuple[slice, np.ndarray]]:
+    def _parts(self) -> list[tuple[slice, NDArray[np.float32]]]:
         """Columns and codewords (256, size) of each part."""
         ends = np.cumsum(self.sizes).tolist()
         columns = [slice(end - size, end) for end, size in zip(ends, self.sizes.tolist(), strict=True)]
         return [(part, np.ascontiguousarray(self.centroids[:, part])) for part in columns]
 
 
-def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code:
+def load_code(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Code:
     """Build a code from what its `meta` and `arrays` gave.
 
     Parameters
@@ -268,7 +269,7 @@ def load_code(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Code
     return code
 
 
-def _nearest_words(parts: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+def _nearest_words(parts: NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.int64]:
     """Numbers (N,) intp of the codewords (K, d) float32 that are nearest to parts (N, d) float32 of rows."""
     if centroids.shape[1] == 1:  # on a line, the nearest is found by the midpoints
         order = np.argsort(centroids[:, 0], kind="stable")
@@ -277,10 +278,10 @@ def _nearest_words(parts: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     # |x - c|² = |x|² - 2 (x·c - |c|²/2), and |x|² is the same for all codewords.
     nearness = _exact_product(parts, centroids.T)
     nearness -= (centroids.astype(np.float64) ** 2).sum(axis=1) / 2
-    return nearness.argmax(axis=1)
+    return np.asarray(nearness.argmax(axis=1))
 
 
-def _exact_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+def _exact_product(rows: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float64]:
     """Product (N, n) float64 of matrices of float32.
 
     The order in which a product's sums are taken, and with it their last bit, depends on the number of rows. In double
@@ -290,7 +291,7 @@ def _exact_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         return rows.astype(np.float64) @ matrix.astype(np.float64)
 
 
-def _turned(rows: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+def _turned(rows: NDArray[np.float32], rotation: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows (N, m) float32 times a rotation (m, m)."""
     turned = np.empty_like(rows)
     for part in _blocks(len(rows)):
@@ -303,7 +304,7 @@ def _blocks(number: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, number, _BLOCK))
 
 
-def _between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _between(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
     """Squared distances (N, M) float32 of rows (N, d) and (M, d) of few entries.
 
     Entry by entry, as a product of matrices would leave small distances no digits.
@@ -314,7 +315,7 @@ def _between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return distances
 
 
-def _look_up(tables: np.ndarray, packed: np.ndarray) -> np.ndarray:
+def _look_up(tables: NDArray[np.float32], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Sums (N, M) float32 over the parts of what tables (N, G, 256) have for codes (M, G)."""
     sums = np.empty((len(tables), len(packed)), np.float32)
     for start in range(0, len(packed), _COLUMNS):
@@ -326,21 +327,21 @@ def _look_up(tables: np.ndarray, packed: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _check_rows(rows: np.ndarray, dim: int) -> np.ndarray:
+def _check_rows(rows: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
     rows = np.asarray(rows, np.float32)
     if rows.ndim != 2 or rows.shape[1] != dim:
         raise ValueError(f"rows must have the shape (N, {dim}), not {rows.shape}")
     return rows
 
 
-def _check_packed(packed: np.ndarray, length: int) -> np.ndarray:
+def _check_packed(packed: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
     packed = np.asarray(packed)
     if packed.ndim != 2 or packed.shape[1] != length or packed.dtype != np.uint8:
         raise ValueError(f"packed codes must be (N, {length}) uint8, not {packed.shape} {packed.dtype}")
     return packed
 
 
-def _check_floats(array: np.ndarray, shape: tuple[int | None, ...], name: str) -> None:
+def _check_floats(array: NDArray[Any], shape: tuple[int | None, ...], name: str) -> None:
     """Raise CairnError where an array is not of this shape (None: any length but 0), not float32 or not finite."""
     fits = array.ndim == len(shape) and all(
         length > 0 and wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Descriptor(Protocol):
@@ -18,12 +19,12 @@ class Descriptor(Protocol):
     fingerprint: str
     bytes: int  # that one descriptor takes where it is kept in its own form
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches (N, S, S), uint8 or float32, as rows (N, D) float32; N may be 0."""
         ...
 
 
-def check_patches(patches: np.ndarray, size: int) -> np.ndarray:
+def check_patches(patches: NDArray[np.uint8 | np.float32], size: int) -> NDArray[np.float32]:
     """Give patches as float32 (N, S, S); raises ValueError where they have another shape."""
     if patches.ndim != 3 or patches.shape[1:] != (size, size):
         raise ValueError(f"patches must have the shape (N, {size}, {size}), not {patches.shape}")

@@ -2,9 +2,10 @@
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 
-def orientation_channels(patches: np.ndarray, orientations: int = 8) -> np.ndarray:
+def orientation_channels(patches: NDArray[np.float32], orientations: int = 8) -> NDArray[np.float32]:
     """Split the gradient of patches into orientation channels.
 
     Each pixel's magnitude is shared between its two nearest orientations, linearly (Lowe, IJCV 2004, section 6.1;
@@ -43,7 +44,7 @@ def orientation_channels(patches: np.ndarray, orientations: int = 8) -> np.ndarr
     return channels
 
 
-def dominant_orientation(patches: np.ndarray, bins: int = 36) -> np.ndarray:
+def dominant_orientation(patches: NDArray[np.float32], bins: int = 36) -> NDArray[np.float32]:
     """Estimate the dominant gradient orientation of patches.
 
     Parameters
@@ -64,7 +65,7 @@ def dominant_orientation(patches: np.ndarray, bins: int = 36) -> np.ndarray:
     inner = patches.shape[1] - 2
     axis = np.linspace(-1, 1, inner)
     weight = np.exp(-0.5 * (np.add.outer(axis**2, axis**2)) / 0.4**2).astype(np.float32).reshape(-1)
-    histogram: np.ndarray = np.empty((len(patches), bins), np.float32)
+    histogram: NDArray[np.floating] = np.empty((len(patches), bins), np.float32)
     for start in range(0, len(patches), 128):
         channels = orientation_channels(patches[start : start + 128], bins)
         histogram[start : start + 128] = (channels @ weight).T

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.archive import open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
@@ -38,9 +39,9 @@ _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 class Pooling:
     """A configuration of pooling regions."""
 
-    regions: np.ndarray  # (R, 3) float32: centre x, y from the patch's centre and σ, in samples
-    weights: np.ndarray  # (R,) float32: w of the region's ring, positive
-    rings: np.ndarray  # (R,) int32: the ring of each, counted from 0
+    regions: NDArray[np.float32]  # (R, 3) float32: centre x, y from the patch's centre and σ, in samples
+    weights: NDArray[np.float32]  # (R,) float32: w of the region's ring, positive
+    rings: NDArray[np.int32]  # (R,) int32: the ring of each, counted from 0
     channels: ChannelOptions
 
     @property
@@ -55,9 +56,9 @@ class LearntModel:
 
     base: str  # one of BASES, or of bases.LOADERS
     pooling: Pooling | None = None  # with the base "pooled", and with no other
-    projection: np.ndarray | None = None  # (m, n) float32: W; None: the base's own rows are the descriptor
-    mean: np.ndarray | None = None  # (m,) float32: of the training patches' descriptors, before they are coded
-    covariance: np.ndarray | None = None  # (m, m) float32: of the same
+    projection: NDArray[np.float32] | None = None  # (m, n) float32: W; None: the base's own rows are the descriptor
+    mean: NDArray[np.float32] | None = None  # (m,) float32: of the training patches' descriptors, before they are coded
+    covariance: NDArray[np.float32] | None = None  # (m, m) float32: of the same
     code: Code | None = None  # how the rows are compressed
     provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how
     base_model: BaseModel | None = None  # with a base of bases.LOADERS, and with no other
@@ -122,7 +123,7 @@ class LearntDescriptor:
         else:
             self.bytes = 4 * dim
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor gives what its code stands for.
 
         Raises
@@ -133,7 +134,7 @@ class LearntDescriptor:
         rows = self.describe_uncoded(patches)
         return rows if self.model.code is None else self.model.code.apply(rows)
 
-    def encode(self, patches: np.ndarray) -> np.ndarray:
+    def encode(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.uint8]:
         """Describe patches as packed codes (N, bytes) uint8.
 
         Raises
@@ -145,7 +146,7 @@ class LearntDescriptor:
             raise ValueError("the descriptor has no code: its rows are real numbers")
         return self.model.code.encode(self.describe_uncoded(patches))
 
-    def describe_uncoded(self, patches: np.ndarray) -> np.ndarray:
+    def describe_uncoded(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches by Ψ = W φ, whatever code follows: (N, m) float32."""
         patches = check_patches(patches, self.patch_size)
         base = self.base_rows(patches)
@@ -154,7 +155,7 @@ class LearntDescriptor:
         with one_thread():
             return base @ self.model.projection.T
 
-    def base_rows(self, patches: np.ndarray) -> np.ndarray:
+    def base_rows(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Describe patches by φ, before the projection: (N, n) float32."""
         patches = check_patches(patches, self.patch_size)
         if self.model.base_model is not None:
@@ -229,7 +230,7 @@ def read_model_file(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays = {}
     with open_archive(path, _LARGEST_FILE) as archive:
         meta = archive.table("meta.json")
@@ -243,7 +244,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return meta, arrays
 
 
-def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
+def _build(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LearntModel:
     """Build a model from what a file holds; any exception where that does not fit together."""
     base = meta["base"]
     if base not in BASES and base not in LOADERS:
@@ -305,9 +306,9 @@ def _build(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LearntModel:
     return LearntModel(base, pooling, projection, mean, covariance, code, provenance, base_model)
 
 
-def _arrays(model: LearntModel) -> dict[str, np.ndarray]:
+def _arrays(model: LearntModel) -> dict[str, NDArray[Any]]:
     """Arrays that shape the descriptor's rows, by their names in the file."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     if model.pooling is not None:
         arrays |= {"regions": model.pooling.regions, "weights": model.pooling.weights, "rings": model.pooling.rings}
     if model.base_model is not None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.descriptors.gradients import orientation_channels
 
@@ -27,7 +28,7 @@ class ChannelOptions:
     floor: float = 0.0  # T(x) = sqrt(quantile² + floor² + 0.1²), grey values a sample: so noise is not magnified
 
 
-def normalised_channels(patches: np.ndarray, options: ChannelOptions) -> np.ndarray:
+def normalised_channels(patches: NDArray[np.float32], options: ChannelOptions) -> NDArray[np.float32]:
     """Give the gradient channels of patches, divided by T(x) (Simonyan14 sections 3 and 4).
 
     Parameters
@@ -55,7 +56,7 @@ def normalised_channels(patches: np.ndarray, options: ChannelOptions) -> np.ndar
     return channels
 
 
-def region_kernels(regions: np.ndarray, size: int) -> np.ndarray:
+def region_kernels(regions: NDArray[np.floating], size: int) -> NDArray[np.float32]:
     """Unit-mass isotropic Gaussians over a patch's samples (equation 1).
 
     Parameters
@@ -71,20 +72,20 @@ def region_kernels(regions: np.ndarray, size: int) -> np.ndarray:
         Each column sums to one over the samples that the patch has.
     """
     across, down = axis_kernels(regions[:, 0], regions[:, 2], size), axis_kernels(regions[:, 1], regions[:, 2], size)
-    return np.einsum("rv,ru->vur", down, across).reshape(size * size, -1).astype(np.float32)
+    return np.asarray(np.einsum("rv,ru->vur", down, across).reshape(size * size, -1).astype(np.float32))
 
 
-def axis_kernels(centres: np.ndarray, sigmas: np.ndarray, size: int) -> np.ndarray:
+def axis_kernels(centres: NDArray[np.floating], sigmas: NDArray[np.floating], size: int) -> NDArray[np.float64]:
     """Unit-mass Gaussians (R, S) float64 along an axis of S samples around 0; their products are those of the plane."""
     axis = np.arange(size) - (size - 1) / 2
     sigmas = np.broadcast_to(np.asarray(sigmas, np.float64), np.shape(centres))
     exponent = -0.5 * ((axis - np.asarray(centres, np.float64)[:, None]) / sigmas[:, None]) ** 2
     # The largest is brought to 1 first: a narrow Gaussian beyond the border would underflow otherwise.
     kernels = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return kernels / kernels.sum(axis=1, keepdims=True)
+    return np.asarray(kernels / kernels.sum(axis=1, keepdims=True))
 
 
-def respond(pooled: np.ndarray, power: float) -> np.ndarray:
+def respond(pooled: NDArray[np.float32], power: float) -> NDArray[np.float32]:
     """Crop pooled channels at 1 (equation 7) and take them to a power, in place."""
     # Rounding may leave them a little below 0, where roots have no value.
     np.clip(pooled, 0, 1, out=pooled)
@@ -94,7 +95,7 @@ def respond(pooled: np.ndarray, power: float) -> np.ndarray:
     return pooled if power == 1 else np.power(pooled, np.float32(power), out=pooled)
 
 
-def pool(channels: np.ndarray, kernels: np.ndarray, power: float = 1.0) -> np.ndarray:
+def pool(channels: NDArray[np.float32], kernels: NDArray[np.float32], power: float = 1.0) -> NDArray[np.float32]:
     """Pool normalised channels over regions, and crop at 1 (equation 7).
 
     Parameters
@@ -117,16 +118,16 @@ def pool(channels: np.ndarray, kernels: np.ndarray, power: float = 1.0) -> np.nd
     return pooled.reshape(orientations, number, -1).transpose(1, 2, 0).reshape(number, -1)
 
 
-def _smooth_and_pad(patches: np.ndarray, sigma: float) -> np.ndarray:
+def _smooth_and_pad(patches: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
     """Smooth patches, and continue them by one sample on each side, which the gradient there needs."""
     operator = smoothing_operator(patches.shape[1], sigma)
     side = len(operator)
     across = (patches.reshape(-1, patches.shape[2]) @ operator.T).reshape(len(patches), -1, side)
-    return np.matmul(operator, across)
+    return np.asarray(np.matmul(operator, across))
 
 
 @lru_cache(maxsize=8)
-def smoothing_operator(size: int, sigma: float) -> np.ndarray:
+def smoothing_operator(size: int, sigma: float) -> NDArray[np.float32]:
     """Matrix (S + 2, S) float32 that smooths a line of samples and continues it by its border samples."""
     reach = int(np.ceil(4 * sigma)) + 1
     offsets = np.arange(-reach, reach + 1)

@@ -1,6 +1,7 @@
 """SIFT and rootSIFT of a patch."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from retrieval.descriptors.contract import check_patches
@@ -34,7 +35,7 @@ class Sift:
         # The parameters, not the arrays made of them: another processor may round those otherwise.
         self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches; see `Descriptor.describe`.
 
         Raises
@@ -58,11 +59,11 @@ class Sift:
         return rows
 
 
-def _bilinear_grid(size: int, bins: int) -> np.ndarray:
+def _bilinear_grid(size: int, bins: int) -> NDArray[np.float32]:
     """Pooling weights ((size-2)², bins²): triangles around a grid of bins, under a Gaussian of half its width."""
     width = size / (bins + 1)
     axis = np.arange(1, size - 1) - (size - 1) / 2
     centres = (np.arange(bins) - (bins - 1) / 2) * width
     triangle = np.maximum(0, 1 - np.abs(axis[:, None] - centres) / width)
     weighted = triangle * np.exp(-0.5 * (axis / (bins / 2 * width)) ** 2)[:, None]
-    return np.einsum("yi,xj->yxij", weighted, weighted).reshape(axis.size**2, bins**2).astype(np.float32)
+    return np.asarray(np.einsum("yi,xj->yxij", weighted, weighted).reshape(axis.size**2, bins**2).astype(np.float32))

@@ -1,6 +1,9 @@
 """Geometry of features as a segment keeps it: 10 bytes a feature, in units of the photo's longer side."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.features.extraction import Features
 from retrieval.regions.geometry import Frames, rotations, upright_frames
@@ -27,7 +30,7 @@ def frames_of(features: Features, side: float, turn: float = 0.0) -> Frames:
     return Frames(centres.astype(np.float32), (linear / side).astype(np.float32))
 
 
-def encode_geometry(features: Features, side: float, *, upright: bool) -> dict[str, np.ndarray]:
+def encode_geometry(features: Features, side: float, *, upright: bool) -> dict[str, NDArray[Any]]:
     """Encode positions and shapes as the columns of a segment.
 
     Returns
@@ -48,7 +51,7 @@ def encode_geometry(features: Features, side: float, *, upright: bool) -> dict[s
     return columns
 
 
-def decode_geometry(columns: dict[str, np.ndarray], rows: np.ndarray) -> Frames:
+def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> Frames:
     """Decode some rows of a segment's columns (see `encode_geometry`) to frames."""
     centres = columns["position"][rows].astype(np.float32) / _STEPS
     shape = columns["shape"][rows].astype(np.float32)

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -29,9 +30,9 @@ class FeatureOptions:
 class Features:
     """Features of one photo."""
 
-    ellipses: np.ndarray  # (N, 5) float32 detected regions, pixels of the upright original
-    angles: np.ndarray  # (N,) float32, rotation of the patch from its upright frame, radians
-    descriptors: np.ndarray  # (N, D) float16: the precision in which they are kept, so that keeping changes nothing
+    ellipses: NDArray[np.float32]  # (N, 5) float32 detected regions, pixels of the upright original
+    angles: NDArray[np.float32]  # (N,) float32, rotation of the patch from its upright frame, radians
+    descriptors: NDArray[np.float16]  # (N, D), the precision in which they are kept, so that keeping changes nothing
 
     def __len__(self) -> int:
         return len(self.ellipses)
@@ -93,7 +94,7 @@ class Extractor:
         return self.describe(photo, self.detect(photo))
 
 
-def to_original(ellipses: np.ndarray, photo: Photo) -> np.ndarray:
+def to_original(ellipses: NDArray[np.float32], photo: Photo) -> NDArray[np.float32]:
     """Move ellipses from the working image's pixels to the upright original's."""
     across, down = photo.scale
     rows = np.empty_like(ellipses)

@@ -12,6 +12,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
@@ -309,7 +310,7 @@ def _duplicates(
     return {photo: repeats[picture[photo]] for photo in sorted(members) if repeats[picture[photo]] != photo}
 
 
-def _box(row: ImageRow) -> np.ndarray:
+def _box(row: ImageRow) -> NDArray[np.float64]:
     """Corners (4, 2) of a photo in units of its longer side."""
     width, height = float(row.width or 1), float(row.height or 1)
     return np.array([[0, 0], [width, 0], [width, height], [0, height]]) / max(width, height)
@@ -335,7 +336,7 @@ def _count(value: object) -> int:
     return value
 
 
-def _state(numbers: np.ndarray) -> str:
+def _state(numbers: NDArray[np.int64]) -> str:
     """What a collection's photos are known by, numbers that are never used again, and the rules groups are made by."""
     return fingerprint({"numbers": numbers}, {"rules": _RULES})
 

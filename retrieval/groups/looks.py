@@ -10,6 +10,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 SIDE = 32
 """Rows and columns of a look."""
@@ -42,8 +43,8 @@ class LookOptions:
 class Look:
     """A photo's look."""
 
-    fine: np.ndarray  # (SIDE, SIDE) float16, its finer details, mean 0, norm 1
-    coarse: np.ndarray  # (8, 8) float32, all of it, mean 0, norm 1
+    fine: NDArray[np.float16]  # (SIDE, SIDE) float16, its finer details, mean 0, norm 1
+    coarse: NDArray[np.float32]  # (8, 8) float32, all of it, mean 0, norm 1
     aspect: float  # width over height
 
 
@@ -62,7 +63,7 @@ class Copy:
         return min(self.one, self.other), max(self.one, self.other)
 
 
-def look(picture: np.ndarray, aspect: float | None = None) -> Look | None:
+def look(picture: NDArray[np.uint8], aspect: float | None = None) -> Look | None:
     """Take a photo's look.
 
     Parameters
@@ -132,7 +133,7 @@ def _same_shape(one: Look, other: Look, turn: int, most: float) -> bool:
     return max(one.aspect / aspect, aspect / one.aspect) <= most
 
 
-def _alike_everywhere(one: np.ndarray, other: np.ndarray, least: float) -> bool:
+def _alike_everywhere(one: NDArray[np.floating], other: NDArray[np.floating], least: float) -> bool:
     """Whether two fine looks agree in every tile that shows something, but for one.
 
     Scans of different photos on one kind of mount, or different pages of one form, agree by their rims and rules, which
@@ -152,17 +153,19 @@ def _alike_everywhere(one: np.ndarray, other: np.ndarray, least: float) -> bool:
     return bool(np.sort(agreement)[_STRAY_TILES] >= least)
 
 
-def _turned(picture: np.ndarray, turn: int, mirrored: bool) -> np.ndarray:
+def _turned(picture: NDArray[np.floating], turn: int, mirrored: bool) -> NDArray[np.floating]:
     """A picture, or its mirror image, turned clockwise by a number of quarter turns."""
     return np.ascontiguousarray(np.rot90(picture[:, ::-1] if mirrored else picture, -turn))
 
 
-def _normalised(picture: np.ndarray) -> np.ndarray:
+def _normalised(picture: NDArray[np.number]) -> NDArray[np.float32]:
     picture = picture - picture.mean()
     return np.asarray(picture / max(float(np.linalg.norm(picture)), 1e-6), np.float32)
 
 
-def _nearest(rows: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _nearest(
+    rows: NDArray[np.float32],
+) -> Callable[[NDArray[np.float32]], tuple[NDArray[np.float32], NDArray[np.int64]]]:
     """A search for the rows of largest inner product with each of some queries."""
     import faiss
 

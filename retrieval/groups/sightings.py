@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import run
@@ -65,5 +67,5 @@ def _see(path: str, sha256: str | None, width: int | None, height: int | None, c
         jpeg = thumbnail(Path(path), sha256, SIZES[0], cache)
     except CairnError:
         return None
-    grey = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
+    grey: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
     return look(grey, width / height if width and height else None) if grey is not None else None

@@ -11,6 +11,7 @@ each other in many places. Spread: what lies in one low strip of both photos is 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammainc
 
 _SAMPLES = (200, 400)  # features of the query and of the photo that the rate of chance agreement is measured with
@@ -47,8 +48,8 @@ class EvidenceOptions:
 class Regions:
     """Places and shapes of features of a photo, in units of its longer side."""
 
-    centres: np.ndarray  # (N, 2)
-    linear: np.ndarray  # (N, 2, 2), maps from the unit circle to the region
+    centres: NDArray[np.float32]  # (N, 2)
+    linear: NDArray[np.float32]  # (N, 2, 2), maps from the unit circle to the region
 
 
 def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOptions) -> float:
@@ -75,7 +76,7 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
 
 
 def close_places(
-    query: Regions, image: Regions, transform: np.ndarray, threshold: float, options: EvidenceOptions
+    query: Regions, image: Regions, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> int:
     """Count the places of the matches that agree with a map within the narrow tolerances.
 
@@ -96,7 +97,7 @@ def close_places(
 
 
 def chance_rate(
-    query: Regions, image: Regions, transform: np.ndarray, threshold: float, options: EvidenceOptions
+    query: Regions, image: Regions, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> float:
     """Measure how often a feature of one photo agrees with one of the other within the narrow tolerances, by chance.
 
@@ -128,13 +129,13 @@ def chance_rate(
 
 
 def _close(
-    residual: np.ndarray,
-    query: np.ndarray,
-    image: np.ndarray,
-    linear: np.ndarray,
+    residual: NDArray[np.float64],
+    query: NDArray[np.float32],
+    image: NDArray[np.float32],
+    linear: NDArray[np.float64],
     threshold: float,
     options: EvidenceOptions,
-) -> np.ndarray:
+) -> NDArray[np.bool_]:
     """Say which matches (N,) agree within the narrow tolerances: in place, in scale, and in shape."""
     back = residual @ np.linalg.inv(linear).T
     error = (residual**2).sum(axis=1) + (back**2).sum(axis=1)
@@ -152,7 +153,7 @@ def _close(
     return np.asarray(close & (shape < options.shape))
 
 
-def is_strip(source: np.ndarray, target: np.ndarray, options: EvidenceOptions) -> bool:
+def is_strip(source: NDArray[np.floating], target: NDArray[np.floating], options: EvidenceOptions) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos, as a line of text does."""
     for height, part, aspect in options.strips:
         inside = _strip(source, height)
@@ -166,7 +167,7 @@ def is_strip(source: np.ndarray, target: np.ndarray, options: EvidenceOptions) -
     return False
 
 
-def count_places(points: np.ndarray, threshold: float) -> int:
+def count_places(points: NDArray[np.floating], threshold: float) -> int:
     """Number of cells of half the threshold that points (2, K) lie in.
 
     Regions of several scales at one place agree with a map together: they are no witnesses of their own.
@@ -184,7 +185,7 @@ def false_alarms(inliers: float, features: int, expected: float) -> float:
     return float(features * gammainc(max(inliers - 1, 1e-3), max(expected, 1e-9)))
 
 
-def sampled(features: np.ndarray, side: int) -> np.ndarray:
+def sampled(features: NDArray[np.int64], side: int) -> NDArray[np.int64]:
     """Some of the features of the query (side 0) or of the photo (side 1), evenly spread, to measure a rate with."""
     most = _SAMPLES[side]
     return features if len(features) <= most else features[np.arange(most) * len(features) // most]
@@ -200,7 +201,7 @@ def digits(alarms: float, most: float) -> float:
     return float(np.sqrt(min(max(-np.log10(max(alarms, _NEVER)), 0.0), most)))
 
 
-def _strip(points: np.ndarray, height: float) -> np.ndarray:
+def _strip(points: NDArray[np.floating], height: float) -> NDArray[np.bool_]:
     """Which points (N, 2) lie in that strip of a height, across the photo, that holds the most."""
     if not len(points):
         return np.zeros(0, bool)

@@ -1,12 +1,15 @@
 """Nearest-neighbour matching of unquantised descriptors."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 BLOCK = 256
 """Features of the query that are compared at a time: their distances to a photo's stay in the processor's cache."""
 
 
-def match_descriptors(query: np.ndarray, image: np.ndarray, ratio: float = 0.9) -> np.ndarray:
+def match_descriptors(
+    query: NDArray[np.floating], image: NDArray[np.floating], ratio: float = 0.9
+) -> NDArray[np.int32]:
     """Match descriptors that are each other's nearest, and clearly nearer than the second nearest.
 
     Parameters

@@ -8,6 +8,7 @@ most one inlier match.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from retrieval.matching.evidence import (
@@ -54,8 +55,10 @@ class VerificationOptions:
 class Verification:
     """What verification found between a query and a photo."""
 
-    matches: np.ndarray  # (K, 2) int32, inlier matches: feature of the query, feature of the photo
-    transform: np.ndarray | None  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
+    matches: NDArray[np.integer]  # (K, 2) int32, inlier matches: feature of the query, feature of the photo
+    transform: (
+        NDArray[np.float64] | None
+    )  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
     probability: float = 0.0  # that the two show the same, as far as calibration goes; 0 where not verified
     unsure: int = 0  # matches that agree on a map, but may do so by chance, or as a line of text; 0 where verified
 
@@ -80,7 +83,7 @@ NOTHING = Verification(np.zeros((0, 2), np.int32), None)
 
 
 def verify(
-    query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions, *, rarity: float = 0.0
+    query: Frames, image: Frames, pairs: NDArray[np.integer], options: VerificationOptions, *, rarity: float = 0.0
 ) -> Verification:
     """Find the map that the most tentative matches agree on.
 
@@ -147,7 +150,7 @@ def verify(
 
 
 def wide_alarms(
-    query: Frames, image: Frames, pairs: np.ndarray, chosen: np.ndarray, options: VerificationOptions
+    query: Frames, image: Frames, pairs: NDArray[np.integer], chosen: NDArray[np.int64], options: VerificationOptions
 ) -> float:
     """Expected number of maps by chance that as many matches agree with as those chosen, whose rows are given.
 
@@ -161,9 +164,9 @@ def wide_alarms(
 def narrow_alarms(
     query: Frames,
     image: Frames,
-    pairs: np.ndarray,
-    chosen: np.ndarray,
-    transform: np.ndarray,
+    pairs: NDArray[np.integer],
+    chosen: NDArray[np.int64],
+    transform: NDArray[np.float64],
     options: VerificationOptions,
 ) -> float:
     """Expected number of maps by chance that as many matches agree with as closely as those chosen do.
@@ -189,13 +192,13 @@ def narrow_alarms(
     return false_alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least))
 
 
-def _seen(source: np.ndarray, target: np.ndarray, options: VerificationOptions) -> int:
+def _seen(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:
     """Number of places (N, 2) that are apart from each other in both photos."""
     return min(count_places(points.T, options.threshold) for points in (source, target))
 
 
 def recount(
-    found: Verification, query: Frames, image: Frames, pairs: np.ndarray, options: VerificationOptions
+    found: Verification, query: Frames, image: Frames, pairs: NDArray[np.integer], options: VerificationOptions
 ) -> Verification:
     """Count the inliers of a map among more tentative matches than it was found with.
 
@@ -224,13 +227,13 @@ def recount(
     return replace(found, matches=pairs[chosen], transform=transform)
 
 
-def _is_stretched(transform: np.ndarray, options: VerificationOptions) -> bool:
+def _is_stretched(transform: NDArray[np.float64], options: VerificationOptions) -> bool:
     """Whether a map (2, 3) shows a plane at a slant that hardly a feature survives."""
     scales = np.linalg.svd(transform[:, :2], compute_uv=False)
     return bool(scales[0] > options.max_stretch * scales[1])
 
 
-def identify(words: QueryWords, query: Frames, image_words: np.ndarray, image: Frames) -> Verification:
+def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer], image: Frames) -> Verification:
     """Recognise a query that has all the features of a photo, each in its place, and no others: the photo itself.
 
     Geometry cannot tell where there are only a few features, or where all of them are of a few words.
@@ -264,7 +267,9 @@ def identify(words: QueryWords, query: Frames, image_words: np.ndarray, image: F
     return Verification(matches, np.eye(2, 3), 1.0)
 
 
-def _hypotheses(source: np.ndarray, target: np.ndarray, options: VerificationOptions) -> tuple[np.ndarray, np.ndarray]:
+def _hypotheses(
+    source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Linear parts (K, 2, 2) float32 and logarithms of scale (K,) of the maps that take frames to frames."""
     source_area = source[:, 0, 0] * source[:, 1, 1] - source[:, 0, 1] * source[:, 1, 0]
     target_area = target[:, 0, 0] * target[:, 1, 1] - target[:, 0, 1] * target[:, 1, 0]
@@ -288,15 +293,15 @@ def _hypotheses(source: np.ndarray, target: np.ndarray, options: VerificationOpt
 
 
 def _votes(
-    linear: np.ndarray,
-    shift: np.ndarray,
-    own_scale: np.ndarray,
-    source: np.ndarray,
-    target: np.ndarray,
-    scales: np.ndarray,
-    share: np.ndarray,
+    linear: NDArray[np.float32],
+    shift: NDArray[np.float32],
+    own_scale: NDArray[np.float32],
+    source: NDArray[np.float32],
+    target: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    share: NDArray[np.floating],
     limits: tuple[float, float],
-) -> np.ndarray:
+) -> NDArray[np.float32]:
     """Sum the shares of the matches that agree with each hypothesis: (H,) float32.
 
     A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
@@ -327,7 +332,7 @@ def _votes(
     return votes
 
 
-def _error_forms(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
+def _error_forms(linear: NDArray[np.float32], shift: NDArray[np.float32]) -> NDArray[np.float32]:
     """Coefficients (15, H) of the squared symmetric transfer errors of maps, as forms in the products of `_products`.
 
     With the residual r = L q + t - d, |r|² + |L⁻¹r|² = rᵀ F r for F = I + L⁻ᵀL⁻¹.
@@ -344,22 +349,27 @@ def _error_forms(linear: np.ndarray, shift: np.ndarray) -> np.ndarray:
     return np.stack([*quadratic, *mixed, *linear_terms, xt * ut + yt * vt])
 
 
-def _products(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _products(source: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
     """Products (15, K) of the coordinates of matches q, d and 1, in the order of `_error_forms`."""
     (x, y), (u, v) = source.T, target.T
     return np.stack([x * x, x * y, y * y, u * u, u * v, v * v, x * u, x * v, y * u, y * v, x, y, u, v, np.ones_like(x)])
 
 
-def _symmetric_error(linear: np.ndarray, shift: np.ndarray, points: np.ndarray) -> np.ndarray:
+def _symmetric_error(
+    linear: NDArray[np.floating], shift: NDArray[np.floating], points: NDArray[np.float32]
+) -> NDArray[np.floating]:
     """Squared symmetric transfer errors (H, K) of maps (H, 2, 2), (H, 2) for points (5, K): q, 1, d."""
     residual = linear @ points[:2] + shift[:, :, None] - points[3:]
     back = np.linalg.inv(linear) @ residual
-    return (residual**2).sum(axis=1) + (back**2).sum(axis=1)
+    return np.asarray((residual**2).sum(axis=1) + (back**2).sum(axis=1))
 
 
 def _agreeing(
-    transform: np.ndarray, points: np.ndarray, scales: np.ndarray, limits: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray]:
+    transform: NDArray[np.floating],
+    points: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    limits: tuple[float, float],
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Numbers of the matches that agree with a map (2, 3), none for a singular one, and the errors (K,) of all."""
     area = abs(float(transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]))
     if area < 1e-8:
@@ -369,13 +379,13 @@ def _agreeing(
 
 
 def _refine(
-    transform: np.ndarray,
-    points: np.ndarray,
-    pairs: np.ndarray,
-    scales: np.ndarray,
+    transform: NDArray[np.floating],
+    points: NDArray[np.float32],
+    pairs: NDArray[np.integer],
+    scales: NDArray[np.float32],
     limits: tuple[float, float],
     rounds: int,
-) -> tuple[np.ndarray, np.ndarray, float]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
     """Fit an affine map to the inliers, look for inliers again, and so on; keep the best.
 
     Returns the inlier matches (numbers of pairs, one to one), the map (2, 3) and the mean squared error.
@@ -395,7 +405,9 @@ def _refine(
     return best, best_map.astype(np.float64), best_error
 
 
-def _one_to_one(chosen: np.ndarray, pairs: np.ndarray, error: np.ndarray) -> np.ndarray:
+def _one_to_one(
+    chosen: NDArray[np.int64], pairs: NDArray[np.integer], error: NDArray[np.floating]
+) -> NDArray[np.int64]:
     """Keep the matches that are the closest of both their features; then once more among what is left free."""
     # The closest last: of several assignments to one place the last one stays.
     chosen = chosen[np.argsort(-error[chosen], kind="stable")]

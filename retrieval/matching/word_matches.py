@@ -1,6 +1,7 @@
 """Tentative matches of two photos: their features that have the same word."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class QueryWords:
@@ -12,7 +13,7 @@ class QueryWords:
         Words of the query's features, in any order.
     """
 
-    def __init__(self, words: np.ndarray) -> None:
+    def __init__(self, words: NDArray[np.integer]) -> None:
         self._order = np.argsort(words, kind="stable").astype(np.int32)
         self._distinct, self._first, self._count = np.unique(words[self._order], return_index=True, return_counts=True)
         # From a word to its place among the distinct ones; -1: the query does not have it.
@@ -20,17 +21,17 @@ class QueryWords:
         self._table[self._distinct] = np.arange(len(self._distinct), dtype=np.int32)
 
     @property
-    def order(self) -> np.ndarray:
+    def order(self) -> NDArray[np.int32]:
         """Numbers (N,) int32 of the query's features, ordered by word; those of one word stay in their order."""
         return self._order
 
-    def equal(self, image_words: np.ndarray) -> bool:
+    def equal(self, image_words: NDArray[np.integer]) -> bool:
         """Whether a photo, whose words are sorted, has the same words as often as the query."""
         return len(image_words) == len(self._order) and np.array_equal(
             np.repeat(self._distinct, self._count), image_words
         )
 
-    def match(self, image_words: np.ndarray, most: int) -> np.ndarray:
+    def match(self, image_words: NDArray[np.integer], most: int) -> NDArray[np.int32]:
         """Pair the features of the query with those of a photo that have the same word.
 
         Parameters
@@ -55,14 +56,16 @@ class QueryWords:
             return self._match_some(features, place, most)
         return self._pairs(features, place, counts)
 
-    def _pairs(self, features: np.ndarray, place: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def _pairs(
+        self, features: NDArray[np.int64], place: NDArray[np.int32], counts: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
         """Pair features of a photo with all of the query that have the word at a place among the distinct ones."""
         ends = np.cumsum(counts)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         query = self._order[np.repeat(self._first[place], counts) + within]
         return np.stack([query, np.repeat(features, counts)], axis=1).astype(np.int32)
 
-    def _match_some(self, features: np.ndarray, place: np.ndarray, most: int) -> np.ndarray:
+    def _match_some(self, features: NDArray[np.int64], place: NDArray[np.int32], most: int) -> NDArray[np.int32]:
         """Pair the features of the least ambiguous words; the arguments are those that all pairs would be made of."""
         repeats = np.bincount(place, minlength=len(self._distinct))
         pairs = self._count * repeats
@@ -83,18 +86,18 @@ class QueryWords:
         return np.concatenate([found, np.stack([query, features[place == word][other]], axis=1)]).astype(np.int32)
 
 
-def _scattered(words: np.ndarray) -> np.ndarray:
+def _scattered(words: NDArray[np.int32]) -> NDArray[np.uint32]:
     """Numbers in an order that has nothing to do with that of the words (Fibonacci hashing)."""
     return words.astype(np.uint32) * np.uint32(2654435769)
 
 
-def _nearest_diagonal(rows: int, columns: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_diagonal(rows: int, columns: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns of `most` cells of a matrix, those nearest to its diagonal, evenly spread along it."""
     wide = columns >= rows
     short, long = (rows, columns) if wide else (columns, rows)
     along = np.arange(long)
     centre = along * short // long
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     room = most
     for step in range(2 * short):
         offset = (step + 1) // 2 * (-1 if step % 2 else 1)

@@ -10,9 +10,10 @@ import stat
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
@@ -65,7 +66,7 @@ class Photo:
         Size of the upright original, pixels.
     """
 
-    grey: np.ndarray
+    grey: NDArray[np.float32]
     width: int
     height: int
 
@@ -74,17 +75,17 @@ class Photo:
         """Pixels of the original to one pixel of the working image, along x and along y."""
         return self.width / self.grey.shape[1], self.height / self.grey.shape[0]
 
-    def to_original(self, points: np.ndarray) -> np.ndarray:
+    def to_original(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
         """Take points (N, 2) of the working image to the upright original, as float32 (float64 stays float64)."""
         points, scale = self._points(points)
-        return (points + points.dtype.type(0.5)) * scale - points.dtype.type(0.5)
+        return np.asarray((points + points.dtype.type(0.5)) * scale - points.dtype.type(0.5))
 
-    def to_working(self, points: np.ndarray) -> np.ndarray:
+    def to_working(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
         """Take points (N, 2) of the upright original to the working image, as float32 (float64 stays float64)."""
         points, scale = self._points(points)
-        return (points + points.dtype.type(0.5)) / scale - points.dtype.type(0.5)
+        return np.asarray((points + points.dtype.type(0.5)) / scale - points.dtype.type(0.5))
 
-    def _points(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _points(self, points: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         points = np.asarray(points)
         if points.dtype != np.float64:
             points = points.astype(np.float32)
@@ -118,7 +119,7 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     return Photo(grey, width, height)
 
 
-def read_colour(path: Path, options: ImageOptions | None = None) -> np.ndarray:
+def read_colour(path: Path, options: ImageOptions | None = None) -> NDArray[np.uint8]:
     """Read a photo as an upright colour image (H, W, 3), RGB uint8, of the size `read_photo` gives; for pictures.
 
     Raises
@@ -129,7 +130,7 @@ def read_colour(path: Path, options: ImageOptions | None = None) -> np.ndarray:
     return read_colour_sized(path, options)[0]
 
 
-def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[np.ndarray, int, int]:
+def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[NDArray[np.uint8], int, int]:
     """Read a photo as `read_colour` does, and tell the width and height of the upright original too.
 
     Raises
@@ -140,7 +141,7 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
     return _read(Path(path), options or ImageOptions(), colour=True)
 
 
-def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:
+def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[NDArray[Any], int, int]:
     """Decode, reduce and turn upright; every failure becomes a `CairnError` with the reason."""
     try:
         with warnings.catch_warnings():
@@ -175,7 +176,7 @@ class _Bounded(io.BufferedReader):
         return super().read(size)
 
 
-def _decode(file: IO[bytes], options: ImageOptions, colour: bool) -> tuple[np.ndarray, int, int]:
+def _decode(file: IO[bytes], options: ImageOptions, colour: bool) -> tuple[NDArray[Any], int, int]:
     image = _open(file, options)
     size = image.size
     box: tuple[float, float, float, float] | None = None
@@ -249,7 +250,7 @@ def _plain(image: Image.Image) -> Image.Image:
     return image if mode in ("L", "RGB") else image.convert("RGB")
 
 
-def _to_bytes_range(values: np.ndarray, whole: bool) -> np.ndarray:
+def _to_bytes_range(values: NDArray[np.float32], whole: bool) -> NDArray[np.float32]:
     """Scale whole or fractional numbers of unknown range to 0..255: 8 bit, 16 bit or 0..1; else lowest to highest."""
     values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
@@ -265,7 +266,7 @@ def _to_bytes_range(values: np.ndarray, whole: bool) -> np.ndarray:
 
 def _reduce(
     image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], colour: bool
-) -> np.ndarray:
+) -> NDArray[Any]:
     """Resample the `box` of an image to `size`, anti-aliased: float32 luma (H, W), or uint8 RGB (H, W, 3)."""
     # Whole-number averaging down to twice the size first bounds the time and memory of what follows.
     factors = max(1, image.width // (2 * size[0])), max(1, image.height // (2 * size[1]))
@@ -295,7 +296,7 @@ def _orientation(image: Image.Image) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def _turn(image: np.ndarray, orientation: int) -> np.ndarray:
+def _turn(image: NDArray[Any], orientation: int) -> NDArray[Any]:
     """Turn a stored image (H, W, ...) upright (EXIF 2.3, tag 0x0112)."""
     if orientation >= 5:
         image = image.swapaxes(0, 1)

@@ -8,6 +8,7 @@ from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from index.arrays import save_bytes
@@ -106,14 +107,14 @@ def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:
     return Path(cache) / FOLDER / sha256[:2] / f"{sha256}-{size}.jpg"
 
 
-def encode_jpeg(image: np.ndarray, quality: int = QUALITY) -> bytes:
+def encode_jpeg(image: NDArray[np.uint8], quality: int = QUALITY) -> bytes:
     """An RGB image (H, W, 3) uint8 as a JPEG."""
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=quality, optimize=True)
     return file.getvalue()
 
 
-def _read(path: Path, size: int) -> np.ndarray:
+def _read(path: Path, size: int) -> NDArray[np.uint8]:
     try:
         return read_colour(path, ImageOptions(max_side=size))
     except CairnError as error:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.regions.patches import sample_frames
 from retrieval.regions.scalespace import ScaleSpace
@@ -21,8 +22,8 @@ class AdaptationOptions:
 
 
 def adapt_shapes(
-    space: ScaleSpace, centres: np.ndarray, sigmas: np.ndarray, options: AdaptationOptions
-) -> tuple[np.ndarray, np.ndarray]:
+    space: ScaleSpace, centres: NDArray[np.float64], sigmas: NDArray[np.float64], options: AdaptationOptions
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Estimate the affine shape of regions (Mikolajczyk & Schmid, IJCV 2004, section 3.2).
 
     The second-moment matrix is measured in the frame normalised so far; the frame is then stretched by its inverse
@@ -78,7 +79,7 @@ def adapt_shapes(
     return shapes * sigmas[:, None, None], kept
 
 
-def _window(options: AdaptationOptions) -> tuple[np.ndarray, np.ndarray]:
+def _window(options: AdaptationOptions) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Sampling grid (2, S, S) in units of the detection scale, and Gaussian weights (S-2, S-2) of its inner part."""
     axis = np.linspace(-options.window, options.window, options.samples)
     grid = np.stack(np.meshgrid(axis, axis)).astype(np.float32)
@@ -88,12 +89,12 @@ def _window(options: AdaptationOptions) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _second_moments(
-    level: tuple[np.ndarray, float, float],
-    centres: np.ndarray,
-    frames: np.ndarray,
-    grid: np.ndarray,
-    weights: np.ndarray,
-) -> np.ndarray:
+    level: tuple[NDArray[np.float32], float, float],
+    centres: NDArray[np.float64],
+    frames: NDArray[np.float64],
+    grid: NDArray[np.float32],
+    weights: NDArray[np.float32],
+) -> NDArray[np.float64]:
     """Second-moment matrices (N, 3) as xx, xy, yy of patches sampled through frames, in chunks that fit the cache."""
     moments = np.empty((len(centres), 3))
     flat = weights.reshape(-1)
@@ -109,7 +110,7 @@ def _second_moments(
     return moments
 
 
-def _inverse_square_root(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _inverse_square_root(moments: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Inverse square roots (N, 2, 2) of determinant 1, and eigenvalue ratios (N,) in 0..1; flat windows stay round."""
     xx, xy, yy = moments.T
     trace = np.maximum(xx + yy, 1e-12)
@@ -125,9 +126,9 @@ def _inverse_square_root(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where((xx + yy > 1e-9)[:, None, None], step, np.eye(2)), ratio
 
 
-def _anisotropy(shapes: np.ndarray) -> np.ndarray:
+def _anisotropy(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Ratio of the axes of ellipses given by maps (N, 2, 2) from the unit circle."""
     half = 0.5 * (shapes**2).sum(axis=(1, 2))
     area = np.abs(shapes[:, 0, 0] * shapes[:, 1, 1] - shapes[:, 0, 1] * shapes[:, 1, 0])
     spread = np.sqrt(np.maximum(half * half - area * area, 0))
-    return np.sqrt((half + spread) / np.maximum(half - spread, 1e-12))
+    return np.asarray(np.sqrt((half + spread) / np.maximum(half - spread, 1e-12)))

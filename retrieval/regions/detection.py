@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.regions.affine import AdaptationOptions, adapt_shapes
 from retrieval.regions.detectors.registry import find_detector
@@ -25,19 +26,20 @@ class RegionOptions:
 class Regions:
     """Detected regions of one image, the strongest first."""
 
-    ellipses: np.ndarray  # (N, 5) float32: x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the image
-    responses: np.ndarray  # (N,) float32, absolute response of the detector
+    # (N, 5) x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the image.
+    ellipses: NDArray[np.float32]
+    responses: NDArray[np.float32]  # (N,) float32, absolute response of the detector
     space: ScaleSpace  # the scale space they were found in
 
     def __len__(self) -> int:
         return len(self.ellipses)
 
-    def where(self, mask: np.ndarray) -> "Regions":
+    def where(self, mask: NDArray[np.bool_]) -> "Regions":
         """Keep some of the regions."""
         return Regions(self.ellipses[mask], self.responses[mask], self.space)
 
 
-def detect_regions(grey: np.ndarray, options: RegionOptions | None = None) -> Regions:
+def detect_regions(grey: NDArray[np.float32], options: RegionOptions | None = None) -> Regions:
     """Detect affine-covariant regions.
 
     Parameters

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 
-def ellipses_of_shapes(centres: np.ndarray, shapes: np.ndarray) -> np.ndarray:
+def ellipses_of_shapes(centres: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float32]:
     """Write regions, given as maps from the unit circle, as ellipse rows.
 
     Parameters
@@ -29,7 +30,7 @@ def ellipses_of_shapes(centres: np.ndarray, shapes: np.ndarray) -> np.ndarray:
     return rows.astype(np.float32)
 
 
-def upright_frames(ellipses: np.ndarray, turn: float = 0.0) -> np.ndarray:
+def upright_frames(ellipses: NDArray[np.floating], turn: float = 0.0) -> NDArray[np.float64]:
     """Give the frames of regions under the assumption that "down" is known.
 
     Parameters
@@ -73,15 +74,15 @@ def upright_frames(ellipses: np.ndarray, turn: float = 0.0) -> np.ndarray:
 class Frames:
     """Features of one photo as verification sees them, in units of the photo's longer side."""
 
-    centres: np.ndarray  # (N, 2) float32
-    linear: np.ndarray  # (N, 2, 2) float32, maps from the unit circle to the region
+    centres: NDArray[np.float32]  # (N, 2) float32
+    linear: NDArray[np.float32]  # (N, 2, 2) float32, maps from the unit circle to the region
 
-    def at(self, rows: np.ndarray) -> "Frames":
+    def at(self, rows: NDArray[np.int32]) -> "Frames":
         """Take some rows, in the order given."""
         return Frames(self.centres[rows], self.linear[rows])
 
 
-def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+def fit_affine(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:
     """Least-squares affine map (2, 3) from points (N, 2) to points (N, 2).
 
     None where the points do not fix one: fewer than three, or all (nearly) on a line.
@@ -98,7 +99,7 @@ def fit_affine(source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     return np.column_stack([linear, goal - linear @ middle])
 
 
-def rotations(angles: np.ndarray) -> np.ndarray:
+def rotations(angles: NDArray[np.number]) -> NDArray[np.floating]:
     """Rotation matrices (N, 2, 2) that turn the x axis by angles towards y."""
     cosine, sine = np.cos(angles), np.sin(angles)
     return np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], -2)

@@ -7,6 +7,7 @@ Schaffalitzky, Kadir, Van Gool, *A Comparison of Affine Region Detectors*, IJCV 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 _ANGLES = 90  # rays of the overlap integral: errors below 0.5 come out within 0.001, all others within 0.01
@@ -25,14 +26,14 @@ class OverlapSets:
     The rows of each array are sorted. Every pair that is in neither is a negative one.
     """
 
-    positives: np.ndarray  # (K, 2) int64: x, and a member of P(x)
-    ambiguous: np.ndarray  # (A, 2) int64: x, and what belongs neither to P(x) nor to N(x)
+    positives: NDArray[np.int64]  # (K, 2) int64: x, and a member of P(x)
+    ambiguous: NDArray[np.int64]  # (A, 2) int64: x, and what belongs neither to P(x) nor to N(x)
 
 
 def overlap_sets(
-    regions1: np.ndarray,
-    regions2: np.ndarray,
-    homography: np.ndarray,
+    regions1: NDArray[np.floating],
+    regions2: NDArray[np.floating],
+    homography: NDArray[np.floating],
     shape2: tuple[int, int],
     high: float = 0.6,
     low: float = 0.3,
@@ -73,7 +74,9 @@ def overlap_sets(
     return OverlapSets(rows[overlap > high], rows[(overlap >= low) & (overlap <= high)])
 
 
-def overlap_candidates(regions1: np.ndarray, regions2: np.ndarray, least: float) -> np.ndarray:
+def overlap_candidates(
+    regions1: NDArray[np.floating], regions2: NDArray[np.floating], least: float
+) -> NDArray[np.int64]:
     """Find the pairs of ellipses whose overlap, intersection over union, can reach a value.
 
     Parameters
@@ -129,7 +132,7 @@ def overlap_candidates(regions1: np.ndarray, regions2: np.ndarray, least: float)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
-def transfer_ellipses(regions: np.ndarray, homography: np.ndarray) -> np.ndarray:
+def transfer_ellipses(regions: NDArray[np.floating], homography: NDArray[np.floating]) -> NDArray[np.float64]:
     """Map ellipses to another image by the homography's affine approximation at each centre.
 
     Parameters
@@ -169,8 +172,11 @@ def transfer_ellipses(regions: np.ndarray, homography: np.ndarray) -> np.ndarray
 
 
 def overlap_error(
-    regions1: np.ndarray, regions2: np.ndarray, pairs: np.ndarray, radius: float | None = None
-) -> np.ndarray:
+    regions1: NDArray[np.floating],
+    regions2: NDArray[np.floating],
+    pairs: NDArray[np.int64],
+    radius: float | None = None,
+) -> NDArray[np.float64]:
     """Overlap error of pairs of ellipses of one image: 1 - intersection / union of their areas.
 
     With a normalised radius, both sizes are first multiplied by what brings the first ellipse to it, the centres stay
@@ -201,20 +207,24 @@ def overlap_error(
     return errors
 
 
-def mean_radii(regions: np.ndarray) -> np.ndarray:
+def mean_radii(regions: NDArray[np.floating]) -> NDArray[np.float64]:
     """Geometric mean (N,) of the semi-axes of ellipses (N, 5), in pixels."""
-    return (regions[:, 2] * regions[:, 4] - regions[:, 3] ** 2) ** -0.25
+    return np.asarray((regions[:, 2] * regions[:, 4] - regions[:, 3] ** 2) ** -0.25)
 
 
-def inside_image(regions: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def inside_image(regions: NDArray[np.floating], shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Whether centres (N,) lie on the pixels of an image of that (height, width); NaN does not."""
     x, y = regions[:, 0], regions[:, 1]
     return (x >= -0.5) & (x < shape[1] - 0.5) & (y >= -0.5) & (y < shape[0] - 0.5)
 
 
 def _can_reach(
-    least: float, d: np.ndarray, covariances1: np.ndarray, covariances2: np.ndarray, areas: np.ndarray
-) -> np.ndarray:
+    least: float,
+    d: NDArray[np.float64],
+    covariances1: NDArray[np.float64],
+    covariances2: NDArray[np.float64],
+    areas: NDArray[np.float64],
+) -> NDArray[np.bool_]:
     """Whether ellipses can overlap that much, by the notes of `overlap_candidates`; areas: second over first."""
     part = least / (1 + least)
     total = covariances1 + covariances2
@@ -230,7 +240,7 @@ def _can_reach(
     apart = (u * d).sum(axis=1)
     half1, half2 = (np.sqrt(np.einsum("ki,kij,kj->k", u, each, u)) for each in (covariances1, covariances2))
     cut1, cut2 = _cut(part * (1 + areas)), _cut(part * (1 + 1 / areas))
-    return (
+    return np.asarray(
         (areas >= least)
         & (areas <= 1 / least)
         & (apart <= half1 + cut2 * half2 + 1e-9)
@@ -238,24 +248,26 @@ def _can_reach(
     )
 
 
-def _cut(part: np.ndarray) -> np.ndarray:
+def _cut(part: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far from a unit disc's centre a line may run that leaves this part of its area beyond it."""
     return np.interp(part, _SEGMENTS, _CUTS) + 1e-3  # never less than the true value, for all the table's steps
 
 
-def _covariances(regions: np.ndarray) -> np.ndarray:
+def _covariances(regions: NDArray[np.floating]) -> NDArray[np.float64]:
     """Matrices Σ (N, 2, 2) of ellipses: dᵀ Σ⁻¹ d = 1 is the boundary."""
     a, b, c = regions[:, 2], regions[:, 3], regions[:, 4]
     return np.stack([np.stack([c, -b], -1), np.stack([-b, a], -1)], -2) / (a * c - b * b)[:, None, None]
 
 
-def _in_front(regions: np.ndarray, homography: np.ndarray) -> np.ndarray:
+def _in_front(regions: NDArray[np.floating], homography: NDArray[np.floating]) -> NDArray[np.bool_]:
     """Whether centres lie on the side of the horizon that a camera sees, where the map mirrors nothing."""
     depth = regions[:, :2] @ homography[2, :2] + homography[2, 2]
-    return depth * np.linalg.det(homography) > 0  # the Jacobian's determinant is det(H) / depth³
+    return np.asarray(depth * np.linalg.det(homography) > 0)  # the Jacobian's determinant is det(H) / depth³
 
 
-def _overlap_error(regions1: np.ndarray, regions2: np.ndarray, radius: float | None) -> np.ndarray:
+def _overlap_error(
+    regions1: NDArray[np.float64], regions2: NDArray[np.float64], radius: float | None
+) -> NDArray[np.float64]:
     """Overlap errors of ellipses row by row, (K, 5) and (K, 5)."""
     d = regions2[:, :2] - regions1[:, :2]
     if radius is not None:
@@ -281,4 +293,4 @@ def _overlap_error(regions1: np.ndarray, regions2: np.ndarray, radius: float | N
     intersection = (far**2 - near**2).sum(axis=1) * (np.pi / _ANGLES)
     area1, area2 = np.pi, np.pi / np.sqrt(a * c - b**2)
     intersection = np.minimum(intersection, np.minimum(area1, area2))
-    return 1 - intersection / (area1 + area2 - intersection)
+    return np.asarray(1 - intersection / (area1 + area2 - intersection))

@@ -2,6 +2,7 @@
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.regions.scalespace import ScaleSpace
 
@@ -9,8 +10,11 @@ _ROWS = 16_384  # cv2.remap takes at most 32,767 rows at a time
 
 
 def sample_frames(
-    level: tuple[np.ndarray, float, float], centres: np.ndarray, frames: np.ndarray, grid: np.ndarray
-) -> np.ndarray:
+    level: tuple[NDArray[np.float32], float, float],
+    centres: NDArray[np.float64],
+    frames: NDArray[np.float64],
+    grid: NDArray[np.float32],
+) -> NDArray[np.float32]:
     """Sample an image through affine frames, all in one call.
 
     Parameters
@@ -45,13 +49,15 @@ def sample_frames(
     return patches
 
 
-def patch_grid(size: int) -> np.ndarray:
+def patch_grid(size: int) -> NDArray[np.float32]:
     """Grid (2, S, S) float32 that spans -1 to 1 from the first sample to the last."""
     axis = np.linspace(-1, 1, size, dtype=np.float32)
     return np.stack(np.meshgrid(axis, axis))
 
 
-def extract_patches(space: ScaleSpace, centres: np.ndarray, frames: np.ndarray, size: int) -> np.ndarray:
+def extract_patches(
+    space: ScaleSpace, centres: NDArray[np.float64], frames: NDArray[np.float64], size: int
+) -> NDArray[np.float32]:
     """Cut the measurement regions out of an image, each from the level whose smoothing suits its scale.
 
     Parameters
@@ -81,7 +87,7 @@ def extract_patches(space: ScaleSpace, centres: np.ndarray, frames: np.ndarray, 
     return patches
 
 
-def resample_patches(patches: np.ndarray, size: int) -> np.ndarray:
+def resample_patches(patches: NDArray[np.number], size: int) -> NDArray[np.float32]:
     """Resample patches to another number of samples along a side, the outermost samples staying where they are.
 
     Parameters
@@ -96,15 +102,15 @@ def resample_patches(patches: np.ndarray, size: int) -> np.ndarray:
     ndarray, shape (N, size, size), float32
         Smoothed first where that is coarser, as by `extract_patches`, so that nothing aliases.
     """
-    patches = np.asarray(patches, np.float32)
-    spacing = (patches.shape[1] - 1) / (size - 1)
+    grey = np.asarray(patches, np.float32)
+    spacing = (grey.shape[1] - 1) / (size - 1)
     if spacing == 1:
-        return patches
-    grid = ((patch_grid(size) + 1) * ((patches.shape[1] - 1) / 2)).astype(np.float32)
+        return grey
+    grid = ((patch_grid(size) + 1) * ((grey.shape[1] - 1) / 2)).astype(np.float32)
     # A camera's image is taken to have half a sample of smoothing already, and so much is wanted in the end.
     sigma = 0.5 * np.sqrt(max(spacing**2 - 1, 0))
-    resampled = np.empty((len(patches), size, size), np.float32)
-    for number, patch in enumerate(patches):
+    resampled = np.empty((len(grey), size, size), np.float32)
+    for number, patch in enumerate(grey):
         smooth = cv2.GaussianBlur(patch, (0, 0), sigma) if sigma > 0 else patch
         resampled[number] = cv2.remap(smooth, grid[0], grid[1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return resampled

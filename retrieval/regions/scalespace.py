@@ -5,9 +5,11 @@ smoothing fits the region's scale, so that nothing is smoothed twice and nothing
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 NOMINAL_BLUR = 0.5
 """Smoothing (standard deviation, pixels) that a camera's image is taken to have already (Lowe, IJCV 2004)."""
@@ -32,8 +34,8 @@ class Octave:
     A pixel (u, v) of a level is the point (u * step + offset, v * step + offset) of the image.
     """
 
-    levels: list[np.ndarray]  # S + 3 arrays (H, W) float32
-    sigmas: np.ndarray  # (S + 3,) smoothing of each level, in pixels of the image
+    levels: list[NDArray[np.float32]]  # S + 3 arrays (H, W) float32
+    sigmas: NDArray[np.float64]  # (S + 3,) smoothing of each level, in pixels of the image
     step: float  # pixels of the image between two samples
     offset: float  # image coordinate of the first sample
 
@@ -42,12 +44,12 @@ class Octave:
 class ScaleSpace:
     """A grey image and its octaves of smoothed copies."""
 
-    image: np.ndarray  # (H, W) float32, the image itself
-    fine: list[np.ndarray]  # (H, W) float32, levels between the image and a first octave that is not doubled
+    image: NDArray[np.float32]  # (H, W) float32, the image itself
+    fine: list[NDArray[np.float32]]  # (H, W) float32, levels between the image and a first octave that is not doubled
     octaves: list[Octave]
     options: ScaleSpaceOptions
 
-    def finest(self, sigmas: np.ndarray) -> np.ndarray:
+    def finest(self, sigmas: NDArray[np.float64]) -> NDArray[np.int64]:
         """Choose for each wanted smoothing the most smoothed level that does not exceed it.
 
         Parameters
@@ -66,7 +68,7 @@ class ScaleSpace:
             steps = np.floor(per_octave * np.log2(np.maximum(sigmas, 1e-9) / first) + 1e-6)
         return np.clip(steps, -1 - len(self.fine), per_octave * len(self.octaves) - 1).astype(np.int64)
 
-    def level(self, number: int) -> tuple[np.ndarray, float, float]:
+    def level(self, number: int) -> tuple[NDArray[np.float32], float, float]:
         """Look up a level by its number: its pixels, step and offset (see `Octave`)."""
         if number < 0:
             return (self.fine[number] if number >= -len(self.fine) else self.image), 1.0, 0.0
@@ -74,7 +76,7 @@ class ScaleSpace:
         return octave.levels[number % self.options.levels], octave.step, octave.offset
 
 
-def build_scale_space(image: np.ndarray, options: ScaleSpaceOptions) -> ScaleSpace:
+def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions) -> ScaleSpace:
     """Smooth an image by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3).
 
     Parameters
@@ -96,8 +98,8 @@ def build_scale_space(image: np.ndarray, options: ScaleSpaceOptions) -> ScaleSpa
         return ScaleSpace(image, [], [], options)
     if double:
         # Linear enlargement is centred on pixels: sample u of the doubled image lies at (u + 0.5) / 2 - 0.5.
-        base = cv2.resize(image, (2 * width, 2 * height), interpolation=cv2.INTER_LINEAR)
-        step, offset, blur = 0.5, -0.25, 2 * NOMINAL_BLUR
+        doubled: NDArray[Any] = cv2.resize(image, (2 * width, 2 * height), interpolation=cv2.INTER_LINEAR)
+        base, step, offset, blur = doubled, 0.5, -0.25, 2 * NOMINAL_BLUR
     else:
         base, step, offset, blur = image, 1.0, 0.0, NOMINAL_BLUR
     base = _smooth(base, np.sqrt(max(options.sigma**2 - blur**2, 0.01)))
@@ -116,30 +118,31 @@ def build_scale_space(image: np.ndarray, options: ScaleSpaceOptions) -> ScaleSpa
     return ScaleSpace(image, [] if double else _fine_levels(image, options), octaves, options)
 
 
-def _fine_levels(image: np.ndarray, options: ScaleSpaceOptions) -> list[np.ndarray]:
+def _fine_levels(image: NDArray[np.float32], options: ScaleSpaceOptions) -> list[NDArray[np.float32]]:
     """Levels below the first octave's: without them patches of small regions would alias, or be smoothed too much."""
     number = int(options.levels * np.log2(options.sigma / NOMINAL_BLUR) - 1.5)
     sigmas = options.sigma * 2.0 ** (np.arange(-number, 0) / options.levels)
     return [_smooth(image, np.sqrt(sigma**2 - NOMINAL_BLUR**2)) for sigma in sigmas]
 
 
-def _smooth(image: np.ndarray, sigma: float) -> np.ndarray:
+def _smooth(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
     size = 2 * int(np.ceil(3.5 * sigma)) + 1
-    return cv2.GaussianBlur(image, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
+    smooth: NDArray[Any] = cv2.GaussianBlur(image, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
+    return smooth
 
 
 @dataclass(frozen=True)
 class Extrema:
     """Extrema of a response, refined below the pixel, in one octave."""
 
-    x: np.ndarray  # (N,) float64, in samples of the octave
-    y: np.ndarray  # (N,) float64, in samples of the octave
-    level: np.ndarray  # (N,) float64, in levels of the octave
-    value: np.ndarray  # (N,) float64, interpolated response
-    edge: np.ndarray  # (N,) float64, trace² / determinant of the spatial Hessian; infinite where it is a saddle
+    x: NDArray[np.float64]  # (N,) float64, in samples of the octave
+    y: NDArray[np.float64]  # (N,) float64, in samples of the octave
+    level: NDArray[np.float64]  # (N,) float64, in levels of the octave
+    value: NDArray[np.float64]  # (N,) float64, interpolated response
+    edge: NDArray[np.float64]  # (N,) trace² / determinant of the spatial Hessian; infinite where it is a saddle
 
 
-def find_extrema(responses: list[np.ndarray], threshold: float, border: int = 5) -> Extrema:
+def find_extrema(responses: list[NDArray[np.float32]], threshold: float, border: int = 5) -> Extrema:
     """Find minima and maxima among the 26 neighbours in space and scale, refined by a quadratic fit.
 
     Parameters
@@ -185,12 +188,12 @@ def find_extrema(responses: list[np.ndarray], threshold: float, border: int = 5)
     return _refine(np.stack(responses), np.concatenate(found, axis=1), threshold, border)
 
 
-def _refine(stack: np.ndarray, at: np.ndarray, threshold: float, border: int) -> Extrema:
+def _refine(stack: NDArray[np.float32], at: NDArray[np.int64], threshold: float, border: int) -> Extrema:
     """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample."""
     levels, height, width = stack.shape
     low = np.array([[border], [border], [1]])
     high = np.array([[width - border - 1], [height - border - 1], [levels - 2]])
-    settled: list[np.ndarray] = []
+    settled: list[NDArray[np.float64]] = []
     for _ in range(5):
         if at.shape[1] == 0:
             break
@@ -214,20 +217,22 @@ def _refine(stack: np.ndarray, at: np.ndarray, threshold: float, border: int) ->
     return Extrema(*result[:5, np.sort(first)])
 
 
-def _derivatives(stack: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _derivatives(
+    stack: NDArray[np.float32], at: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Give gradient (3, N), second derivatives xx, yy, ss, xy, xs, ys (6, N) and value (N,), by central differences."""
     _, height, width = stack.shape
     flat = stack.reshape(-1)
     centre = (at[2] * height + at[1]) * width + at[0]
     dx, dy, ds = 1, width, height * width
 
-    def read(offset: int) -> np.ndarray:
-        return flat[centre + offset].astype(np.float64)
+    def read(offset: int) -> NDArray[np.float64]:
+        return np.asarray(flat[centre + offset].astype(np.float64))
 
     value = read(0)
     right, left, down, up, above, below = read(dx), read(-dx), read(dy), read(-dy), read(ds), read(-ds)
 
-    def mixed(first: int, second: int) -> np.ndarray:
+    def mixed(first: int, second: int) -> NDArray[np.float64]:
         return 0.25 * (read(first + second) - read(first - second) - read(second - first) + read(-first - second))
 
     gradient = 0.5 * np.stack([right - left, down - up, above - below])
@@ -244,7 +249,7 @@ def _derivatives(stack: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndar
     return gradient, hessian, value
 
 
-def _solve3(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def _solve3(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve H shift = -g for N symmetric 3x3 systems; a singular one gives a huge shift, so that it is dropped."""
     xx, yy, ss, xy, xs, ys = hessian
     gx, gy, gs = -gradient

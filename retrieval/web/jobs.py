@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import ScoringOptions
@@ -259,6 +260,6 @@ def _state(collection: Collection) -> object:
     return [(row.id, row.folder, row.created) for row in rows], collection.catalogue.removed()
 
 
-def _short(ellipses: np.ndarray) -> list[list[float]]:
+def _short(ellipses: NDArray[np.float32]) -> list[list[float]]:
     """Ellipse rows (N, 5) as numbers of seven figures, which is what a float32 holds."""
     return [[float(f"{value:.7g}") for value in row] for row in ellipses.tolist()]

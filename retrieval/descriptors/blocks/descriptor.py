@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -68,8 +69,10 @@ class Blocks:
     parameters: Mapping[str, float]  # of `block_parameters`, by name; lengths in samples of this patch
     patch_size: int = REFERENCE  # samples along a patch's side
     embedding: str = "none"  # E-block: one of EMBEDDINGS
-    projection: np.ndarray | None = None  # (m, n) float32: its W
-    mean: np.ndarray | None = None  # (n,) float32: μ of what it projects, on a grid; None: nothing is taken off
+    projection: NDArray[np.float32] | None = None  # (m, n) float32: its W
+    mean: NDArray[np.float32] | None = (
+        None  # (n,) float32: μ of what it projects, on a grid; None: nothing is taken off
+    )
     bits: int = 0  # that each entry is kept in (section VI.G), without an E-block; 0: as a real number
 
     @property
@@ -100,17 +103,17 @@ class Blocks:
         return -(-self.dim * (self.bits or 32) // 8)
 
     @cached_property
-    def applied(self) -> tuple[Transform, np.ndarray]:
+    def applied(self) -> tuple[Transform, NDArray[np.float32]]:
         """The T-block, and the S-block's kernels (S², N), made for these parameters."""
         transform = Transform(self.transform, self.patch_size, self.parameters)
         return transform, spatial_kernels(self.spatial, self.parameters, self.patch_size)
 
-    def describe(self, patches: np.ndarray) -> np.ndarray:
+    def describe(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Describe patches (N, S, S) as rows (N, dim) float32."""
         rows = self.normalised(self.pooled(patches))
         return self.levels(rows) if self.projection is None else self.finished(self.projected(rows))
 
-    def pooled(self, patches: np.ndarray) -> np.ndarray:
+    def pooled(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give the rows (N, D) float32 that the S-block makes of patches (N, S, S), region by region."""
         transform, kernels = self.applied
         channels, samples = transform.dim, self.patch_size**2
@@ -123,7 +126,7 @@ class Blocks:
                 rows[start : start + chunk] = pooled.reshape(channels, -1, kernels.shape[1]).transpose(1, 2, 0)
         return rows.reshape(len(patches), self.pooled_dim)
 
-    def normalised(self, rows: np.ndarray) -> np.ndarray:
+    def normalised(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give pooled rows (N, D) as the N-block makes them.
 
         Samples on a grid get unit length, which makes up for contrast before the E-block (ours: the paper's figure 3
@@ -131,15 +134,15 @@ class Blocks:
         """
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else clipped_to_unit(rows, self.threshold)
 
-    def projected(self, rows: np.ndarray) -> np.ndarray:
+    def projected(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give rows (N, D) of the N-block as the E-block projects them, W x or W (x - μ): (N, m) float32."""
         assert self.projection is not None
         with one_thread():
-            found: np.ndarray = rows @ self.projection.T
+            found: NDArray[np.float32] = rows @ self.projection.T
             # W x - W μ, so that no copy of all rows is needed.
             return found if self.mean is None else found - self.projection @ self.mean
 
-    def finished(self, rows: np.ndarray) -> np.ndarray:
+    def finished(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give rows (N, m) of the E-block, or their first entries, as the descriptor's.
 
         What pools by its E-block alone is normalised after it, and what is pooled before (section VI.F). Lengths are
@@ -148,7 +151,7 @@ class Blocks:
         """
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else rows
 
-    def levels(self, rows: np.ndarray) -> np.ndarray:
+    def levels(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give rows (N, D) of the N-block as they are kept."""
         return in_levels(rows, self.threshold, self.bits) if self.bits else rows
 
@@ -157,7 +160,7 @@ class Blocks:
         changed = {**self.parameters, **values}
         return replace(self, parameters=changed, embedding="none", projection=None, mean=None, bits=0)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Arrays that shape the rows, by their names in a descriptor file."""
         kept = {"embedding": self.projection, _MEAN: self.mean}
         return {name: array for name, array in kept.items() if array is not None}
@@ -221,16 +224,16 @@ def named_blocks(name: str, size: int = REFERENCE) -> Blocks:
     return found
 
 
-def to_unit(rows: np.ndarray, faintest: float = 0.0) -> np.ndarray:
+def to_unit(rows: NDArray[np.float32], faintest: float = 0.0) -> NDArray[np.float32]:
     """Divide rows (N, D) by their length; rows shorter than the faintest stay shorter than one."""
-    return rows / np.maximum(_lengths(rows), np.float32(max(faintest, 1e-30)))[:, None]
+    return np.asarray(rows / np.maximum(_lengths(rows), np.float32(max(faintest, 1e-30)))[:, None])
 
 
-def _lengths(rows: np.ndarray) -> np.ndarray:
+def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(np.sqrt(np.einsum("nd,nd->n", rows, rows)))
 
 
-def clipped_to_unit(rows: np.ndarray, threshold: float, rounds: int = _ROUNDS) -> np.ndarray:
+def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _ROUNDS) -> NDArray[np.float32]:
     """Normalise, clip and normalise again until nothing is left to be clipped (N-block, Brown11 III.E).
 
     Parameters
@@ -265,7 +268,7 @@ def clipped_to_unit(rows: np.ndarray, threshold: float, rounds: int = _ROUNDS) -
     return rows
 
 
-def in_levels(rows: np.ndarray, top: float, bits: int) -> np.ndarray:
+def in_levels(rows: NDArray[np.float32], top: float, bits: int) -> NDArray[np.float32]:
     """Give entries as the middles of the 2^bits equal steps from 0 to `top` that they lie in (section VI.G).
 
     Parameters
@@ -287,7 +290,7 @@ def in_levels(rows: np.ndarray, top: float, bits: int) -> np.ndarray:
     return np.asarray((numbers + np.float32(0.5)) * np.float32(top / levels), np.float32)
 
 
-def load_blocks(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Blocks:
+def load_blocks(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blocks:
     """Build blocks from what their `meta` and `arrays` gave, neither of them trusted.
 
     Raises

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.descriptors.blocks.parameters import Parameter, length
 from retrieval.descriptors.pooling import region_kernels
@@ -24,7 +25,7 @@ class _Arrangement:
 
     regions: int  # N
     parameters: tuple[Parameter, ...]  # for patches of 64 samples
-    kernels: Callable[[Mapping[str, float], int], np.ndarray]
+    kernels: Callable[[Mapping[str, float], int], NDArray[np.floating]]
 
 
 def spatial_parameters(name: str) -> list[Parameter]:
@@ -48,7 +49,7 @@ def is_grid(name: str) -> bool:
     return name.startswith(GRID)
 
 
-def spatial_kernels(name: str, parameters: Mapping[str, float], size: int) -> np.ndarray:
+def spatial_kernels(name: str, parameters: Mapping[str, float], size: int) -> NDArray[np.float32]:
     """Give what each sample counts in each pooling region.
 
     Parameters
@@ -75,25 +76,25 @@ def _arrangement(name: str) -> _Arrangement:
     return ARRANGEMENTS[name]
 
 
-def _axis(size: int) -> np.ndarray:
+def _axis(size: int) -> NDArray[np.floating]:
     return np.arange(size) - (size - 1) / 2
 
 
-def _bilinear(number: int, footprint: float, size: int) -> np.ndarray:
+def _bilinear(number: int, footprint: float, size: int) -> NDArray[np.float64]:
     """Products (S², number²) of triangles around a square grid of centres, each reaching to the next centres."""
     spacing = footprint / number
     centres = (np.arange(number) - (number - 1) / 2) * spacing
     triangles = np.maximum(0, 1 - np.abs(_axis(size)[:, None] - centres) / spacing)
-    return np.einsum("yi,xj->yxij", triangles, triangles).reshape(size**2, number**2)
+    return np.asarray(np.einsum("yi,xj->yxij", triangles, triangles).reshape(size**2, number**2))
 
 
-def _means(weights: np.ndarray) -> np.ndarray:
+def _means(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights (S², N) whose columns sum to one; a region too small to have any sample has no weight."""
-    area: np.ndarray = weights.sum(axis=0)
+    area: NDArray[np.float64] = weights.sum(axis=0)
     return weights / np.where(area > 1e-9, area, np.inf)
 
 
-def polar_weights(radii: tuple[float, float, float], segments: int, size: int) -> np.ndarray:
+def polar_weights(radii: tuple[float, float, float], segments: int, size: int) -> NDArray[np.float64]:
     """Bilinear weights in polar coordinates, before they are divided by their areas (S2).
 
     Parameters
@@ -125,7 +126,7 @@ def polar_weights(radii: tuple[float, float, float], segments: int, size: int) -
 
 
 def _log_polar(segments: int) -> _Arrangement:
-    def kernels(parameters: Mapping[str, float], size: int) -> np.ndarray:
+    def kernels(parameters: Mapping[str, float], size: int) -> NDArray[np.float64]:
         # Steps from one radius to the next, so that no values of them are out of order.
         radii = np.cumsum([parameters[name] for name in ("middle", "outer_step", "edge_step")])
         return _means(polar_weights(tuple(radii), segments, size))
@@ -134,7 +135,7 @@ def _log_polar(segments: int) -> _Arrangement:
     return _Arrangement(1 + 2 * segments, parameters, kernels)
 
 
-def square_orbits(number: int) -> list[np.ndarray]:
+def square_orbits(number: int) -> list[NDArray[np.float64]]:
     """Points of a square grid around 0, spaced by one, in groups that the square's symmetries exchange.
 
     Returns
@@ -157,7 +158,7 @@ def _gaussian_grid(number: int) -> _Arrangement:
     parameters = [length(f"distance_{k}", spacing * one) for k, one in enumerate(far) if one > 0]
     parameters += [length(f"width_{k}", 0.4 * spacing) for k in range(len(orbits))]
 
-    def kernels(values: Mapping[str, float], size: int) -> np.ndarray:
+    def kernels(values: Mapping[str, float], size: int) -> NDArray[np.float32]:
         regions = [
             np.column_stack(
                 [
@@ -180,13 +181,13 @@ def _gaussian_rings(radii: tuple[float, ...], widths: tuple[float, ...]) -> _Arr
     parameters.append(Parameter("phase", np.pi / 8, 0, np.pi / 4, length=False, ratio=False))
     turned = (len(radii) + 1) // 2  # the inner one of two rings, the middle one of three
 
-    def kernels(values: Mapping[str, float], size: int) -> np.ndarray:
+    def kernels(values: Mapping[str, float], size: int) -> NDArray[np.float32]:
         return region_kernels(ring_regions(values, len(radii), turned), size)
 
     return _Arrangement(1 + 8 * len(radii), tuple(parameters), kernels)
 
 
-def ring_regions(values: Mapping[str, float], rings: int, turned: int) -> np.ndarray:
+def ring_regions(values: Mapping[str, float], rings: int, turned: int) -> NDArray[np.float64]:
     """Regions (1 + 8 rings, 3) of S4: x, y and standard deviation; the ring of number `turned` has the phase."""
     angles = 2 * np.pi * np.arange(8) / 8
     regions = [np.array([[0, 0, values["width_0"]]])]

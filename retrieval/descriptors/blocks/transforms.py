@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.descriptors.blocks.parameters import Parameter, length
 from retrieval.descriptors.gradients import orientation_channels
@@ -27,12 +28,12 @@ SURROUND = 1.4
 class Basis:
     """A steerable filter P(x) exp(-x² - y²), as separable filters that those of all orientations are sums of."""
 
-    across: tuple[np.ndarray, ...]  # taps along x of each separable filter
-    down: tuple[np.ndarray, ...]  # and along y
-    powers: np.ndarray  # (B,) int: each counts cos^(order - power) sin^power of the angle
+    across: tuple[NDArray[np.float64], ...]  # taps along x of each separable filter
+    down: tuple[NDArray[np.float64], ...]  # and along y
+    powers: NDArray[np.int64]  # (B,) int: each counts cos^(order - power) sin^power of the angle
     order: int  # of P
 
-    def weights(self, angle: float) -> np.ndarray:
+    def weights(self, angle: float) -> NDArray[np.float64]:
         """What each separable filter counts (B,) float64 in the filter turned by an angle, radians from x towards y."""
         return np.asarray(np.cos(angle) ** (self.order - self.powers) * np.sin(angle) ** self.powers)
 
@@ -48,7 +49,7 @@ def _polynomial(order: int, odd: bool) -> tuple[float, ...]:
     return tuple(scale * coefficient for coefficient in coefficients)
 
 
-def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, np.ndarray, np.ndarray]]:
+def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
     """Write P(x cos + y sin) as a sum of cos^(n - k) sin^k X(x) Y(y): k and the polynomials X, Y of each term.
 
     All powers of P have the parity of its order n; lower ones are brought to it by cos² + sin² = 1.
@@ -84,7 +85,7 @@ def quadrature_pair(order: int) -> tuple[Basis, Basis]:
     points = spacing * np.arange(-number, number + 1)
     gaussian = np.exp(-(points**2))
 
-    def taps(polynomial: np.ndarray, balanced: bool) -> np.ndarray:
+    def taps(polynomial: NDArray[np.float64], balanced: bool) -> NDArray[np.float64]:
         values = np.polynomial.polynomial.polyval(points, polynomial) * gaussian
         if balanced and np.abs(polynomial[1:]).max() > 1e-9:
             values = values - gaussian * (values.sum() / gaussian.sum())
@@ -99,7 +100,9 @@ def quadrature_pair(order: int) -> tuple[Basis, Basis]:
     return basis(odd=False), basis(odd=True)
 
 
-def line_operator(size: int, sigma: float, taps: np.ndarray | None = None, margin: int = 0) -> np.ndarray:
+def line_operator(
+    size: int, sigma: float, taps: NDArray[np.float64] | None = None, margin: int = 0
+) -> NDArray[np.float32]:
     """Matrix that filters a line of samples, smoothed first by a Gaussian.
 
     Parameters
@@ -174,7 +177,7 @@ class Transform:
         else:
             self._smoothing = line_operator(size, sigma, margin=0 if name == "pixels" else 1)
 
-    def __call__(self, patches: np.ndarray) -> np.ndarray:
+    def __call__(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give the responses of patches (N, S, S) float32 as (k, N, S²) float32.
 
         They are zero or positive but for `pixels` and `gradients`. A patch without contrast has none at all.
@@ -189,7 +192,7 @@ class Transform:
         if self.name in _ORIENTATIONS:
             return orientation_channels(smooth, self.dim)
         if self.name == "pixels":
-            return (smooth - smooth.mean(axis=(1, 2), keepdims=True)).reshape(1, len(patches), -1)
+            return np.asarray((smooth - smooth.mean(axis=(1, 2), keepdims=True)).reshape(1, len(patches), -1))
         across = (smooth[:, 1:-1, 2:] - smooth[:, 1:-1, :-2]).reshape(len(patches), -1)
         down = (smooth[:, 2:, 1:-1] - smooth[:, :-2, 1:-1]).reshape(len(patches), -1)
         if self.name == "gradients":
@@ -199,14 +202,14 @@ class Transform:
             components += [(across + down) * np.float32(0.5**0.5), (down - across) * np.float32(0.5**0.5)]
         return rectified(np.stack(components))
 
-    def _steered(self, patches: np.ndarray) -> np.ndarray:
-        responses: np.ndarray = np.empty((self.dim, len(patches), self._size**2), np.float32)
+    def _steered(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
+        responses: NDArray[np.float32] = np.empty((self.dim, len(patches), self._size**2), np.float32)
         half = self.dim // 2
         for number, filters in enumerate(self._pairs):
             rectified(filters(patches), out=responses[number * half : (number + 1) * half])
         return responses
 
-    def _differences(self, patches: np.ndarray) -> np.ndarray:
+    def _differences(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         first, second = (
             separable(patches, centre, centre) - separable(patches, surround, surround)
             for centre, surround in (self._gaussians[:2], self._gaussians[2:])
@@ -217,7 +220,7 @@ class Transform:
 class _SteeredFilters:
     """Responses to one filter at several orientations, the patches being smoothed first."""
 
-    def __init__(self, basis: Basis, size: int, sigma: float, angles: np.ndarray) -> None:
+    def __init__(self, basis: Basis, size: int, sigma: float, angles: NDArray[np.float64]) -> None:
         self._size = size
         self._across = np.ascontiguousarray(
             np.concatenate([line_operator(size, sigma, taps) for taps in basis.across]).T
@@ -225,7 +228,7 @@ class _SteeredFilters:
         self._down = [line_operator(size, sigma, taps) for taps in basis.down]
         self._weights = np.stack([basis.weights(angle) for angle in angles]).astype(np.float32)
 
-    def __call__(self, patches: np.ndarray) -> np.ndarray:
+    def __call__(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give responses (orientations, N, S²) float32 of patches (N, S, S)."""
         number, size = len(patches), self._size
         across = (patches.reshape(-1, size) @ self._across).reshape(number, size, len(self._down), size)
@@ -236,13 +239,15 @@ class _SteeredFilters:
         return steered.reshape(len(steered), number, -1)
 
 
-def separable(patches: np.ndarray, across: np.ndarray, down: np.ndarray) -> np.ndarray:
+def separable(
+    patches: NDArray[np.float32], across: NDArray[np.float32], down: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Filter patches (N, S, S) along x and along y by matrices (T, S) of `line_operator`: (N, T, T)."""
     lines = patches.reshape(-1, patches.shape[2]) @ across.T
-    return np.matmul(down, lines.reshape(len(patches), -1, len(across)))
+    return np.asarray(np.matmul(down, lines.reshape(len(patches), -1, len(across))))
 
 
-def rectified(responses: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+def rectified(responses: NDArray[np.float32], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Part signed responses (n, N, P) into positive and negative parts (2 n, N, P), all parts of one sign together.
 
     |v| + v and |v| - v, halved.
