@@ -212,6 +212,6 @@ def _save(figure: "Figure", path: Path) -> None:
 
 
 def _percent(
-    curve: tuple[NDArray[np.floating], NDArray[np.floating]],
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    curve: tuple[NDArray[np.number], NDArray[np.floating]],
+) -> tuple[NDArray[np.number], NDArray[np.floating]]:
     return curve[0], 100 * curve[1]

@@ -59,7 +59,7 @@ class Labels:
     objects: tuple[ObjectLabels, ...]
     asked: frozenset[int] = frozenset()
 
-    def relevance(self, numbers: NDArray[np.int64], rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
+    def relevance(self, numbers: NDArray[np.integer], rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
         """Issue the labelled photos of a database as queries (section IV.B).
 
         Parameters

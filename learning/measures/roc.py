@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def roc_curve(
-    distances: NDArray[np.float32], match: NDArray[np.bool_]
+    distances: NDArray[np.floating], match: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Give the rates of false and of true positives at every threshold.
 
@@ -72,7 +72,7 @@ def fpr95(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
     return fpr_at_recall(distances, match, 0.95)
 
 
-def auc(distances: NDArray[np.float32], match: NDArray[np.bool_]) -> float:
+def auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
     """Give the area (0 to 1) under the ROC curve, straight between thresholds.
 
     That is the probability that a matching pair is closer than another one, a tie counting half: the statistic of
@@ -83,7 +83,7 @@ def auc(distances: NDArray[np.float32], match: NDArray[np.bool_]) -> float:
 
 
 def _counts(
-    distances: NDArray[np.float32], match: NDArray[np.bool_]
+    distances: NDArray[np.floating], match: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """True positives, false positives (int64) and thresholds (float64), each (T,); see `roc_curve`."""
     distances, match = np.asarray(distances, np.float64), np.asarray(match, bool)

@@ -9,7 +9,7 @@ from index.errors import CairnError
 
 
 def split_image_pairs(
-    pairs: NDArray[np.integer], sizes: NDArray[np.int64], share: float, rng: np.random.Generator
+    pairs: NDArray[np.integer], sizes: NDArray[np.number], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide image pairs.
 
@@ -73,7 +73,7 @@ def split_image_pairs(
 
 def _grow(
     pairs: NDArray[np.integer],
-    sizes: NDArray[np.int64],
+    sizes: NDArray[np.number],
     members: NDArray[np.int64],
     wanted: float,
     rng: np.random.Generator,

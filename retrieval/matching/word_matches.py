@@ -86,7 +86,7 @@ class QueryWords:
         return np.concatenate([found, np.stack([query, features[place == word][other]], axis=1)]).astype(np.int32)
 
 
-def _scattered(words: NDArray[np.int32]) -> NDArray[np.uint32]:
+def _scattered(words: NDArray[np.integer]) -> NDArray[np.uint32]:
     """Numbers in an order that has nothing to do with that of the words (Fibonacci hashing)."""
     return words.astype(np.uint32) * np.uint32(2654435769)
 

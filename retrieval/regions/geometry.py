@@ -77,7 +77,7 @@ class Frames:
     centres: NDArray[np.float32]  # (N, 2) float32
     linear: NDArray[np.float32]  # (N, 2, 2) float32, maps from the unit circle to the region
 
-    def at(self, rows: NDArray[np.int32]) -> "Frames":
+    def at(self, rows: NDArray[np.integer]) -> "Frames":
         """Take some rows, in the order given."""
         return Frames(self.centres[rows], self.linear[rows])
 

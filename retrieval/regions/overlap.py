@@ -256,7 +256,7 @@ def _cut(part: NDArray[np.float64]) -> NDArray[np.float64]:
 def _covariances(regions: NDArray[np.floating]) -> NDArray[np.float64]:
     """Matrices Σ (N, 2, 2) of ellipses: dᵀ Σ⁻¹ d = 1 is the boundary."""
     a, b, c = regions[:, 2], regions[:, 3], regions[:, 4]
-    return np.stack([np.stack([c, -b], -1), np.stack([-b, a], -1)], -2) / (a * c - b * b)[:, None, None]
+    return np.asarray(np.stack([np.stack([c, -b], -1), np.stack([-b, a], -1)], -2) / (a * c - b * b)[:, None, None])
 
 
 def _in_front(regions: NDArray[np.floating], homography: NDArray[np.floating]) -> NDArray[np.bool_]:

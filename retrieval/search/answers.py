@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter
@@ -52,7 +53,7 @@ class Result:
     which: int  # the query that it matches
     hit: Hit
     row: ImageRow
-    homography: np.ndarray | None  # (3, 3), pixels of that query to the photo's
+    homography: NDArray[np.float64] | None  # (3, 3), pixels of that query to the photo's
 
 
 def find_photo(collection: Collection, photo: str) -> Path:
@@ -89,7 +90,9 @@ def photo_file(row: ImageRow) -> Path:
     )
 
 
-def search_photo(searcher: Searcher, path: Path, box: Box | None = None, among: np.ndarray | None = None) -> Found:
+def search_photo(
+    searcher: Searcher, path: Path, box: Box | None = None, among: NDArray[np.integer] | None = None
+) -> Found:
     """Search for a photo, or for a box in one, among all photos or those of given numbers."""
     start = time.perf_counter()
     query = read_query(searcher.collection, path, box, searcher.options.turns, soft=searcher.options.soft)
@@ -146,7 +149,7 @@ def answer_query(
     return report_answer(searcher, asked, found, results, wanted, among)
 
 
-def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> np.ndarray | None:
+def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> NDArray[np.int64] | None:
     """Numbers of the photos that pass a filter, ascending int64; None where all do."""
     return collection.catalogue.numbers(wanted=wanted) if wanted else None
 
@@ -174,7 +177,7 @@ def report_answer(
     found: Sequence[Found],
     results: Sequence[Result],
     wanted: PhotoFilter | None = None,
-    among: np.ndarray | None = None,
+    among: NDArray[np.integer] | None = None,
 ) -> dict[str, Any]:
     """Write an answer as `cairn query --json` and the web application give it.
 

@@ -1,8 +1,10 @@
 """Query expansion: what verified photos add to a query (Chum et al., *Total Recall*, ICCV 2007)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.segment import ImageFeatures
 from retrieval.features.encoding import decode_geometry
@@ -17,7 +19,7 @@ class ExpansionOptions:
     min_inliers: int = 12  # a photo with fewer adds nothing: a wrong one would lead the search astray
 
 
-def back_project(image: ImageFeatures, verification: Verification, region: np.ndarray) -> np.ndarray:
+def back_project(image: ImageFeatures, verification: Verification, region: NDArray[np.float64]) -> NDArray[np.int32]:
     """Map the features of a verified photo into the query, and keep the words of those that fall into its region.
 
     Parameters
@@ -43,7 +45,9 @@ def back_project(image: ImageFeatures, verification: Verification, region: np.nd
     return image.words[inside].astype(np.int32)
 
 
-def average_words(words: np.ndarray, added: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def average_words(
+    words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Average the word counts of a query and of the photos that were back-projected into it.
 
     A photo that shows the query's region in more detail than the query does counts for as much, not for more.

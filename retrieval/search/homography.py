@@ -2,6 +2,7 @@
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.segment import ImageFeatures
 from retrieval.catalogue.schema import ImageRow
@@ -13,7 +14,7 @@ TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a pa
 FEWEST = 12  # matches that fix one
 
 
-def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> np.ndarray | None:
+def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> NDArray[np.float64] | None:
     """Map a query's pixels to a photo's.
 
     Verification looks for an affine map, and with a tolerance that lets a flat object seen at a slant pass. What it
@@ -48,10 +49,10 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> n
     into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query.side]]) / query.side
     out = np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
     matrix = out @ found @ into
-    return matrix / matrix[2, 2]
+    return np.asarray(matrix / matrix[2, 2])
 
 
-def _projective(hit: Hit, query: Query, image: ImageFeatures) -> np.ndarray | None:
+def _projective(hit: Hit, query: Query, image: ImageFeatures) -> NDArray[np.float64] | None:
     """Homography (3, 3) that most inliers agree on, in units of the longer sides."""
     frames = query.views[hit.view].frames
     matches = hit.verification.matches
@@ -68,4 +69,4 @@ def _projective(hit: Hit, query: Query, image: ImageFeatures) -> np.ndarray | No
     # A matched feature behind the camera, or nearly in its plane, or a mirrored one: no view of what was searched for.
     if not np.isfinite(matrix).all() or depth.min() * 10 < abs(depth).max() or np.linalg.det(matrix) <= 0:
         return None
-    return matrix
+    return np.asarray(matrix)

@@ -1,6 +1,7 @@
 """Where a query lies in a photo that was found: an outline within the photo, or none where it would mislead."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.search.query import Query
 
@@ -17,7 +18,7 @@ _EQUAL = 1e-3  # pixels: corners nearer than this are one
 
 
 def found_region(
-    query: Query, matrix: np.ndarray | None, width: int | None, height: int | None
+    query: Query, matrix: NDArray[np.float64] | None, width: int | None, height: int | None
 ) -> list[list[float]] | None:
     """Where a query's box, or all of its photo, lies in a photo that it was found in.
 
@@ -51,7 +52,7 @@ def found_region(
     return [[round(x, 3), round(y, 3)] for x, y in clipped.tolist()]
 
 
-def project_outline(corners: np.ndarray, matrix: np.ndarray) -> np.ndarray | None:
+def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Take the corners of a box to a photo.
 
     Parameters
@@ -80,7 +81,7 @@ def project_outline(corners: np.ndarray, matrix: np.ndarray) -> np.ndarray | Non
     return outline
 
 
-def clip_polygon(corners: np.ndarray, width: int, height: int) -> np.ndarray:
+def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArray[np.float64]:
     """Clip a convex polygon to a photo (Sutherland & Hodgman, *Reentrant Polygon Clipping*, CACM 1974).
 
     Parameters
@@ -112,13 +113,13 @@ def clip_polygon(corners: np.ndarray, width: int, height: int) -> np.ndarray:
     return corners if len(corners) >= 3 else np.empty((0, 2))
 
 
-def area(corners: np.ndarray) -> float:
+def area(corners: NDArray[np.float64]) -> float:
     """Area of a polygon (n, 2), above 0 where its corners go round clockwise on the screen."""
     x, y = corners.T
     return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
 
 
-def narrowest_width(corners: np.ndarray) -> float:
+def narrowest_width(corners: NDArray[np.float64]) -> float:
     """How wide a convex polygon (n, 2) is where it is narrowest: between two lines of which one is along a side."""
     if len(corners) < 3:
         return 0.0
@@ -128,7 +129,7 @@ def narrowest_width(corners: np.ndarray) -> float:
     return float(np.ptp(reach, axis=0).min())
 
 
-def _flattening(matrix: np.ndarray, point: np.ndarray) -> float:
+def _flattening(matrix: NDArray[np.float64], point: NDArray[np.float64]) -> float:
     """How many times longer than wide a homography makes a small circle round a point."""
     u, v, w = matrix @ [*point, 1]
     jacobian = (matrix[:2, :2] * w - np.outer([u, v], matrix[2, :2])) / w**2

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
@@ -103,7 +104,7 @@ def draw_matches(
 class _Tile:
     """A photo as it stands in the picture."""
 
-    pixels: np.ndarray  # (H, W, 3) uint8
+    pixels: NDArray[np.uint8]  # (H, W, 3) uint8
     scale: tuple[float, float]  # pixels of the tile to one pixel of the upright original
 
     @staticmethod
@@ -126,14 +127,14 @@ class _Tile:
             cv2.rectangle(tile.pixels, (x0, y0), (x1, y1), _BOX, 2, cv2.LINE_AA)
         return tile
 
-    def place(self, points: np.ndarray) -> np.ndarray:
+    def place(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Take points of the original to the tile."""
         return (points + 0.5) * self.scale - 0.5
 
 
 def _pair(
     left: _Tile, index: InvertedIndex, query: Query, hit: Hit, row: ImageRow, place: int, options: PictureOptions
-) -> np.ndarray:
+) -> NDArray[np.uint8]:
     right = _Tile.read(Path(row.path), row.width or 1, row.height or 1, options.tile)
     height = max(left.pixels.shape[0], right.pixels.shape[0])
     split = left.pixels.shape[1] + options.gap
@@ -149,7 +150,7 @@ def _pair(
 
 
 def _draw_inliers(
-    canvas: np.ndarray,
+    canvas: NDArray[np.uint8],
     left: _Tile,
     right: _Tile,
     split: int,
@@ -180,7 +181,7 @@ def _draw_inliers(
 
 
 def _draw_ellipse(
-    canvas: np.ndarray, tile: _Tile, offset: int, ellipse: np.ndarray, colour: Sequence[int]
+    canvas: NDArray[np.uint8], tile: _Tile, offset: int, ellipse: NDArray[np.float32], colour: Sequence[int]
 ) -> tuple[int, int]:
     """Draw an ellipse, at least three pixels across, and give its centre in fractional drawing units."""
     a, b, c = ellipse[2:].astype(np.float64)
@@ -197,7 +198,7 @@ def _draw_ellipse(
     return centre
 
 
-def _draw_region(canvas: np.ndarray, tile: _Tile, offset: int, region: Sequence[Sequence[float]]) -> None:
+def _draw_region(canvas: NDArray[np.uint8], tile: _Tile, offset: int, region: Sequence[Sequence[float]]) -> None:
     """Draw where the query's box lies in the photo."""
     points = tile.place(np.array(region))
     part = canvas[: tile.pixels.shape[0], offset:]
@@ -206,7 +207,7 @@ def _draw_region(canvas: np.ndarray, tile: _Tile, offset: int, region: Sequence[
     part[:] = drawn
 
 
-def _caption(pixels: np.ndarray, text: str, options: PictureOptions) -> np.ndarray:
+def _caption(pixels: NDArray[np.uint8], text: str, options: PictureOptions) -> NDArray[np.uint8]:
     strip = np.full((options.caption, pixels.shape[1], 3), _BACKGROUND, np.uint8)
     # The font knows ASCII alone.
     plain = text.encode("ascii", "replace").decode()

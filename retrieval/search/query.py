@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.segment import ImageFeatures
@@ -31,7 +32,7 @@ class DescribedView:
 
     turn: float  # radians, clockwise
     frames: Frames
-    descriptors: np.ndarray  # (N, D) float16
+    descriptors: NDArray[np.float16]  # (N, D)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class DescribedQuery:
     width: int  # pixels of the upright original
     height: int
     box: Box | None
-    ellipses: np.ndarray  # (N, 5) float32, pixels of the upright original
+    ellipses: NDArray[np.float32]  # (N, 5) float32, pixels of the upright original
     views: Sequence[DescribedView]  # the first is upright
 
     @property
@@ -51,7 +52,7 @@ class DescribedQuery:
         return max(self.width, self.height)
 
     @property
-    def region(self) -> np.ndarray:
+    def region(self) -> NDArray[np.float64]:
         """Its box, or all of the photo: x0, y0, x1, y1 (4,) in units of the longer side."""
         box = self.box or (-0.5, -0.5, self.width - 0.5, self.height - 0.5)
         return (np.array(box) + 0.5) / self.side
@@ -61,9 +62,9 @@ class DescribedQuery:
 class View(DescribedView):
     """The query's features under the assumption that its content is turned by some angle."""
 
-    words: np.ndarray  # (N,) int32
-    terms: np.ndarray  # (M,) int32, the words that are scored: more than one a feature with soft assignment
-    weights: np.ndarray | None  # (M,) float32, their weights; None: one each
+    words: NDArray[np.int32]  # (N,) int32
+    terms: NDArray[np.int32]  # (M,) int32, the words that are scored: more than one a feature with soft assignment
+    weights: NDArray[np.float32] | None  # (M,) float32, their weights; None: one each
 
     @cached_property
     def lookup(self) -> QueryWords:
@@ -179,7 +180,7 @@ def indexed_view(image: ImageFeatures) -> View:
     return View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
 
 
-def inside_box(points: np.ndarray, box: Box) -> np.ndarray:
+def inside_box(points: NDArray[np.float32], box: Box) -> NDArray[np.bool_]:
     """Say which points (N, 2) lie in a box, its border included."""
     x0, y0, x1, y1 = box
     return (points[:, 0] >= x0) & (points[:, 0] <= x1) & (points[:, 1] >= y0) & (points[:, 1] <= y1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.inverted import Scores, rank
 from index.parallel import one_thread
@@ -75,7 +76,11 @@ class Searcher:
         return {"file": str(self.options.similarity), **self.index.similarity.describe()}
 
     def search(
-        self, views: Sequence[View], among: np.ndarray | None = None, *, region: np.ndarray | None = None
+        self,
+        views: Sequence[View],
+        among: NDArray[np.integer] | None = None,
+        *,
+        region: NDArray[np.float64] | None = None,
     ) -> Answer:
         """Rank the photos of the collection for a query.
 
@@ -100,7 +105,9 @@ class Searcher:
         with one_thread():
             return self._search(views, among, region)
 
-    def _search(self, views: Sequence[View], among: np.ndarray | None, region: np.ndarray | None) -> Answer:
+    def _search(
+        self, views: Sequence[View], among: NDArray[np.integer] | None, region: NDArray[np.float64] | None
+    ) -> Answer:
         start = time.perf_counter()
         numbers = self.index.image_numbers
         kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
@@ -125,7 +132,7 @@ class Searcher:
         """Verify a photo with the view of the query that a hit names; give the hit with what came of it."""
         return replace(hit, verification=self.engine.verify(views[hit.view], hit.number))
 
-    def _rank(self, table: np.ndarray, numbers: np.ndarray) -> list[Hit]:
+    def _rank(self, table: NDArray[np.float32], numbers: NDArray[np.uint32]) -> list[Hit]:
         """Rank images (N,) by their best score over the views, given as rows of a table (V, N).
 
         The best of several scores of an unrelated photo is higher than a single one: scores of turned views are
@@ -166,8 +173,8 @@ class Searcher:
     def _verify(
         self,
         views: Sequence[View],
-        table: np.ndarray,
-        numbers: np.ndarray,
+        table: NDArray[np.float32],
+        numbers: NDArray[np.uint32],
         hits: Sequence[Hit],
         known: dict[int, Hit],
     ) -> dict[int, Hit]:
@@ -177,7 +184,7 @@ class Searcher:
         return self._verify_best(views, table, numbers, known)
 
     def _verify_best(
-        self, views: Sequence[View], table: np.ndarray, numbers: np.ndarray, known: dict[int, Hit]
+        self, views: Sequence[View], table: NDArray[np.float32], numbers: NDArray[np.uint32], known: dict[int, Hit]
     ) -> dict[int, Hit]:
         """Verify the photos of the best scores; give those that pass, or nearly, and those known to, by their numbers.
 
@@ -219,11 +226,11 @@ class Searcher:
     def _expand(
         self,
         views: Sequence[View],
-        region: np.ndarray,
-        table: np.ndarray,
-        kept: np.ndarray | slice,
+        region: NDArray[np.float64],
+        table: NDArray[np.float32],
+        kept: NDArray[np.int64] | slice,
         hits: Sequence[Hit],
-    ) -> np.ndarray:
+    ) -> NDArray[np.float32]:
         """Score again with the average of the query and its best verified photos; give the new table (V, N).
 
         The table's columns are those images of the index that are `kept`.
@@ -242,7 +249,7 @@ class Searcher:
         return table
 
 
-def _weigh(table: np.ndarray, turned: float) -> np.ndarray:
+def _weigh(table: NDArray[np.float32], turned: float) -> NDArray[np.float32]:
     """Multiply the scores of all views but the upright one, the first row, by a weight."""
     weighted = table.copy()
     weighted[1:] *= turned

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.regions.scalespace import Octave, ScaleSpaceOptions
 
@@ -17,7 +18,7 @@ class Detector:
     0 where it is flat: thresholds are in grey values.
     """
 
-    respond: Callable[[Octave], list[np.ndarray]]
+    respond: Callable[[Octave], list[NDArray[np.float32]]]
     """Responses of an octave: as many as its levels but the last, each of a level's shape, float32; that of index i is
     of the scale `sigmas[i]`."""
     space: ScaleSpaceOptions  # its scale space

@@ -2,12 +2,13 @@
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.regions.detectors.contract import Detector
 from retrieval.regions.scalespace import Octave, ScaleSpaceOptions
 
 
-def hessian_determinant(octave: Octave) -> list[np.ndarray]:
+def hessian_determinant(octave: Octave) -> list[NDArray[np.float32]]:
     """Scale-normalised determinant of the Hessian, σ⁴ (L_xx L_yy - L_xy²), under a signed square root.
 
     The root makes the response linear in contrast, as the difference of Gaussians is. See `Detector.respond`.

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from pkgutil import resolve_name
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
@@ -61,7 +62,7 @@ class Engine(ABC):
         return None
 
     @abstractmethod
-    def score(self, view: View) -> np.ndarray:
+    def score(self, view: View) -> NDArray[np.float32]:
         """Score every photo of the index.
 
         Parameters

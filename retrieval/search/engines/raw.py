@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -28,7 +29,7 @@ class Raw(Engine):
             return None
         return f"The engine raw needs descriptors, and {collection.folder} keeps none: index with --keep-descriptors."
 
-    def score(self, view: View) -> np.ndarray:
+    def score(self, view: View) -> NDArray[np.float32]:
         """Score every photo by its words: see `Engine.score`."""
         return self.index.score(view.terms, view.weights).scores
 

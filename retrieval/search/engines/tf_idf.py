@@ -4,6 +4,7 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
@@ -23,7 +24,7 @@ class TfIdf(Engine):
         super().__init__(collection, options)
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
-    def score(self, view: View) -> np.ndarray:
+    def score(self, view: View) -> NDArray[np.float32]:
         """Score every photo: see `Engine.score`."""
         return self.index.score(view.terms, view.weights).scores
 
@@ -37,7 +38,7 @@ class TfIdf(Engine):
             if same.inliers:
                 return same
 
-        def frames(pairs: np.ndarray) -> tuple[Frames, Frames]:
+        def frames(pairs: NDArray[np.int32]) -> tuple[Frames, Frames]:
             return view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
 
         pairs = view.lookup.match(image.words, options.max_matches)
@@ -49,14 +50,14 @@ class TfIdf(Engine):
             found = recount(found, *frames(pairs), pairs, options)
         return found
 
-    def rarity(self, view: View, words: np.ndarray) -> float:
+    def rarity(self, view: View, words: NDArray[np.integer]) -> float:
         """Rarity of a query's words or of a photo's, given by its `words`, whichever are the commoner: see `weigh`."""
         own = self._mean_idf.get(view)
         if own is None:
             own = self._mean_idf[view] = self._mean(view.words)
         return min(own, self._mean(words)) - self._common
 
-    def _mean(self, words: np.ndarray) -> float:
+    def _mean(self, words: NDArray[np.integer]) -> float:
         """Mean idf of some words."""
         return float(self.index.idf[words].mean()) if len(words) else 0.0
 
