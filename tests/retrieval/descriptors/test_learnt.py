@@ -429,7 +429,7 @@ def test_applying_one_imports_nothing_of_learning(tmp_path):
 import sys
 from pathlib import Path
 import numpy as np
-from retrieval.descriptors import find_descriptor
+from retrieval.descriptors.registry import find_descriptor
 import retrieval.collection.collection, retrieval.indexing.adding, retrieval.search.searcher
 patches = np.random.default_rng(0).uniform(0, 255, (3, 31, 31)).astype(np.float32)
 for path in sorted(Path(sys.argv[1]).glob("*.npz")):

@@ -311,7 +311,7 @@ def test_claimed_sizes_cost_no_memory(tmp_path: Path) -> None:
         import resource, sys
         from pathlib import Path
         from index.errors import CairnError
-        from retrieval.image import read_photo
+        from retrieval.photos.decoding import read_photo
         for name in ("one-pixel.png", "cmyk.jpg", "animated.webp"):
             read_photo(Path(sys.argv[1]) / name)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
