@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 
@@ -28,16 +29,16 @@ class CandidatePool:
     """
 
     options: PoolOptions
-    positions: np.ndarray  # (P, 2) float64: x, y from the patch's centre, in samples
-    groups: np.ndarray  # (P,) int64: the group of positions each belongs to
-    columns: np.ndarray  # (rings at one σ,) int64: the group of each ring
-    sigmas: np.ndarray  # (K,) float64, in samples
+    positions: NDArray[np.float64]  # (P, 2) float64: x, y from the patch's centre, in samples
+    groups: NDArray[np.int64]  # (P,) int64: the group of positions each belongs to
+    columns: NDArray[np.int64]  # (rings at one σ,) int64: the group of each ring
+    sigmas: NDArray[np.floating]  # (K,) float64, in samples
 
     def __len__(self) -> int:
         return len(self.columns) * len(self.sigmas)
 
     @cached_property
-    def sizes(self) -> np.ndarray:
+    def sizes(self) -> NDArray[np.int64]:
         """Regions in each ring (N,) int64."""
         return np.tile(np.bincount(self.groups)[self.columns], len(self.sigmas))
 
@@ -46,13 +47,15 @@ class CandidatePool:
         """SHA-256 of the options."""
         return fingerprint({}, {"pool": self.options})
 
-    def regions(self, ring: int) -> np.ndarray:
+    def regions(self, ring: int) -> NDArray[np.float64]:
         """Give the regions x, y, σ of a ring (R, 3) float64."""
         scale, column = divmod(ring, len(self.columns))
         members = self.positions[self.groups == self.columns[column]]
         return np.column_stack([members, np.full(len(members), self.sigmas[scale])])
 
-    def select(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def select(
+        self, weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
         """Give the regions that weights of rings select.
 
         Parameters

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -211,7 +212,7 @@ class _Learner:
 
     def _ranked(self, split: str, pool: CandidatePool) -> RankedPairs:
         distances = RingDistances(pool, self.options.channels)
-        kinds: dict[bool, list[np.ndarray]] = {True: [], False: []}
+        kinds: dict[bool, list[NDArray[np.float16]]] = {True: [], False: []}
         total = sum(len(getattr(source, split)) for source in self.sources)
         before = 0
         for source in self.sources:
@@ -272,15 +273,15 @@ def _pooling_models(
     key: str,
     train: RankedPairs,
     validation: RankedPairs,
-    means: tuple[np.ndarray, np.ndarray],
+    means: tuple[NDArray[np.float64], NDArray[np.float64]],
     pool: CandidatePool,
     options: LearningOptions,
     mu: float,
     gamma: float,
-) -> list[tuple[Record, np.ndarray]]:
+) -> list[tuple[Record, NDArray[np.float64]]]:
     """One model of the pooling grid, and those it becomes as it is made small enough."""
     orientations = options.channels.orientations
-    found: list[tuple[Record, np.ndarray]] = []
+    found: list[tuple[Record, NDArray[np.float64]]] = []
     began = perf_counter()
 
     def add(selection: Selection) -> None:
@@ -316,7 +317,7 @@ def _projection_models(
     model: LearntModel,
     mu: float,
     gamma: float,
-) -> list[tuple[Record, np.ndarray]]:
+) -> list[tuple[Record, NDArray[np.float64]]]:
     """One model of the projection grid."""
     began = perf_counter()
     with one_thread():  # so that the result does not depend on how many processes share the cores

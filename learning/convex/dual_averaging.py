@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from index.parallel import one_thread
@@ -21,7 +22,7 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
+    def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
         """Give rows (K, N) float32."""
         ...
 
@@ -36,7 +37,7 @@ class AveragingOptions:
     seed: int = 0  # of the order in which pairs are drawn
 
 
-Counts = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray, np.ndarray]]
+Counts = Callable[[NDArray[np.floating], NDArray[np.floating]], tuple[float, NDArray[np.float64], NDArray[np.float64]]]
 """Of distances of matches and of others: the loss, its slope by the first, and minus its slope by the second."""
 
 
@@ -44,12 +45,14 @@ Counts = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray, np.ndarray]
 class Batch:
     """Pairs of one step of RDA."""
 
-    near: np.ndarray  # (P, N) float32: rows of matches
-    far: np.ndarray  # (M, N) float32: rows of others
+    near: NDArray[np.float32]  # (P, N) float32: rows of matches
+    far: NDArray[np.float32]  # (M, N) float32: rows of others
     counts: Counts
 
 
-def hinge_counts(positive: np.ndarray, negative: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def hinge_counts(
+    positive: NDArray[np.floating], negative: NDArray[np.floating]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Mean hinge loss over all combinations of distances, and how often each is active.
 
     Parameters
@@ -93,7 +96,7 @@ def all_combinations(positive: Rows, negative: Rows, size: int, seed: int) -> It
         yield Batch(positive.take(of_positive), negative.take(of_negative), hinge_counts)
 
 
-def draw(number: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def draw(number: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Draw batches of so many of a number of things (0: all), without end, each once before any comes again."""
     size = min(size or number, number)
     while True:
@@ -107,8 +110,8 @@ def sparse_weights(
     negative: Rows,
     mu: float,
     options: AveragingOptions,
-    monitor: Callable[[int, np.ndarray], None] | None = None,
-) -> np.ndarray:
+    monitor: Callable[[int, NDArray[np.float64]], None] | None = None,
+) -> NDArray[np.float64]:
     """Minimise equation 6 by `minimise_weights`, for ψ of positive and of negative pairs, rows of N."""
     batches = all_combinations(positive, negative, options.batch, options.seed)
     return minimise_weights(batches, mu, options, monitor)
@@ -118,8 +121,8 @@ def minimise_weights(
     batches: Iterator[Batch],
     mu: float,
     options: AveragingOptions,
-    monitor: Callable[[int, np.ndarray], None] | None = None,
-) -> np.ndarray:
+    monitor: Callable[[int, NDArray[np.float64]], None] | None = None,
+) -> NDArray[np.float64]:
     """Minimise a ranking loss and the L1 norm of non-negative weights by equation 13.
 
     Parameters
@@ -138,7 +141,8 @@ def minimise_weights(
     ndarray, shape (N,), float64
         Weights; most are zero.
     """
-    weights = average = np.zeros(0)
+    weights: NDArray[np.float64] = np.zeros(0)
+    average = weights
     with one_thread():
         for step, batch in enumerate(batches, start=1):
             if step == 1:
@@ -155,7 +159,7 @@ def minimise_weights(
     raise AssertionError("the batches never end")
 
 
-def _combine(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _combine(counts: NDArray[np.float64], rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Sum of rows times their counts; rows that count for nothing are not read."""
     used = np.flatnonzero(counts)
     return counts[used].astype(np.float32) @ rows[used]
@@ -167,8 +171,8 @@ def low_rank_metric(
     mu: float,
     options: AveragingOptions,
     norm: str = "nuclear",
-    monitor: Callable[[int, np.ndarray], None] | None = None,
-) -> np.ndarray:
+    monitor: Callable[[int, NDArray[np.float64]], None] | None = None,
+) -> NDArray[np.float64]:
     """Minimise equation 10 by `minimise_metric`, for θ = φ(x) - φ(y) of positive and of negative pairs, rows of n."""
     batches = all_combinations(positive, negative, options.batch, options.seed)
     return minimise_metric(batches, mu, options, norm, monitor)
@@ -179,8 +183,8 @@ def minimise_metric(
     mu: float,
     options: AveragingOptions,
     norm: str = "nuclear",
-    monitor: Callable[[int, np.ndarray], None] | None = None,
-) -> np.ndarray:
+    monitor: Callable[[int, NDArray[np.float64]], None] | None = None,
+) -> NDArray[np.float64]:
     """Minimise a ranking loss and a norm of a positive semi-definite metric by equation 13.
 
     Parameters
@@ -222,14 +226,14 @@ def minimise_metric(
     raise AssertionError("the batches never end")
 
 
-def _moment(counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _moment(counts: NDArray[np.float64], rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Sum of θθᵀ times their counts."""
     used = np.flatnonzero(counts)
     scaled = rows[used] * np.sqrt(counts[used], dtype=np.float32)[:, None]
     return scaled.T @ scaled
 
 
-def root_of(matrix: np.ndarray) -> np.ndarray:
+def root_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give W = √D_r Vᵀ (m, n) of the projection of a symmetric matrix onto the positive semi-definite cone, Π.
 
     Eigenvalues below 0 are cropped, and with them those that rounding alone may have left above it.
@@ -237,22 +241,28 @@ def root_of(matrix: np.ndarray) -> np.ndarray:
     values, vectors = eigh(matrix, subset_by_value=(0, np.inf), check_finite=False)
     kept = values > 1e-7 * max(values.max(initial=0), 1e-30)
     order = np.argsort(-values[kept], kind="stable")
-    return (np.sqrt(values[kept]) * vectors[:, kept])[:, order].T
+    return np.asarray((np.sqrt(values[kept]) * vectors[:, kept])[:, order].T)
 
 
-def vector_objective(positive: np.ndarray, negative: np.ndarray, weights: np.ndarray, mu: float) -> float:
+def vector_objective(
+    positive: NDArray[np.float32], negative: NDArray[np.float32], weights: NDArray[np.float64], mu: float
+) -> float:
     """Give the value of equation 6, its loss the mean over combinations, for ψ (P, N) and (M, N)."""
     loss, _, _ = hinge_counts(positive @ weights, negative @ weights)
     return loss + vector_penalty(weights, mu)
 
 
-def vector_penalty(weights: np.ndarray, mu: float) -> float:
+def vector_penalty(weights: NDArray[np.float64], mu: float) -> float:
     """Give μ ‖w‖₁."""
     return mu * float(np.abs(weights).sum())
 
 
 def metric_objective(
-    positive: np.ndarray, negative: np.ndarray, projection: np.ndarray, mu: float, norm: str = "nuclear"
+    positive: NDArray[np.float32],
+    negative: NDArray[np.float32],
+    projection: NDArray[np.float64],
+    mu: float,
+    norm: str = "nuclear",
 ) -> float:
     """Give the value of equation 10, its loss the mean over combinations, for θ (P, n) and (M, n) and A = WᵀW."""
     near, far = ((rows @ projection.T) ** 2 for rows in (positive, negative))
@@ -260,7 +270,7 @@ def metric_objective(
     return loss + metric_penalty(projection, mu, norm)
 
 
-def metric_penalty(projection: np.ndarray, mu: float, norm: str) -> float:
+def metric_penalty(projection: NDArray[np.float64], mu: float, norm: str) -> float:
     """Give μ ‖A‖_*, or μ/2 ‖A‖_F² with the norm "frobenius", of A = WᵀW."""
     gram = projection @ projection.T  # has the eigenvalues of A
     return mu * float(np.trace(gram) if norm == "nuclear" else 0.5 * (gram**2).sum())

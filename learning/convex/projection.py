@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.convex.dual_averaging import AveragingOptions, hinge_counts, low_rank_metric, metric_penalty
@@ -36,17 +37,19 @@ class DifferencePairs:
     negative: DifferenceRows
 
     @classmethod
-    def of(cls, rows: np.ndarray, first: np.ndarray, second: np.ndarray, match: np.ndarray) -> "DifferencePairs":
+    def of(
+        cls, rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64], match: NDArray[np.bool_]
+    ) -> "DifferencePairs":
         """Make them of descriptors (U, n) and pairs of their rows (M,)."""
         return cls(
             DifferenceRows(rows, first[match], second[match]), DifferenceRows(rows, first[~match], second[~match])
         )
 
-    def distances(self, projection: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def distances(self, projection: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Squared distances ‖Wθ‖² (equation 9) of positive and of negative pairs."""
         return self.positive.distances(projection), self.negative.distances(projection)
 
-    def error(self, projection: np.ndarray) -> float:
+    def error(self, projection: NDArray[np.float64]) -> float:
         """False positive rate at 95% recall."""
         return fpr95_of(*self.distances(projection))
 
@@ -64,7 +67,7 @@ class MetricUnits:
         return cls.of_slope(pairs.negative.moment() - pairs.positive.moment(), norm)
 
     @classmethod
-    def of_slope(cls, slope: np.ndarray, norm: str) -> "MetricUnits":
+    def of_slope(cls, slope: NDArray[np.float64], norm: str) -> "MetricUnits":
         """Take them from the mean θθᵀ (n, n) of negative pairs less that of positive ones."""
         squared = float(max((slope**2).sum(), 1e-12))
         # The Frobenius norm is quadratic, as is what γ multiplies: it has γ's unit.
@@ -75,7 +78,7 @@ class MetricUnits:
 class Metric:
     """A projection that was learnt, and how."""
 
-    projection: np.ndarray  # W (m, n) float64
+    projection: NDArray[np.float64]  # W (m, n) float64
     mu: float
     gamma: float
     objective: float  # of equation 10 over all training pairs

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import load_array, load_json, save_array, save_json
 from index.errors import CairnError
@@ -107,7 +108,7 @@ class Records(Generic[Kind]):
         """Records of the models that a key stands for."""
         return [record for record in self.all if record.key == key]
 
-    def add(self, found: list[tuple[Kind, np.ndarray]]) -> None:
+    def add(self, found: list[tuple[Kind, NDArray[np.float64]]]) -> None:
         """Keep models, with their weights or projections, all of them or none."""
         for record, parameters in found:
             save_array(self._path(record), parameters)
@@ -115,7 +116,7 @@ class Records(Generic[Kind]):
         self.all = self._read() + [record for record, _ in found]
         save_json(self._file, self.all)
 
-    def parameters(self, record: Kind) -> np.ndarray:
+    def parameters(self, record: Kind) -> NDArray[np.float64]:
         """Weights or projection of a model."""
         return load_array(self._path(record))
 

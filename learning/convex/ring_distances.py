@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint, load_array, save_array
 from index.parallel import one_thread, run
@@ -45,8 +46,8 @@ class RingDistances:
         size = options.patch_size
         self._groups = np.zeros((len(pool.positions), pool.groups.max() + 1), np.float32)
         self._groups[np.arange(len(pool.positions)), pool.groups] = 1
-        self._bases: list[np.ndarray] = []
-        self._combinations: list[np.ndarray] = []
+        self._bases: list[NDArray[np.float32]] = []
+        self._combinations: list[NDArray[np.float32]] = []
         for sigma in pool.sigmas:
             across = axis_kernels(pool.positions[:, 0], sigma, size)
             down = axis_kernels(pool.positions[:, 1], sigma, size)
@@ -56,7 +57,9 @@ class RingDistances:
             combined = np.einsum("pj,pi->jip", down @ basis.T, across @ basis.T)
             self._combinations.append(combined.reshape(-1, len(pool.positions)).astype(np.float32))
 
-    def __call__(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def __call__(
+        self, first: NDArray[np.uint8 | np.float32], second: NDArray[np.uint8 | np.float32]
+    ) -> NDArray[np.float32]:
         """Compute ψ of pairs of patches, each (M, S, S); gives (M, N) float32."""
         result = np.empty((len(first), len(self.pool)), np.float32)
         for start in range(0, len(first), _CHUNK):
@@ -64,7 +67,7 @@ class RingDistances:
             result[part] = self._chunk(first[part], second[part])
         return result
 
-    def fingerprint_of(self, source: Patches, first: np.ndarray, second: np.ndarray) -> str:
+    def fingerprint_of(self, source: Patches, first: NDArray[np.integer], second: NDArray[np.integer]) -> str:
         """SHA-256 of all that ψ of pairs of a patch set depends on."""
         return fingerprint(
             {"first": first, "second": second},
@@ -76,7 +79,9 @@ class RingDistances:
             },
         )
 
-    def _chunk(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def _chunk(
+        self, first: NDArray[np.uint8 | np.float32], second: NDArray[np.uint8 | np.float32]
+    ) -> NDArray[np.float32]:
         size, number = self.options.patch_size, len(first)
         channels = normalised_channels(np.concatenate([first, second]).astype(np.float32), self.options)
         orientations = len(channels)
@@ -96,14 +101,14 @@ class RingDistances:
 
 def write_ring_distances(
     source: Patches,
-    first: np.ndarray,
-    second: np.ndarray,
+    first: NDArray[np.integer],
+    second: NDArray[np.integer],
     folder: Path,
     distances: RingDistances,
     *,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> list[np.ndarray]:
+) -> list[NDArray[np.float16]]:
     """Compute ψ for the pairs of a patch set, block by block, on disk.
 
     Parameters
@@ -142,7 +147,9 @@ def write_ring_distances(
     return [load_array(path, mmap=True) for path in paths]
 
 
-def _write_block(source: Patches, first: np.ndarray, second: np.ndarray, path: Path, distances: RingDistances) -> int:
+def _write_block(
+    source: Patches, first: NDArray[np.integer], second: NDArray[np.integer], path: Path, distances: RingDistances
+) -> int:
     size = distances.options.patch_size
     rows = np.empty((len(first), len(distances.pool)), np.float16)
     with one_thread():

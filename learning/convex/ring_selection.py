@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.convex.candidates import CandidatePool
@@ -42,16 +43,16 @@ class RankedPairs:
     positive: BlockRows
     negative: BlockRows
 
-    def distances(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def distances(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Squared distances wᵀψ (equation 4) of positive and of negative pairs."""
         return self.positive.dot(weights), self.negative.dot(weights)
 
-    def error(self, weights: np.ndarray) -> float:
+    def error(self, weights: NDArray[np.float64]) -> float:
         """False positive rate at 95% recall."""
         return fpr95_of(*self.distances(weights))
 
 
-def fpr95_of(positive: np.ndarray, negative: np.ndarray) -> float:
+def fpr95_of(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> float:
     """False positive rate at 95% recall of distances of positive and of negative pairs."""
     return fpr95(np.concatenate([positive, negative]), np.arange(len(positive) + len(negative)) < len(positive))
 
@@ -65,23 +66,23 @@ class WeightUnits:
     margin, so that steps with γ of the order of ‖g‖² get there soon: that is γ = 1.
     """
 
-    scale: np.ndarray  # (N,) what each ring's ψ is multiplied by
+    scale: NDArray[np.float64]  # (N,) what each ring's ψ is multiplied by
     mu: float
     gamma: float
 
     @classmethod
-    def of(cls, positive: np.ndarray, negative: np.ndarray, balanced: bool) -> "WeightUnits":
+    def of(cls, positive: NDArray[np.float64], negative: NDArray[np.float64], balanced: bool) -> "WeightUnits":
         """Measure them on the mean ψ (N,) of positive and of negative training pairs."""
         scale = 1 / np.maximum(negative, 1e-12) if balanced else np.ones_like(negative)
         slope = scale * (negative - positive)
-        return cls(scale, float(max(slope.max(), 1e-12)), float(max(slope @ slope, 1e-12)))
+        return cls(scale, max(float(slope.max()), 1e-12), max(float(slope @ slope), 1e-12))
 
 
 @dataclass(frozen=True)
 class Selection:
     """Weights that were learnt, and how."""
 
-    weights: np.ndarray  # (N,) float64 of the rings, in the pool's own units
+    weights: NDArray[np.float64]  # (N,) float64 of the rings, in the pool's own units
     mu: float
     gamma: float
     objective: float  # of equation 6 over all training pairs, in the units it was minimised in
@@ -89,7 +90,11 @@ class Selection:
 
 
 def learn_weights(
-    train: RankedPairs, means: tuple[np.ndarray, np.ndarray], mu: float, gamma: float, options: SelectionOptions
+    train: RankedPairs,
+    means: tuple[NDArray[np.float64], NDArray[np.float64]],
+    mu: float,
+    gamma: float,
+    options: SelectionOptions,
 ) -> Selection:
     """Minimise equation 6 over the whole pool.
 
@@ -119,7 +124,7 @@ def learn_weights(
 
 def refine(
     train: RankedPairs,
-    means: tuple[np.ndarray, np.ndarray],
+    means: tuple[NDArray[np.float64], NDArray[np.float64]],
     selection: Selection,
     pool: CandidatePool,
     orientations: int,
@@ -157,7 +162,9 @@ def refine(
         yield step
 
 
-def largest_contributions(pool: CandidatePool, contribution: np.ndarray, orientations: int, dim: int) -> np.ndarray:
+def largest_contributions(
+    pool: CandidatePool, contribution: NDArray[np.float64], orientations: int, dim: int
+) -> NDArray[np.int64]:
     """Give the rings (K,), rising, that contribute most to distances and together have at most so many dimensions.
 
     Parameters
@@ -179,12 +186,12 @@ def largest_contributions(pool: CandidatePool, contribution: np.ndarray, orienta
     return np.sort(order[(np.cumsum(sizes[order]) <= dim) & (joint[order] > 0)])
 
 
-def dim_of(pool: CandidatePool, weights: np.ndarray, orientations: int) -> int:
+def dim_of(pool: CandidatePool, weights: NDArray[np.float64], orientations: int) -> int:
     """Dimensions of the pooled descriptor that weights (N,) select."""
     return orientations * len(pool.select(weights)[0])
 
 
-def pooling_of(pool: CandidatePool, weights: np.ndarray, channels: ChannelOptions) -> Pooling:
+def pooling_of(pool: CandidatePool, weights: NDArray[np.float64], channels: ChannelOptions) -> Pooling:
     """Make the configuration of pooling regions that weights (N,) select."""
     regions, region_weights, rings = pool.select(weights)
     return Pooling(regions, region_weights, rings, channels)

@@ -5,12 +5,13 @@ from time import perf_counter
 from typing import Generic
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import run
 from index.progress import Progress
 from learning.convex.records import Kind, Records
 
-Trial = tuple[str, Callable[[], list[tuple[Kind, np.ndarray]]]]
+Trial = tuple[str, Callable[[], list[tuple[Kind, NDArray[np.float64]]]]]
 """One setting: its key in the records, and what learns the models that the key stands for, in any process."""
 
 

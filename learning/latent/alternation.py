@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.convex.dual_averaging import Batch
 
@@ -35,23 +36,23 @@ class LogEntry:
 class Rows:
     """Rows of pairs (x, y), grouped by the feature x: those of feature i are ``starts[i]`` to ``starts[i + 1]``."""
 
-    starts: np.ndarray  # (F + 1,) int64; no feature is without a row
+    starts: NDArray[np.int64]  # (F + 1,) int64; no feature is without a row
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def least(self, distances: np.ndarray) -> np.ndarray:
+    def least(self, distances: NDArray[np.number]) -> NDArray[np.number]:
         """Least distance (F,) of each feature, of distances (M,) of all rows."""
         return np.minimum.reduceat(distances, self.starts[:-1])
 
-    def nearest(self, distances: np.ndarray) -> np.ndarray:
+    def nearest(self, distances: NDArray[np.number]) -> NDArray[np.int64]:
         """Row (F,) of least distance of each feature; of equal ones the first."""
         at_least = distances == np.repeat(self.least(distances), np.diff(self.starts))
         rows = np.flatnonzero(at_least)
         owner = np.searchsorted(self.starts, rows, side="right") - 1
         return rows[np.unique(owner, return_index=True)[1]]
 
-    def of(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows (R,) of some features (B,), and where each one's begin (B,)."""
         lengths = self.starts[features + 1] - self.starts[features]
         begins = np.cumsum(lengths) - lengths
@@ -69,13 +70,13 @@ class Problem(Protocol[Parameters]):
     def negatives(self) -> Rows:
         """N(x), or what of it is looked at."""
 
-    def distances(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    def distances(self, parameters: Parameters) -> tuple[NDArray[np.number], NDArray[np.number]]:
         """Squared distances d_η of all rows of positives and of all rows of negatives."""
 
     def penalty(self, parameters: Parameters) -> float:
         """Regulariser R(η)."""
 
-    def learn(self, features: np.ndarray, matches: np.ndarray) -> Parameters:
+    def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> Parameters:
         """Minimise equation 16 over η by RDA.
 
         Parameters
@@ -92,8 +93,8 @@ class Alternation(Generic[Parameters]):
     """What the alternation came to."""
 
     parameters: Parameters
-    features: np.ndarray  # (K,) int64: with b(x) = 1, rising
-    matches: np.ndarray  # (F,) int64: row of y_P(x) among the positives
+    features: NDArray[np.int64]  # (K,) int64: with b(x) = 1, rising
+    matches: NDArray[np.int64]  # (F,) int64: row of y_P(x) among the positives
     objective: float  # of equation 16
     history: list[LogEntry]
 
@@ -102,7 +103,7 @@ def alternate(
     problem: Problem[Parameters],
     count: int,
     *,
-    distances: tuple[np.ndarray, np.ndarray] | None = None,
+    distances: tuple[NDArray[np.number], NDArray[np.number]] | None = None,
     initial: tuple[str, Parameters] | None = None,
     alternations: int = 3,
     stage: str = "",
@@ -177,22 +178,28 @@ def alternate(
     return Alternation(parameters, features, matches, objective, history)
 
 
-def _match(problem: Problem[Parameters], positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _match(
+    problem: Problem[Parameters], positive: NDArray[np.number], negative: NDArray[np.number]
+) -> tuple[NDArray[np.int64], NDArray[np.number]]:
     """y_P of each feature, as rows (F,), and its margin (F,), below 0 where it is the nearest of all."""
     matches = problem.positives.nearest(positive)
     return matches, positive[matches] - problem.negatives.least(negative)
 
 
-def nearest_batch(near: np.ndarray, far: np.ndarray, starts: np.ndarray) -> Batch:
+def nearest_batch(near: NDArray[np.float32], far: NDArray[np.float32], starts: NDArray[np.int64]) -> Batch:
     """Make a batch of RDA: rows (B, N) of matches, and (M, N) of negatives, each feature's from its start."""
 
-    def counts(one: np.ndarray, other: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def counts(
+        one: NDArray[np.float32], other: NDArray[np.float32]
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         return nearest_counts(one, other, starts)
 
     return Batch(near, far, counts)
 
 
-def nearest_counts(near: np.ndarray, far: np.ndarray, starts: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def nearest_counts(
+    near: NDArray[np.floating], far: NDArray[np.floating], starts: NDArray[np.int64]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Mean hinge loss of features against their nearest negatives, and how much each distance counts.
 
     Parameters
@@ -221,11 +228,11 @@ def nearest_counts(near: np.ndarray, far: np.ndarray, starts: np.ndarray) -> tup
     return _mean_loss(margins), by_near, by_far
 
 
-def _mean_loss(margins: np.ndarray) -> float:
+def _mean_loss(margins: NDArray[np.number]) -> float:
     return float(np.maximum(margins.astype(np.float64) + 1, 0).mean())
 
 
-def _easiest(margins: np.ndarray, count: int) -> np.ndarray:
+def _easiest(margins: NDArray[np.number], count: int) -> NDArray[np.int64]:
     """The features of least loss; those of no loss by their margin."""
     return np.sort(np.argsort(margins, kind="stable")[:count])
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from learning.latent.alternation import Rows
@@ -13,15 +14,15 @@ from learning.mining.matches import MinedMatches
 class Anchors:
     """Features x, their positives and those of their negatives that are looked at, as patches of the mined file."""
 
-    features: np.ndarray  # (F,) int64: reference features of the file, rising
-    references: np.ndarray  # (F,) int32: patch of each
+    features: NDArray[np.int64]  # (F,) int64: reference features of the file, rising
+    references: NDArray[np.int32]  # (F,) int32: patch of each
     positives: Rows
-    positive_patches: np.ndarray  # (M,) int32
+    positive_patches: NDArray[np.int32]  # (M,) int32
     negatives: Rows
-    negative_patches: np.ndarray  # (L,) int32: rising for each feature
+    negative_patches: NDArray[np.int32]  # (L,) int32: rising for each feature
 
     @classmethod
-    def of(cls, matches: MinedMatches, features: np.ndarray, hardest: np.ndarray) -> "Anchors":
+    def of(cls, matches: MinedMatches, features: NDArray[np.int64], hardest: NDArray[np.int32]) -> "Anchors":
         """Make them of features, and of negatives (F, k) that may repeat, -1 being none.
 
         Features without any negative are left out.
@@ -43,19 +44,21 @@ class Anchors:
     def __len__(self) -> int:
         return len(self.features)
 
-    def with_negatives(self, matches: MinedMatches, more: np.ndarray) -> "Anchors":
+    def with_negatives(self, matches: MinedMatches, more: NDArray[np.int32]) -> "Anchors":
         """Add negatives (F, k); those that are there already are not added again."""
         table = np.full((len(self), int(np.diff(self.negatives.starts).max(initial=0))), -1, np.int32)
         lengths = np.diff(self.negatives.starts)
         table[np.arange(table.shape[1]) < lengths[:, None]] = self.negative_patches
         return Anchors.of(matches, self.features, np.concatenate([table, more], axis=1))
 
-    def patches(self) -> np.ndarray:
+    def patches(self) -> NDArray[np.int32]:
         """All patches that are named, rising."""
         return np.unique(np.concatenate([self.references, self.positive_patches, self.negative_patches]))
 
     @property
-    def candidates(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    def candidates(
+        self,
+    ) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32]], tuple[NDArray[np.int32], NDArray[np.int32]]]:
         """Of the positives, and of the negatives: the patch of each row's feature, and that of the candidate itself."""
         positives, negatives = (
             np.repeat(self.references, np.diff(rows.starts)) for rows in (self.positives, self.negatives)
@@ -65,11 +68,14 @@ class Anchors:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of features and candidates, as numbers of the file's."""
-        negatives = {"starts": self.negatives.starts, "negatives": self.negative_patches}
+        negatives: dict[str, NDArray[np.integer]] = {"starts": self.negatives.starts}
+        negatives["negatives"] = self.negative_patches
         return fingerprint({"features": self.features, **negatives}, {})
 
 
-def draw_features(matches: MinedMatches, pairs: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+def draw_features(
+    matches: MinedMatches, pairs: NDArray[np.int64], number: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Draw reference features of some image pairs, as evenly from the reference photos as they allow.
 
     Evenly from photos and, within a photo, from its pairs: else a place of many photos, which are all pairs of each
@@ -102,7 +108,7 @@ def draw_features(matches: MinedMatches, pairs: np.ndarray, number: int, rng: np
     return np.sort(np.concatenate(drawn))
 
 
-def _even(sizes: np.ndarray, wanted: int) -> np.ndarray:
+def _even(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
     """Divide a number among so many things of limited sizes, as evenly as these allow; (N,) int64."""
     left = min(wanted, int(sizes.sum()))
     shares = np.zeros(len(sizes), np.int64)
@@ -113,5 +119,5 @@ def _even(sizes: np.ndarray, wanted: int) -> np.ndarray:
     return shares
 
 
-def _rows(lengths: np.ndarray) -> Rows:
+def _rows(lengths: NDArray[np.int64]) -> Rows:
     return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))

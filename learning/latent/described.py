@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.parallel import one_thread, run
@@ -18,27 +19,27 @@ _BATCH = 8_192  # patches described at a time
 class Described:
     """Rows of some patches of a mined file."""
 
-    numbers: np.ndarray  # (V,) patches, rising
-    rows: np.ndarray  # (V, n) float16
+    numbers: NDArray[np.integer]  # (V,) patches, rising
+    rows: NDArray[np.float16]  # (V, n)
 
     @property
     def dim(self) -> int:
         """Entries of a row."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
-    def places(self, patches: np.ndarray) -> np.ndarray:
+    def places(self, patches: NDArray[np.integer]) -> NDArray[np.int64]:
         """Where the rows of patches (K,) are."""
         return np.searchsorted(self.numbers, patches)
 
-    def take(self, patches: np.ndarray) -> np.ndarray:
+    def take(self, patches: NDArray[np.integer]) -> NDArray[np.float32]:
         """Give the rows (K, n) float32 of patches."""
         return self.rows[self.places(patches)].astype(np.float32)
 
 
 def describe_mined(
     matches: MinedMatches,
-    numbers: np.ndarray,
-    describe: Callable[[np.ndarray], np.ndarray],
+    numbers: NDArray[np.integer],
+    describe: Callable[[NDArray[np.uint8 | np.float32]], NDArray[np.floating]],
     path: Path | None = None,
     *,
     workers: int = 1,
@@ -85,6 +86,10 @@ def describe_mined(
     return Described(numbers, load_array(path, mmap=True))
 
 
-def _describe(patches: np.ndarray, numbers: np.ndarray, describe: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _describe(
+    patches: NDArray[np.uint8],
+    numbers: NDArray[np.integer],
+    describe: Callable[[NDArray[np.uint8 | np.float32]], NDArray[np.floating]],
+) -> NDArray[np.float16]:
     with one_thread():
         return describe(np.asarray(patches[numbers])).astype(np.float16)

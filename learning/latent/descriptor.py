@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
@@ -179,8 +180,8 @@ class _Learner:
         distances = _distances(anchors, described)
         settings = _grid(options.shares, options.selection)
         chosen: LatentRecord | None = None
-        means: tuple[np.ndarray, np.ndarray] | None = None
-        weights: np.ndarray | None = None
+        means: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        weights: NDArray[np.float64] | None = None
         for number in range(options.rounds):
             positive, negative = self._ring_distances(anchors, pool)
             means = means or (positive.mean(), negative.mean())
@@ -228,7 +229,7 @@ class _Learner:
         settings = _grid(options.shares, options.projection)
         units: MetricUnits | None = None
         chosen: LatentRecord | None = None
-        projection: np.ndarray | None = None
+        projection: NDArray[np.float64] | None = None
         rings = 0 if model.pooling is None else int(model.pooling.rings.max()) + 1
         for number in range(options.rounds):
             with one_thread():
@@ -279,10 +280,10 @@ class _Learner:
         """Give random numbers of their own to each purpose, so that the stages do not depend on each other."""
         return np.random.default_rng([self.options.seed, *what.encode()])
 
-    def _draw(self, what: str, number: int) -> np.ndarray:
+    def _draw(self, what: str, number: int) -> NDArray[np.int64]:
         return draw_features(self.matches, self.training, number, self._rng(what))
 
-    def _describe(self, descriptor: Descriptor, patches: np.ndarray) -> Described:
+    def _describe(self, descriptor: Descriptor, patches: NDArray[np.int32]) -> Described:
         key = fingerprint({"patches": patches}, {"of": self.matches.fingerprint, "by": descriptor.fingerprint})
         return describe_mined(
             self.matches,
@@ -293,7 +294,7 @@ class _Learner:
             progress=lambda done, of: self.tell("describe", done, of),
         )
 
-    def _look(self, features: np.ndarray, described: Described, count: int) -> Anchors:
+    def _look(self, features: NDArray[np.int64], described: Described, count: int) -> Anchors:
         """Look for the nearest negatives of features, and draw some more at random."""
         rng = self._rng("negatives")
         nearest = find_nearest(self.matches, features, described, count=count, workers=self.workers)
@@ -306,7 +307,9 @@ class _Learner:
             raise CairnError("No mined feature has a negative: mine photos with more than one thing in them.")
         return anchors
 
-    def _look_again(self, anchors: Anchors, described: Described, projection: np.ndarray | None, count: int) -> Anchors:
+    def _look_again(
+        self, anchors: Anchors, described: Described, projection: NDArray[np.float64] | None, count: int
+    ) -> Anchors:
         nearest = find_nearest(self.matches, anchors.features, described, projection, count=count, workers=self.workers)
         return anchors.with_negatives(self.matches, nearest.hardest)
 
@@ -378,7 +381,7 @@ def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptio
     ]
 
 
-def _distances(anchors: Anchors, described: Described) -> tuple[np.ndarray, np.ndarray]:
+def _distances(anchors: Anchors, described: Described) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Squared distances of all positives and of all negatives that are looked at, by a descriptor."""
     positive, negative = (squared_distances(described.take, first, patches) for first, patches in anchors.candidates)
     return positive, negative

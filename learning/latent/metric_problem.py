@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import one_thread
 from learning.convex.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
@@ -20,12 +21,12 @@ _SAMPLE = 20_000  # candidates of either kind that units are measured on
 class MetricProblem:
     """θ = φ(x) - φ(y) of features and their candidates, and how a metric of them is learnt."""
 
-    rows: np.ndarray  # (V, n) float32: φ of the patches that are named
-    references: np.ndarray  # (F,) row of each feature
+    rows: NDArray[np.float32]  # (V, n) float32: φ of the patches that are named
+    references: NDArray[np.int64]  # (F,) row of each feature
     positives: Rows
-    positive_rows: np.ndarray  # (M,)
+    positive_rows: NDArray[np.int64]  # (M,)
     negatives: Rows
-    negative_rows: np.ndarray  # (L,)
+    negative_rows: NDArray[np.int64]  # (L,)
     mu: float
     norm: str
     averaging: AveragingOptions
@@ -48,7 +49,7 @@ class MetricProblem:
             averaging,
         )
 
-    def distances(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def distances(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Squared distances ‖Wθ‖² of all positives and all negatives, for W (m, n)."""
         with one_thread():
             rows = self.rows @ parameters.T.astype(np.float32)
@@ -58,16 +59,16 @@ class MetricProblem:
         )
         return positive, negative
 
-    def penalty(self, parameters: np.ndarray) -> float:
+    def penalty(self, parameters: NDArray[np.float64]) -> float:
         """Give μ ‖A‖_*, or μ/2 ‖A‖_F², of A = WᵀW."""
         return metric_penalty(parameters, self.mu, self.norm)
 
-    def learn(self, features: np.ndarray, matches: np.ndarray) -> np.ndarray:
+    def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> NDArray[np.float64]:
         """Minimise over W (m, n) by RDA; see `latent.Problem.learn`."""
         with one_thread():
             return minimise_metric(self._batches(features, matches), self.mu, self.averaging, self.norm)
 
-    def _batches(self, features: np.ndarray, matches: np.ndarray) -> Iterator[Batch]:
+    def _batches(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> Iterator[Batch]:
         rng = np.random.default_rng(self.averaging.seed)
         for drawn in draw(len(features), self.averaging.batch, rng):
             chosen = features[drawn]

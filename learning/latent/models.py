@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import one_thread
 from learning.convex.candidates import CandidatePool
@@ -68,8 +69,8 @@ class Held:
     """Features held out for validation."""
 
     matches: MinedMatches
-    features: np.ndarray  # (V,) int64
-    candidates: np.ndarray  # (W,) int: patches of all their candidates, rising
+    features: NDArray[np.int64]  # (V,) int64
+    candidates: NDArray[np.integer]  # (W,) int: patches of all their candidates, rising
 
 
 @dataclass(frozen=True)
@@ -80,16 +81,18 @@ class PoolingWork:
     anchors: Anchors
     positive: BlockRows  # ψ of the positives
     negative: BlockRows  # and of the negatives that are looked at
-    means: tuple[np.ndarray, np.ndarray]  # ψ in the mean; of the first round, so that all rounds have one unit
+    means: tuple[NDArray[np.float64], NDArray[np.float64]]  # of ψ, in the first round: so all rounds have one unit
     pool: CandidatePool
     channels: ChannelOptions
     options: SelectionOptions
     limit: int  # dimensions, at most
     alternations: int
-    distances: tuple[np.ndarray, np.ndarray]  # of another descriptor, that the first round begins with
-    before: np.ndarray | None  # weights of the last round's model, that others begin with
+    distances: tuple[
+        NDArray[np.float32], NDArray[np.float32]
+    ]  # of another descriptor: the first round begins with them
+    before: NDArray[np.float64] | None  # weights of the last round's model, that others begin with
 
-    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, np.ndarray]]:
+    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
         """Learn weights of all rings, and again of ever fewer until the descriptor is small enough."""
         began = perf_counter()
         orientations = self.channels.orientations
@@ -152,10 +155,12 @@ class ProjectionWork:
     rings: int  # of the descriptor that is projected
     options: ProjectionOptions
     alternations: int
-    distances: tuple[np.ndarray, np.ndarray]  # of the rows themselves, that the first round begins with
-    before: np.ndarray | None  # projection of the last round's model, that others begin with
+    distances: tuple[
+        NDArray[np.float32], NDArray[np.float32]
+    ]  # of the rows themselves: the first round begins with them
+    before: NDArray[np.float64] | None  # projection of the last round's model, that others begin with
 
-    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, np.ndarray]]:
+    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
         """Learn a metric."""
         began = perf_counter()
         options = self.options
@@ -188,7 +193,7 @@ def _record(
     dim: int,
     rings: int,
     validation: float,
-    found: Alternation[np.ndarray],
+    found: Alternation[NDArray[np.float64]],
     refits: int,
     history: Sequence[LogEntry],
     began: float,

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.parallel import one_thread, run
 from learning.latent.described import Described
@@ -18,9 +19,9 @@ _BLOCK = 2_048  # features that are compared with all their candidates at a time
 class Nearest:
     """What is nearest to each of some features among its candidates, all of them."""
 
-    positive: np.ndarray  # (F,) float32: least squared distance to P(x)
-    negative: np.ndarray  # (F,) float32: least squared distance to N(x); infinite where that is empty
-    hardest: np.ndarray  # (F, k) int32: patches of the nearest of N(x); -1 where there are fewer
+    positive: NDArray[np.float32]  # (F,) float32: least squared distance to P(x)
+    negative: NDArray[np.float32]  # (F,) float32: least squared distance to N(x); infinite where that is empty
+    hardest: NDArray[np.int32]  # (F, k) int32: patches of the nearest of N(x); -1 where there are fewer
 
     @property
     def recall(self) -> float:
@@ -28,7 +29,7 @@ class Nearest:
         return float((self.positive < self.negative).mean())
 
 
-def candidates_of(matches: MinedMatches, features: np.ndarray) -> np.ndarray:
+def candidates_of(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.int32]:
     """Patches (V,), rising, of features and of all features of the second photos of their image pairs."""
     targets = [matches.targets(int(pair)) for pair in np.unique(matches.pair[features])]
     return np.unique(np.concatenate([matches.reference[features], *targets]))
@@ -36,9 +37,9 @@ def candidates_of(matches: MinedMatches, features: np.ndarray) -> np.ndarray:
 
 def find_nearest(
     matches: MinedMatches,
-    features: np.ndarray,
+    features: NDArray[np.int64],
     described: Described,
-    projection: np.ndarray | None = None,
+    projection: NDArray[np.float64] | None = None,
     *,
     count: int = 0,
     workers: int = 1,
@@ -74,12 +75,16 @@ def find_nearest(
 
 
 def _nearest(
-    matches: MinedMatches, features: np.ndarray, described: Described, across: np.ndarray | None, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    matches: MinedMatches,
+    features: NDArray[np.int64],
+    described: Described,
+    across: NDArray[np.float32] | None,
+    count: int,
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
     """Compare features, all of one image pair."""
     targets = matches.targets(int(matches.pair[features[0]]))
 
-    def read(patches: np.ndarray) -> np.ndarray:
+    def read(patches: NDArray[np.int32]) -> NDArray[np.float32]:
         part = described.take(patches)
         return part if across is None else part @ across
 
@@ -110,5 +115,5 @@ def _nearest(
     return positive, negative, hardest
 
 
-def _ranges(starts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     return (np.arange(start, start + length) for start, length in zip(starts.tolist(), lengths.tolist(), strict=True))

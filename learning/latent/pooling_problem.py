@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from learning.convex.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
 from learning.convex.ring_selection import WeightUnits
@@ -22,7 +23,7 @@ class PoolingProblem:
     positive: BlockRows | ArrayRows  # ψ (M, N) of all positives
     negatives: Rows
     negative: BlockRows | ArrayRows  # ψ (L, N) of the negatives that are looked at
-    scale: np.ndarray  # (N,)
+    scale: NDArray[np.float64]  # (N,)
     mu: float
     averaging: AveragingOptions
 
@@ -33,12 +34,12 @@ class PoolingProblem:
         positive: BlockRows,
         negatives: Rows,
         negative: BlockRows,
-        means: tuple[np.ndarray, np.ndarray],
+        means: tuple[NDArray[np.float64], NDArray[np.float64]],
         mu: float,
         averaging: AveragingOptions,
         *,
         balanced: bool,
-        kept: np.ndarray | None = None,
+        kept: NDArray[np.int64] | None = None,
     ) -> "PoolingProblem":
         """Make it in units of the data, of all rings or of some.
 
@@ -70,19 +71,19 @@ class PoolingProblem:
         few = (ArrayRows(rows.scaled(scale).columns(kept)) for rows in (positive, negative))
         return cls(positives, next(few), negatives, next(few), units.scale, mu * units.mu, steps)
 
-    def distances(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def distances(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Squared distances wᵀψ (equation 4) of all positives and all negatives, for w (N,)."""
         return self.positive.dot(parameters), self.negative.dot(parameters)
 
-    def penalty(self, parameters: np.ndarray) -> float:
+    def penalty(self, parameters: NDArray[np.float64]) -> float:
         """Give μ ‖w‖₁."""
         return vector_penalty(parameters, self.mu)
 
-    def learn(self, features: np.ndarray, matches: np.ndarray) -> np.ndarray:
+    def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> NDArray[np.float64]:
         """Minimise over w (N,) by RDA; see `latent.Problem.learn`."""
         return minimise_weights(self._batches(features, matches), self.mu, self.averaging)
 
-    def _batches(self, features: np.ndarray, matches: np.ndarray) -> Iterator[Batch]:
+    def _batches(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> Iterator[Batch]:
         rng = np.random.default_rng(self.averaging.seed)
         for drawn in draw(len(features), self.averaging.batch, rng):
             candidates, begins = self.negatives.of(features[drawn])

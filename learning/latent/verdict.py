@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from index.kmeans import ArraySource
@@ -24,10 +25,10 @@ _CHANCE = 0.05  # how often a difference may seem to be one where there is none
 class Figures:
     """How a descriptor does, for each image pair: arrays (K,) in the order of the pairs."""
 
-    recall: np.ndarray  # share of the features whose nearest candidate is a positive (equation 15)
-    matched: np.ndarray  # share of the features that have a positive with the same visual word
-    wrong: np.ndarray  # negatives that have a feature's word, in the mean over the features
-    right: np.ndarray  # share of positives among all candidates that have a feature's word
+    recall: NDArray[np.float64]  # share of the features whose nearest candidate is a positive (equation 15)
+    matched: NDArray[np.float64]  # share of the features that have a positive with the same visual word
+    wrong: NDArray[np.float64]  # negatives that have a feature's word, in the mean over the features
+    right: NDArray[np.float64]  # share of positives among all candidates that have a feature's word
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def compare(held: Held, learnt: Descriptor, other: Descriptor, *, workers: int =
     return Verdict(other.name, len(held.features), words, figures[0], figures[1])
 
 
-def _figures(held: Held, right: np.ndarray, words: np.ndarray) -> Figures:
+def _figures(held: Held, right: NDArray[np.bool_], words: NDArray[np.int32]) -> Figures:
     """Average over the features of each image pair; ``words`` (W,) are those of the candidates."""
     matches, rows = held.matches, []
     pair_of = matches.pair[held.features]
@@ -155,8 +156,12 @@ def _figures(held: Held, right: np.ndarray, words: np.ndarray) -> Figures:
 
 
 def _sharing(
-    of: Callable[[int], np.ndarray], features: np.ndarray, own: np.ndarray, words: np.ndarray, candidates: np.ndarray
-) -> np.ndarray:
+    of: Callable[[int], NDArray[np.int32]],
+    features: NDArray[np.int64],
+    own: NDArray[np.int32],
+    words: NDArray[np.int32],
+    candidates: NDArray[np.integer],
+) -> NDArray[np.int64]:
     """How many of each feature's patches of a kind have its word (F,)."""
     found = [
         np.count_nonzero(words[np.searchsorted(candidates, of(x))] == word)

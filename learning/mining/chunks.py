@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import save_bytes
 from index.errors import CairnError
@@ -59,7 +60,7 @@ class Chunk:
             yield MinedPair(number, arrays["homographies"][row], int(arrays["inliers"][row]), positives, ambiguous)
 
     def _write(self, found: list[MinedPair]) -> None:
-        def rows(lists: list[np.ndarray]) -> np.ndarray:
+        def rows(lists: list[NDArray[np.int32]]) -> NDArray[np.int32]:
             marked = [np.insert(pairs, 0, row, axis=1) for row, pairs in enumerate(lists)]
             return np.concatenate([np.zeros((0, 3), np.int32), *marked]).astype(np.int32)
 

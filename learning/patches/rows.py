@@ -138,7 +138,7 @@ class DifferenceRows:
 
 
 def squared_distances(
-    take: Callable[[NDArray[np.int64]], NDArray[np.float32]], first: NDArray[np.int64], second: NDArray[np.int64]
+    take: Callable[[NDArray[np.integer]], NDArray[np.float32]], first: NDArray[np.integer], second: NDArray[np.integer]
 ) -> NDArray[np.float32]:
     """Squared distances (M,) float32 of pairs of rows, some at a time.
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def pooling_figure(regions: np.ndarray, weights: np.ndarray, radius: float) -> "Figure":
+def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], radius: float) -> "Figure":
     """Draw pooling regions as circles of radius σ, coloured by weight, beside each pixel's contribution (Fig. 4).
 
     Parameters
