@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.text import printable
@@ -31,7 +32,7 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter) -> t
     return total or 0, session.scalars(rows).all()
 
 
-def numbers_of(session: Session, wanted: PhotoFilter) -> np.ndarray:
+def numbers_of(session: Session, wanted: PhotoFilter) -> NDArray[np.int64]:
     """Numbers of the photos that pass, ascending int64: see `Catalogue.numbers`."""
     query = sa.select(ImageRow.number).where(*_passing(session, wanted))
     # Sorted here: a database would rather read the rows in the order of the numbers than sort what it has found.
@@ -116,7 +117,8 @@ def _name(session: Session) -> sa.SQLColumnExpression[Any]:
 
 def _bytewise(session: Session, column: Any) -> sa.SQLColumnExpression[Any]:
     """A column, compared byte by byte: as SQLite does by itself, and PostgreSQL when it is told."""
-    return column.collate("C") if session.get_bind().dialect.name == "postgresql" else column
+    compared: sa.SQLColumnExpression[Any] = column
+    return compared.collate("C") if session.get_bind().dialect.name == "postgresql" else compared
 
 
 def _is_sqlite(session: Session) -> bool:

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
@@ -389,7 +390,7 @@ class Catalogue:
 
     def numbers(
         self, name: str | None = None, folder: str | None = None, *, wanted: PhotoFilter | None = None
-    ) -> np.ndarray:
+    ) -> NDArray[np.int64]:
         """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
         with self._transaction() as session:
             return numbers_of(session, (wanted or PhotoFilter()).narrowed(name, folder))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
@@ -32,8 +33,8 @@ class Rewritten:
     """A published segment that takes the place of others, and what it holds."""
 
     row: SegmentRow  # without `id`
-    numbers: np.ndarray  # (n,) of its images, by position
-    errors: np.ndarray | None = None  # (n,) their new quantisation errors; None: as they were
+    numbers: NDArray[np.integer]  # (n,) of its images, by position
+    errors: NDArray[np.float64] | None = None  # (n,) their new quantisation errors; None: as they were
 
 
 def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:

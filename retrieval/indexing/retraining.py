@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.arrays import load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
@@ -254,7 +256,7 @@ class _Retraining:
                 good.append((number, key))
         return good
 
-    def _rewrite(self, row: SegmentRow, segment: Segment, vocabulary: Vocabulary) -> np.ndarray:
+    def _rewrite(self, row: SegmentRow, segment: Segment, vocabulary: Vocabulary) -> NDArray[np.float64]:
         """Write a segment with new words, unless an earlier run has; give the quantisation errors of its photos."""
         folder = self.folder / SEGMENTS / row.folder
         errors = folder.with_name(f"{row.folder}.npy")
@@ -279,7 +281,7 @@ class _Retraining:
             write_photos(self.collection, images, features, folder=folder, vocabulary=vocabulary.fingerprint)
         return np.array(found)
 
-    def _features(self, segment: Segment) -> Iterator[tuple[int, np.ndarray, dict[str, np.ndarray]]]:
+    def _features(self, segment: Segment) -> Iterator[tuple[int, NDArray[np.float32], dict[str, NDArray[Any]]]]:
         """Number, descriptors as float32 and columns of each photo of a segment that is in the collection."""
         live = [number for number in self._live(segment) if number not in self.unreadable]
         if "descriptor" in segment.columns:
@@ -295,7 +297,7 @@ class _Retraining:
             yield number, features.descriptors.astype(np.float32), column
         self.staging.discard(str(self.images[number].sha256) for number in live)
 
-    def _switch_over(self, vocabulary: Vocabulary, errors: list[np.ndarray]) -> None:
+    def _switch_over(self, vocabulary: Vocabulary, errors: list[NDArray[np.float64]]) -> None:
         """Give the new vocabulary and segments their places, and make them the collection's: all or nothing."""
         catalogue, target = self.collection.catalogue, self.collection.folder
         words = _words(self.collection)

@@ -35,11 +35,13 @@ from retrieval.collection.layout import (
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
 from retrieval.groups.groups import EARLIER_LOG
-from retrieval.integrity.check_caches import CACHE, GROUPS, check_caches
+from retrieval.groups.groups import FILE as GROUPS
+from retrieval.integrity.check_caches import check_caches
 from retrieval.integrity.check_catalogue import check_server, check_snapshot, check_sqlite
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
 from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
+from retrieval.photos.thumbnails import CACHE
 
 __all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection", "report_json"]
 

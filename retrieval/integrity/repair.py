@@ -32,10 +32,10 @@ from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.integrity.check import CheckReport, Damage, check_collection
-from retrieval.integrity.check_caches import CACHE
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
 from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
+from retrieval.photos.thumbnails import CACHE
 
 
 @dataclass

@@ -16,6 +16,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 Sample = dict[str, bytes]
 
 # Where size checks and arithmetic break.
+INTEGERS: tuple[int, ...]
 INTEGERS = (0, 1, 2, 3, 7, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536, 10**6, 2**30, 2**31 - 1, 2**31)
 INTEGERS += (2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1, -1, -2, -(2**31), -(2**63))
 NUMBERS: tuple[Any, ...] = (*INTEGERS, 10**30, 10**400, 0.5, -0.5, 1e-300, 1e300, float("nan"), float("inf"))
@@ -115,7 +116,7 @@ def change_json(draw: Draw, contents: bytes, others: Sequence[bytes]) -> bytes:
 def _change_value(draw: Draw, value: Any) -> Any:
     kind = draw(st.sampled_from(("inside", "inside", "inside", "inside", "drop", "rename", "repeat", "other")))
     if kind == "other" or not isinstance(value, dict | list) or not value:
-        odd = (None, True, False, [], {}, [value], {"x": value}, str(value))
+        odd: tuple[Any, ...] = (None, True, False, [], {}, [value], {"x": value}, str(value))
         nested: Any = value
         for _ in range(300):
             nested = [nested]
@@ -139,7 +140,7 @@ def change_npy(draw: Draw, contents: bytes, others: Sequence[bytes]) -> bytes:
     header, data = contents[10 : 10 + length].decode("latin-1"), contents[10 + length :]
     kind = draw(st.sampled_from(("values", "shape", "descr", "order", "header")))
     if kind == "values" and data:
-        new = draw(
+        new: bytes = draw(
             st.one_of(st.sampled_from(VALUES), st.sampled_from((1, 2, 4, 8)).map(lambda size: _integer(draw, size)))
         )
         at = draw(st.integers(0, (len(data) - 1) // len(new))) * len(new)
@@ -204,7 +205,7 @@ CHANGES: dict[str, Callable[[Draw, bytes, Sequence[bytes]], bytes]] = {
 def _place(draw: Draw, length: int) -> int:
     """A place in a file: mostly near its beginning, where headers are, or near its end."""
     most = draw(st.sampled_from((min(length, 32), min(length, 512), length)))
-    near = draw(st.integers(0, most))
+    near: int = draw(st.integers(0, most))
     return length - near if draw(st.sampled_from((0, 0, 0, 1))) else near
 
 
