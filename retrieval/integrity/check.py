@@ -226,7 +226,7 @@ class _Check:
         known = {OPTIONS, DESCRIPTOR, SEAL, IDENTITY, LOCK, SEGMENTS, CACHE, GROUPS, LINKS_LOCK, vocabulary}
         if self.address is None:
             known.update((*_SQLITE, SNAPSHOT))
-        left = "left by a run that was stopped, or in use by one that is at work"
+        left = "left by a killed process, or in use by one that is still running"
         for path in sorted(self.folder.iterdir()):
             name = path.name
             if name in known:
