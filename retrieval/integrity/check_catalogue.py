@@ -22,8 +22,8 @@ _LOOKS = 5
 # What the system or the disk refuses, which says nothing of what was written.
 _REFUSALS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 _STALE = (
-    "is older than the catalogue: a process that wrote to it was killed, or is still running. The catalogue was checked "
-    "without it; cairn index renews it."
+    "is older than the catalogue: a process that wrote to it was killed, or is still running. The catalogue was "
+    "checked without it; cairn index renews it."
 )
 
 
