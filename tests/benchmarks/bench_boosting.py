@@ -28,7 +28,7 @@ from learning.boosting.weak_learners import PairLevels, PairList, draw_candidate
 from learning.patches.phototour import PATCH, PatchSet, write_bitmaps, write_info
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor
-from tests.support.learnt_models import boosted, textures
+from tests.support.learning.learnt_models import boosted, textures
 
 BAR_MINUTES, BAR_GB = 120.0, 8.0
 POINTS = 1024  # of two patches each

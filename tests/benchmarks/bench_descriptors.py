@@ -22,7 +22,7 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.sift import Sift
 from retrieval.regions.patches import resample_patches
 from scripts.peers import PATCH, WINDOW, Peer
-from tests.support.learnt_models import circles, orthogonal_rows, pooling, textures
+from tests.support.learning.learnt_models import circles, orthogonal_rows, pooling, textures
 
 BAR = 5.0
 RUNS, ROW, DIM = 5, 16, 80

@@ -29,7 +29,7 @@ from learning.convex.ring_selection import RankedPairs, SelectionOptions, learn_
 from learning.patches.phototour import PATCH, PatchSet, write_bitmaps, write_info
 from learning.patches.rows import BlockRows
 from retrieval.descriptors.pooling import ChannelOptions
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 BAR_MINUTES, BAR_GB = 90.0, 12.0
 POINTS = 2048  # of two patches each

@@ -13,7 +13,7 @@ from index.errors import CairnError
 from retrieval.descriptors.blocks.descriptor import named_blocks
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from scripts import block_studies
-from tests.support.boosting_cases import write_views
+from tests.support.learning.boosting_cases import write_views
 
 
 @pytest.fixture(scope="module")

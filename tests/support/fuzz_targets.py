@@ -47,9 +47,10 @@ from retrieval.groups.links import Link, decode_links, encode_links
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import MOST_TAGS
 from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
-from tests.support import learnt_models, metadata_files, mined_files
+from tests.support import metadata_files
 from tests.support.fuzzing import Sample
 from tests.support.hostile import encode, photo
+from tests.support.learning import learnt_models, mined_files
 
 SIDE = 96  # longer side of the sample photos, pixels
 WORDS = 40  # of the sample segment

@@ -23,7 +23,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from tests.conftest import Ran, changed
-from tests.support.unlabelled_cases import QUICK, SHOWN, write_views
+from tests.support.learning.unlabelled_cases import QUICK, SHOWN, write_views
 from tests.whole.test_learning import run_command, view_of
 
 Cairn = Callable[..., Ran]

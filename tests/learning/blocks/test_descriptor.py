@@ -21,7 +21,7 @@ from retrieval.descriptors.blocks.regions import ARRANGEMENTS
 from retrieval.descriptors.blocks.transforms import TRANSFORMS
 from retrieval.descriptors.learnt import LearntDescriptor, load_model, save_model
 from tests.conftest import Ran
-from tests.support.boosting_cases import write_views
+from tests.support.learning.boosting_cases import write_views
 
 FEW = BlockOptions(
     "T1a-S4-17",

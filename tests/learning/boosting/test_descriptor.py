@@ -20,7 +20,7 @@ from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntDescriptor, load_model, save_model
 from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
-from tests.support.boosting_cases import POINTS, VIEWS, write_views
+from tests.support.learning.boosting_cases import POINTS, VIEWS, write_views
 
 SMALL = BoostingOptions(
     "bgm",

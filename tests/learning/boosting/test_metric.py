@@ -23,7 +23,7 @@ from learning.boosting.metric import (
 )
 from learning.measures.roc import fpr95
 from retrieval.descriptors.boosted import Boosted
-from tests.support.learnt_models import textures, weak_learners
+from tests.support.learning.learnt_models import textures, weak_learners
 
 
 def some_answers(number: int, learners: int, seed: int = 0) -> np.ndarray:

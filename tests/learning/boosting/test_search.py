@@ -24,7 +24,7 @@ from learning.boosting.weak_learners import (
 from learning.patches.sources import open_sources
 from retrieval.descriptors.boosted import WeakLearners
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
-from tests.support.boosting_cases import write_views
+from tests.support.learning.boosting_cases import write_views
 
 RESPONSES = ResponseOptions(orientations=8)
 CANDIDATES = CandidateOptions(number=60)

@@ -8,7 +8,7 @@ from scipy import ndimage
 from learning.building.detections import SIFT_SIDE, DetectionOptions, detect
 from learning.building.harris import HarrisOptions, cornerness, harris_corners
 from retrieval.photos.decoding import Photo
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 
 def board() -> np.ndarray:

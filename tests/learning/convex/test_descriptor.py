@@ -24,8 +24,8 @@ from learning.patches.phototour import write_bitmaps, write_info, write_pairs
 from learning.patches.sources import Source, open_sources
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
-from tests.support.learnt_models import pooling as some_pooling
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import pooling as some_pooling
+from tests.support.learning.learnt_models import textures
 
 POINTS, VIEWS = 60, 3
 SMALL = LearningOptions(

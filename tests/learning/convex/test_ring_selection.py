@@ -24,7 +24,7 @@ from learning.convex.ring_selection import refine as refined
 from learning.patches.rows import ArrayRows, BlockRows
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.pooling import ChannelOptions
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 POOL = candidate_pool(PoolOptions(step=5, angles=8))  # 24 rings of 1 to 4 regions
 RINGS = len(POOL)

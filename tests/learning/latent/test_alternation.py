@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from learning.latent.alternation import Alternation, Problem, Rows, alternate, nearest_batch, nearest_counts
-from tests.support.latent_cases import KINDS, Case, drawn_rows, make_case, rows_of
+from tests.support.learning.latent_cases import KINDS, Case, drawn_rows, make_case, rows_of
 
 seeds = st.integers(0, 2**32 - 1)
 # Quarters, so that equal distances and those that differ by just the margin are common; and finer ones.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from learning.latent.anchors import Anchors, draw_features
 from learning.mining.matches import MinedMatches
-from tests.support.mined_files import drawn, in_memory, some_features, some_mined
+from tests.support.learning.mined_files import drawn, in_memory, some_features, some_mined
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -8,7 +8,7 @@ import pytest
 from learning.latent import described as module
 from learning.latent.described import describe_mined
 from learning.mining.matches import MinedMatches
-from tests.support.mined_files import drawn, write
+from tests.support.learning.mined_files import drawn, write
 
 
 def blocks_of(patches: np.ndarray) -> np.ndarray:

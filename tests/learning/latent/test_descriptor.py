@@ -18,8 +18,8 @@ from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photo_source import PhotoSource
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
-from tests.support.mined_files import drawn, in_memory
-from tests.support.unlabelled_cases import QUICK, SHOWN, write_views
+from tests.support.learning.mined_files import drawn, in_memory
+from tests.support.learning.unlabelled_cases import QUICK, SHOWN, write_views
 
 FROBENIUS = replace(QUICK, dim=128, projection=replace(QUICK.projection, norm="frobenius"))
 BASES = {

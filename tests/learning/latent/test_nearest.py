@@ -9,7 +9,7 @@ from learning.latent import nearest as comparing
 from learning.latent.anchors import Anchors
 from learning.latent.described import Described
 from learning.latent.nearest import candidates_of, find_nearest
-from tests.support.mined_files import Arrays, drawn, in_memory, some_features, some_mined
+from tests.support.learning.mined_files import Arrays, drawn, in_memory, some_features, some_mined
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -17,8 +17,8 @@ from learning.latent.metric_problem import MetricProblem, units_of
 from learning.latent.pooling_problem import PoolingProblem
 from learning.mining.matches import MinedMatches
 from learning.patches.rows import BlockRows
-from tests.support.latent_cases import KINDS, Case, drawn_rows, make_case, planted_rows, rows_of
-from tests.support.mined_files import drawn, in_memory
+from tests.support.learning.latent_cases import KINDS, Case, drawn_rows, make_case, planted_rows, rows_of
+from tests.support.learning.mined_files import drawn, in_memory
 
 seeds = st.integers(0, 2**32 - 1)
 FEW = AveragingOptions(iterations=40, batch=0, gamma=0.1)

@@ -16,7 +16,7 @@ from learning.latent.nearest import candidates_of
 from learning.latent.verdict import Figures, Verdict, compare
 from learning.mining.matches import MinedMatches
 from retrieval.descriptors.contract import check_patches
-from tests.support.mined_files import drawn, in_memory
+from tests.support.learning.mined_files import drawn, in_memory
 
 
 @dataclass

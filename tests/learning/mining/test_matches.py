@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.mining.matches import PATCH, Entry, MinedMatches, write_mined
 from learning.mining.validation_split import split_image_pairs
-from tests.support.mined_files import Arrays, write
+from tests.support.learning.mined_files import Arrays, write
 
 
 def example() -> Arrays:

@@ -8,7 +8,7 @@ import pytest
 from learning.patches.augmentation import AugmentationOptions, AugmentedPatches, augment, distort
 from learning.patches.phototour import Pairs, PatchSet, write_bitmaps, write_info
 from learning.patches.sources import Source
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 NUMBER = 30
 STILL = AugmentationOptions(rotation=0, scale=0, stretch=0, shift=0, gamma=0, blur=0, noise=0)

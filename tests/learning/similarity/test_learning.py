@@ -20,7 +20,7 @@ from learning.similarity.pair_gradients import WordPairs, pair_gradients, self_g
 from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
 from learning.similarity.triplets import TripletOptions, Triplets, collect_triplets
 from learning.similarity.vectors import unit_vectors
-from tests.support.similarity_cases import dense_matrix, index_of, synonyms
+from tests.support.learning.similarity_cases import dense_matrix, index_of, synonyms
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -13,7 +13,7 @@ from retrieval.descriptors.boosted import Boosted, WeakLearners
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from tests.retrieval.descriptors.test_learnt import npy, packed, put, with_array, with_meta, without
-from tests.support.learnt_models import WEAK, boosted, textures, weak_learners
+from tests.support.learning.learnt_models import WEAK, boosted, textures, weak_learners
 
 PATCHES = textures(40, 31, seed=7)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 SIZE = 13
 OPTIONS = ResponseOptions(patch_size=SIZE, smoothing=0)

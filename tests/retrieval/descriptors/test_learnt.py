@@ -30,8 +30,8 @@ from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import ImageOptions
 from retrieval.regions.patches import resample_patches
 from scripts.peers import Peer
-from tests.support import learnt_models
-from tests.support.learnt_models import cases, textures
+from tests.support.learning import learnt_models
+from tests.support.learning.learnt_models import cases, textures
 from tests.support.paths import ROOT
 
 CASES = cases()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels, respond
-from tests.support.learnt_models import circles, textures
+from tests.support.learning.learnt_models import circles, textures
 
 REGIONS = np.array([[0, 0, 1.5], [3.5, -2, 0.5], [-15, 15, 2], [7, 7, 6], [-9.5, 4, 0.7]], np.float32)
 # The paper's quantile; whatever the defaults come to be.

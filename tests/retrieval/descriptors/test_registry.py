@@ -8,7 +8,7 @@ from index.errors import CairnError
 from retrieval.descriptors.gradients import dominant_orientation, orientation_channels
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import DESCRIPTORS, find_descriptor
-from tests.support.learnt_models import cases, textures
+from tests.support.learning.learnt_models import cases, textures
 
 LEARNT = cases()
 NAMES = sorted(DESCRIPTORS) + list(LEARNT)

@@ -23,7 +23,7 @@ from retrieval.descriptors.blocks.regions import ARRANGEMENTS, spatial_regions
 from retrieval.descriptors.blocks.transforms import TRANSFORMS, transform_dim
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.descriptors.registry import find_descriptor
-from tests.support.learnt_models import blocks, orthogonal_rows, textures
+from tests.support.learning.learnt_models import blocks, orthogonal_rows, textures
 
 COMBINATIONS = [f"{transform}-{spatial}" for transform in TRANSFORMS for spatial in ARRANGEMENTS]
 

@@ -14,7 +14,7 @@ from retrieval.descriptors.blocks.transforms import (
     transform_dim,
     transform_parameters,
 )
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 SIZE = 32
 STEERABLE = {"T3g": (2, 4), "T3h": (4, 4), "T3i": (2, 8), "T3j": (4, 8)}

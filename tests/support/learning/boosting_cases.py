@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from learning.patches.phototour import write_bitmaps, write_info, write_pairs
-from tests.support.learnt_models import textures
+from tests.support.learning.learnt_models import textures
 
 POINTS, VIEWS = 90, 3
 
