@@ -237,7 +237,7 @@ def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
     """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
     digest = hashlib.sha256()
     if path.exists() and not path.is_file():  # a pipe would be waited for without end
-        raise FileNotFoundError(f"{path} is not a regular file")
+        raise FileNotFoundError(errno.ENOENT, "it is not a regular file", str(path))
     with path.open("rb") as file:
         while block := file.read(_FILE_BLOCK_BYTES):
             digest.update(block)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from index.arrays import fingerprint
+from index.arrays import fingerprint, hash_file
 from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.photos.listing import list_photos
@@ -74,7 +74,6 @@ class RetrievalSet:
 def _sha256(path: Path) -> str:
     """SHA-256 as indexing takes it; of the name alone where the file cannot be read, which indexing will report."""
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hash_file(path)
     except OSError:
         return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).hexdigest()

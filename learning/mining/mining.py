@@ -1,6 +1,5 @@
 """Mining of training matches from unannotated photos (Simonyan14, section 9, "Pre-processing")."""
 
-import hashlib
 import shutil
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint
+from index.arrays import fingerprint, hash_file
 from index.errors import CairnError
 from index.parallel import run
 from index.progress import Progress
@@ -169,8 +168,7 @@ def _stage(
         try:
             if not path.is_file():
                 raise CairnError("there is no such file, or it is none that can be read")
-            with path.open("rb") as stream:
-                keys[at] = hashlib.file_digest(stream, "sha256").hexdigest()
+            keys[at] = hash_file(path)
         except (CairnError, OSError) as error:
             failed.append((printable(str(path)), str(getattr(error, "strerror", None) or error)))
     photos = {}

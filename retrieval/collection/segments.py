@@ -1,6 +1,5 @@
 """What segments that are written again have in common: merged, or with the words of another vocabulary."""
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,7 +20,7 @@ def segment_row(segment: Segment) -> SegmentRow:
         bytes=sum(segment.bytes.values()),
         vocabulary_fingerprint=segment.vocabulary_fingerprint,
         descriptor_fingerprint=segment.descriptor_fingerprint,
-        sha256=hashlib.sha256((segment.folder / META).read_bytes()).hexdigest(),
+        sha256=hash_file(segment.folder / META),
     )
 
 

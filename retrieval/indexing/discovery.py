@@ -1,6 +1,5 @@
 """Which files are new, changed, moved or gone since a collection was last indexed."""
 
-import hashlib
 import os
 import stat
 import time
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from index.arrays import hash_file
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import check_storable, printable
@@ -109,8 +109,7 @@ def find_new(
             if there is not None and not again and not indexed:
                 report.keep_out(str(path), there.reason(str(path), there.sha256))
                 continue
-            with path.open("rb") as stream:
-                key = hashlib.file_digest(stream, "sha256").hexdigest()
+            key = hash_file(path)
         except (CairnError, OSError) as error:
             if not again and not indexed and (matching := exclusions.matching(str(path), "")):
                 report.keep_out(str(path), matching[0].reason(str(path), None))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import hash_file, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
 from index.kmeans import FileSource
 from index.progress import Progress
@@ -236,8 +236,7 @@ class _Retraining:
         for number in numbers:
             row = self.images[number]
             try:
-                with Path(row.path).open("rb") as stream:
-                    same = hashlib.file_digest(stream, "sha256").hexdigest() == row.sha256
+                same = hash_file(Path(row.path)) == row.sha256
             except OSError as error:
                 _refuse_forbidden(row.path, error)
                 self.unreadable[number] = f"the file cannot be read ({error.strerror})"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import load_array, load_json, save_bytes
+from index.arrays import hash_file, load_array, load_json, save_bytes
 from index.errors import CairnError
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
 from index.progress import Progress
@@ -188,11 +188,11 @@ class _Repair:
         """Restore the descriptor from one that comes with Cairn, where it is that."""
         sealed = self.seal.files.get(DESCRIPTOR) if self.seal is not None else None
         path = self.folder / DESCRIPTOR
-        if sealed is None or (path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sealed.sha256):
+        if sealed is None or (path.is_file() and hash_file(path) == sealed.sha256):
             return
         for name in MODELS:
             file = model_file(name)
-            if file is not None and file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == sealed.sha256:
+            if file is not None and file.is_file() and hash_file(file) == sealed.sha256:
                 save_bytes(path, file.read_bytes())
                 self._done(DESCRIPTOR, f"restored: it is the descriptor {name} that comes with Cairn")
                 return

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from index.arrays import save_bytes
+from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
 from retrieval.photos.decoding import ImageOptions, read_colour
 
@@ -123,8 +123,7 @@ def _read(path: Path, size: int) -> NDArray[np.uint8]:
 
 def _content_of(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(path)
     except OSError:
         return None
 

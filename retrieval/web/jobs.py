@@ -1,7 +1,6 @@
 """What the server's worker processes do: search a collection, explain a match, decode photos."""
 
 import contextlib
-import hashlib
 import os
 import tempfile
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.arrays import hash_file
 from index.errors import CairnError
 from index.inverted import ScoringOptions
 from retrieval.catalogue.filters import filter_of
@@ -161,8 +161,7 @@ class SearchJobs:
         image = collection.options.image
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
-        with asked.path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+        content = hash_file(asked.path)
         key = (content, asked.box, options.turns, options.soft, max_pixels)
         query = self._queries.pop(key, None)
         if query is None:
