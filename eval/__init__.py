@@ -1,1 +1,1 @@
-"""Ground-truth formats, average precision and benchmark runs."""
+"""Measuring: protocols and their figures."""

@@ -41,7 +41,7 @@ def run(
     threads: bool = False,
     batch: int | None = None,
 ) -> Iterator[T]:
-    """Run tasks side by side, and give their results as they come.
+    """Run tasks side by side, and give their results as they come. Results that are not read yet wait in memory.
 
     With one worker, or tasks for no more than one, they run in this process, each when its result is asked for.
 
@@ -108,7 +108,8 @@ def end_workers() -> None:
 def _close(found: Generator[Any, None, None]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that tasks were given up
-        found.close()
+        with contextlib.suppress(ValueError):  # another thread is reading it, and closes it
+            found.close()
     _unfinished.discard(found)
 
 

@@ -1,1 +1,1 @@
-"""Simonyan14 with labels: dual averaging, rings, projection, the grid of models and their records."""
+"""Simonyan14: dual averaging, rings and projection with labels; the stages, grid and records that both kinds share."""

@@ -56,7 +56,7 @@ class DifferencePairs:
 
 @dataclass(frozen=True)
 class MetricUnits:
-    """Units of μ* and γ (see `pooling.WeightUnits`), of the subgradient at A = 0."""
+    """Units of μ* and γ (see `ring_selection.WeightUnits`), of the subgradient at A = 0."""
 
     mu: float
     gamma: float

@@ -79,6 +79,10 @@ class _Photos:
         """Give the photo of a name, a path or a stem, as `PhotoLookup` does; CairnError where there are several."""
         return self._only(called, self._lookup.find_all(called))
 
+    def has(self, called: str) -> bool:
+        """Say whether one photo has this very name, path or stem: a column's name is easily like a photo's."""
+        return bool(self._lookup.find_exactly(called))
+
     def _only(self, called: str, numbers: Sequence[int]) -> int | None:
         if len(numbers) > 1:
             one, other = (self._paths[number] for number in numbers[:2])
@@ -240,7 +244,7 @@ def _read_table(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> L
 def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
     """Say whether the first line names the columns: it could not be a photo, and no other line has its label."""
     called, label = lines[0]
-    if Path(called).suffix or photos.by_any(called) is not None:
+    if Path(called).suffix or photos.has(called):
         return False
     return bool(label) and all(label != other for _, other in lines[1:])
 

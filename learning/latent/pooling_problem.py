@@ -52,11 +52,11 @@ class PoolingProblem:
         means : tuple of ndarray, shape (N,)
             Mean ψ of the positives and of the negatives.
         mu : float
-            μ₁ in the units of `pooling.WeightUnits`; so is γ of `averaging`.
+            μ₁ in the units of `ring_selection.WeightUnits`; so is γ of `averaging`.
         averaging : AveragingOptions
             Steps.
         balanced : bool
-            See `pooling.SelectionOptions`.
+            See `ring_selection.SelectionOptions`.
         kept : ndarray, shape (K,), int, optional
             The rings that may have weight.
         """

@@ -28,14 +28,20 @@ class PhotoLookup:
 
     def find_all(self, called: str) -> Sequence[int]:
         """Numbers of the photos that are called so: several where the best way to understand it fits several."""
-        exact = [(self._names, called), *((self._paths, path) for path in self._paths_of(called))]
-        for index, key in (*exact, (self._exact_stems, called)):
-            if len(index.get(key, ())) == 1:
-                return index[key]
+        if exact := self.find_exactly(called):
+            return exact
         loose = _loose(called)
         for among in (self._loose_names, self._loose_paths, self._bare_names, self._files, self._stems):
             if loose in among:
                 return among[loose]
+        return ()
+
+    def find_exactly(self, called: str) -> Sequence[int]:
+        """The number of the one photo of this very name, path or file name without extension; none otherwise."""
+        exact = [(self._names, called), *((self._paths, path) for path in self._paths_of(called))]
+        for index, key in (*exact, (self._exact_stems, called)):
+            if len(index.get(key, ())) == 1:
+                return index[key]
         return ()
 
     def find_stems(self, stem: str) -> Sequence[int]:

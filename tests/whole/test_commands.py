@@ -23,7 +23,7 @@ from tests.support.paths import ROOT
 Cairn = Callable[..., Ran]
 
 QUERY = "coffee_001.jpg"
-# CLI.md's keys: at least these.
+# see docs/commands.md: at least these.
 INDEX_KEYS = {
     "collection",
     "added",

@@ -74,3 +74,17 @@ def test_no_worker_outlives_a_command_that_is_killed(indexed: Indexed, tmp_path:
     process.kill()
     process.communicate()
     assert psutil.wait_procs(children, timeout=SOON)[1] == []
+
+
+def test_a_worker_that_is_killed_is_one_sentence() -> None:
+    code = """
+import functools, os, sys
+from index.parallel import run
+from retrieval.commands.console import run as run_command
+
+sys.argv = ["cairn"]
+run_command(lambda **_: list(run([functools.partial(os._exit, 1)] * 4, 2)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.startswith("cairn: A worker process was killed") and done.stderr.count("\n") == 1

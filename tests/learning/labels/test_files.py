@@ -101,6 +101,14 @@ def test_a_first_line_is_a_label_where_it_could_be_one(table: Table) -> None:
     assert shown(read_labels(table("road,label\nabbey_1,abbey\nabbey_2,abbey\n"), ROWS))["label"] == [15]
 
 
+def test_a_title_that_is_like_the_name_of_a_photo_is_a_title(table: Table) -> None:
+    rows = rows_of(Path("/photos"), ["Photo.jpg", "a.jpg", "b.jpg"])
+    named = {
+        label: len(numbers) for label, numbers in shown(read_labels(table("photo,label\na,one\nb,one\n"), rows)).items()
+    }
+    assert named == {"one": 2}
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(
