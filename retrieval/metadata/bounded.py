@@ -16,15 +16,11 @@ class BoundedFile:
     file : binary file
     most : int
         Bytes that are given out.
-    zeros : bool
-        What is asked for and goes beyond the end of the file is all zeros. Pillow would leave out what stands after a
-        value that is not there.
     """
 
-    def __init__(self, file: BinaryIO, most: int, zeros: bool = False) -> None:
+    def __init__(self, file: BinaryIO, most: int) -> None:
         self._file = file
         self._left = most
-        self._zeros = zeros
         self._length = file.seek(0, io.SEEK_END)
         self.error: OSError | None = None
         file.seek(0)
@@ -32,14 +28,12 @@ class BoundedFile:
     def read(self, size: int = -1, /) -> bytes:
         """Read bytes, none where too many were read before; never set more room aside than the file needs."""
         there = max(0, self._length - self._file.tell())
-        wanted = there if size < 0 else size
-        self._left -= _CALL + (wanted if self._zeros else min(wanted, there))
+        wanted = there if size < 0 else min(size, there)
+        self._left -= _CALL + wanted
         if self._left < 0:
             return b""
-        if self._zeros and wanted > there:
-            return bytes(wanted)
         try:
-            return self._file.read(min(wanted, there))
+            return self._file.read(wanted)
         except OSError as error:
             self.error = self.error or error
             raise

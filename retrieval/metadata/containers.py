@@ -1,9 +1,9 @@
 """Where files of photos keep their metadata: blocks of EXIF, IPTC and XMP, found without decoding a pixel.
 
-The content decides the format, not the name. Pillow finds the blocks where it does so from a file's header: in JPEG,
-TIFF, HEIC and AVIF. Of PNG it would decode the pixels to find a block that comes after them, and for WebP it sets the
-whole picture's memory aside: these are read here. A block that is larger than `LARGEST_BLOCK`, or that is cut off, is
-as if it were not there.
+The content decides the format, not the name. Pillow finds the blocks of HEIC and AVIF. Of PNG it would decode the
+pixels to find a block that comes after them, for WebP it sets the whole picture's memory aside, and of a JPEG file with
+anything odd in its header it finds no block at all: these are read here. A block that is larger than `LARGEST_BLOCK`,
+or that is cut off, is as if it were not there.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from PIL import AvifImagePlugin, JpegImagePlugin
+from PIL import AvifImagePlugin
 
 from retrieval.metadata.bounded import BoundedFile
 from retrieval.metadata.exif import IPTC_TAG, RESOURCES_TAG, XMP_TAG, Exif, read_exif
@@ -22,12 +22,15 @@ from retrieval.metadata.iptc import iptc_of_resources
 LARGEST_BLOCK = 4 << 20
 """Bytes."""
 
-_LARGEST_HEADER = 32 << 20  # bytes of a JPEG file before its pixels
 _LARGEST_FILE = 128 << 20  # bytes of a HEIC or AVIF file, which are read whole
-_MOST_CHUNKS = 100_000  # of a file
+_MOST_CHUNKS = 100_000  # of a file, or segments of a JPEG file
 _PNG = b"\x89PNG\r\n\x1a\n"
 _EXIF_HEAD = b"Exif\0\0"
-_RESOURCES_HEAD = b"Photoshop 3.0\0"
+_SEGMENTS = (  # of a JPEG file: marker, first bytes, and what they hold
+    (0xE1, _EXIF_HEAD, "exif"),
+    (0xE1, b"http://ns.adobe.com/xap/1.0/\0", "xmp"),
+    (0xED, b"Photoshop 3.0\0", "resources"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,33 @@ def _blocks_of(image: Any) -> dict[str, bytes]:
 
 
 def _read_jpeg(file: BinaryIO) -> dict[str, bytes]:
-    image = _parse(JpegImagePlugin.JpegImageFile, file, _LARGEST_HEADER)
-    found = _blocks_of(image)
-    # Several blocks of Photoshop's are one, which Pillow does not know.
-    blocks = [block for name, block in getattr(image, "applist", ()) if name == "APP13"]
-    resources = b"".join(block.removeprefix(_RESOURCES_HEAD) for block in blocks if block.startswith(_RESOURCES_HEAD))
-    return {**found, "resources": resources[:LARGEST_BLOCK]}
+    found: dict[str, bytearray] = {}
+    for marker, length in _segments(file):
+        head = file.read(min(length, max(len(start) for _, start, _ in _SEGMENTS)))
+        for wanted, start, key in _SEGMENTS:
+            if marker != wanted or not head.startswith(start) or (key == "xmp" and key in found):
+                continue
+            block = found.setdefault(key, bytearray())  # several segments of EXIF or of Photoshop's are one block
+            rest = _take(file, length - len(head)) if len(block) + length <= LARGEST_BLOCK else b""
+            if len(head) + len(rest) == length:
+                block += (head + rest)[len(start) :]
+    return {key: bytes(block) for key, block in found.items()}
+
+
+def _segments(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Markers and lengths of a JPEG file's segments before its pixels; the file is then at the beginning of each."""
+    place = 2
+    for _ in range(_MOST_CHUNKS):
+        file.seek(place)
+        head = file.read(4)
+        if len(head) < 4 or head[:2] in (b"\xff\xd9", b"\xff\xda"):  # the end, or pixels
+            return
+        if head[0] != 0xFF or head[1] in (0, 0xFF):  # filling between segments
+            place += 1
+            continue
+        length = max(2, int.from_bytes(head[2:], "big"))
+        yield head[1], length - 2
+        place += 2 + length
 
 
 def _read_heif(file: BinaryIO) -> dict[str, bytes]:

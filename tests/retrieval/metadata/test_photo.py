@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrieval.metadata.containers import find_blocks
 from retrieval.metadata.dates import after, beginnings, read_date
 from retrieval.metadata.iptc import read_iptc
 from retrieval.metadata.photo import Metadata, read_metadata
@@ -342,3 +343,91 @@ def test_hostile_directories_take_little_time_and_memory(read: Any) -> None:
     assert time.process_time() - began < 2
     assert tracemalloc.get_traced_memory()[1] < 64 << 20
     tracemalloc.stop()
+
+
+def _dated(*others: bytes) -> bytes:
+    """A TIFF with other tags before its camera and its date."""
+    camera = _entry(MAKE, 2, 4, int.from_bytes(b"Fed\0", "little"))
+    return (
+        _ifd([*others, camera, _entry(DATE_TIME, 2, 20, 8 + 2 + 12 * (len(others) + 2) + 4)]) + b"1955:05:17 14:30:05\0"
+    )
+
+
+DATED = Metadata("1955-05-17T14:30:05", "Fed")
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda block: block, lambda block: jpeg(exif=b"Exif\0\0" + block)], ids=["tiff", "jpeg"]
+)
+@pytest.mark.parametrize(
+    "odd",
+    [
+        _entry(DESCRIPTION, 2, 0x7FFFFF00, 8),  # larger than the file
+        _entry(DESCRIPTION, 2, 0xFFFFFFFF, 0xFFFFFFF0),
+        _entry(DESCRIPTION, 2, 40, 0x7FFFFF00),  # behind the file's end
+        _entry(DESCRIPTION, 99, 1, 0),  # no type of TIFF
+        _entry(0x8769, 9, 1, 0xFFFFFFFF),  # a directory at -1
+        _entry(0x8825, 5, 1, 8),
+        _entry(0x0128, 3, 1, 2) + _entry(0x011A, 2, 1, 0),  # a resolution that is no number
+        _entry(0x011A, 2, 1, 0) + _entry(0x0128, 3, 1, 2),
+    ],
+    ids=["long", "longest", "outside", "type", "before", "rational", "resolution", "resolution, first"],
+)
+def test_an_odd_tag_loses_nothing_else(read: Any, wrap: Any, odd: bytes) -> None:
+    tags = [odd[place : place + 12] for place in range(0, len(odd), 12)]
+    assert read(wrap(_dated(*tags))) == DATED
+
+
+def test_an_odd_resolution_loses_no_block_of_a_jpeg_file(read: Any) -> None:
+    block = b"Exif\0\0" + _dated(_entry(0x011A, 2, 1, 0), _entry(0x0128, 3, 1, 2))
+    found = read(jpeg(exif=block, xmp=XMP, iptc=ARCHIVE))
+    assert (found.camera, found.title, found.tags) == (
+        "Fed V850",
+        "Bridge & river",
+        ("bridge", "Rhine", "roof", "Kölner Dom"),
+    )
+
+
+def test_a_header_that_is_cut_off_or_odd_keeps_its_blocks(read: Any) -> None:
+    data = jpeg(exif=WHOLE, xmp=XMP)
+    tables = data.index(b"\xff\xdb")  # of quantisation, behind the metadata
+    assert read(data[: tables + 20]).taken == READ.taken
+    assert read(data[:tables] + b"junk" + data[tables:]).taken == READ.taken
+    assert read(data[:2] + b"\xff\xff" + data[2:]).taken == READ.taken
+    assert read(data[: data.index(b"Exif") + 60]).title == BRIDGE.title  # EXIF, behind XMP, is cut off
+
+
+def test_layers_of_a_tiff_file_are_not_read(tmp_path: Path) -> None:
+    layered = exif(
+        {MAKE: "NIKON CORPORATION", MODEL: "NIKON D70", 37724: bytes(40 << 20)},
+        {ORIGINAL: "2009:05:17 14:30:05"},
+        PARIS,
+    )
+    path = tmp_path / "layers.tif"
+    path.write_bytes(tiff(layered))
+    assert path.stat().st_size > 40 << 20
+    tracemalloc.start()
+    assert read_metadata(path) == READ
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+class _Counted(io.BytesIO):
+    """A file that counts the bytes that are read."""
+
+    given = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.given += len(data)
+        return data
+
+
+def test_no_more_exif_is_read_than_a_block_may_have() -> None:
+    segment = b"\xff\xe1\xff\xff" + b"Exif\0\0" + bytes(0xFFFF - 8)
+    data = jpeg(exif=WHOLE)
+    start = data.index(b"\xff\xe1")
+    end = start + 2 + int.from_bytes(data[start + 2 : start + 4], "big")
+    file = _Counted(data[:end] + 500 * segment + data[end:])
+    assert find_blocks(file).exif.original == READ.taken
+    assert file.given < 5 << 20
