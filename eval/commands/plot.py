@@ -1,11 +1,11 @@
 """Commands: plot roc, regions, metric, models, bits, similarity."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.progress import Progress
 from retrieval.commands.console import progress_bars, say
 from retrieval.commands.options import CatalogueAddress, Quiet
 
@@ -164,7 +164,7 @@ def _error_of_codes(
     lengths: list[int],
     pairs: str | None,
     seed: int,
-    tell: Callable[[str, int, int], None],
+    tell: Progress,
 ) -> tuple[list[int], list[float], float]:
     """Lengths in bits that the descriptor can have, their errors, and that of the descriptor as it is."""
     from eval.patches import evaluate_patches

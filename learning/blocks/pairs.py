@@ -1,6 +1,6 @@
 """Labelled pairs that blocks are learnt from: their patches in memory, and what a descriptor makes of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread, run
+from index.progress import Step
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs
 from learning.patches.rows import squared_distances
@@ -72,7 +73,7 @@ def load_pairs(
     *,
     limit: int = 0,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Step | None = None,
 ) -> BlockPairs:
     """Read the patches of the sources' pairs.
 

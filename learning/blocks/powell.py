@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from index.arrays import load_json, save_json
 from index.errors import CairnError
+from index.progress import Step
 from retrieval.descriptors.blocks.parameters import Parameter
 
 _DIGITS = 9  # that values are rounded to, so that what is read back from a file is what was tried
@@ -103,7 +104,7 @@ def maximise_area(
     start: Mapping[str, float],
     options: PowellOptions | None = None,
     trials: Trials | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Step | None = None,
 ) -> list[Trial]:
     """Maximise the area under the ROC curve over some parameters by Powell's direction-set method.
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from index.parallel import one_thread
+from index.progress import Step
 from learning.measures.roc import fpr95
 from learning.patches.rows import squared_distances
 
@@ -140,7 +141,7 @@ def learn_metric(
     dim: int,
     options: MetricOptions,
     rng: np.random.Generator,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Step = lambda done, of: None,
 ) -> BoostedMetric:
     """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights.
 

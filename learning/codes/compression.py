@@ -1,6 +1,5 @@
 """A learnt descriptor compressed: its code learnt, and put into its file (Simonyan14 sections 8 and 10.1)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.progress import Progress
 from learning.codes import binary, product
 from learning.patches.phototour import PatchSet
 from learning.patches.sources import describe_patches
@@ -44,7 +44,7 @@ def compress_model(
     model: LearntModel,
     options: CompressionOptions,
     patches: PatchSet | None = None,
-    progress: Callable[[str, int, int], None] = lambda step, done, of: None,
+    progress: Progress = lambda step, done, of: None,
 ) -> LearntModel:
     """Compress a learnt descriptor.
 
@@ -109,7 +109,7 @@ def _moments(model: LearntModel) -> tuple[NDArray[np.float32], NDArray[np.float3
 
 
 def _describe_sample(
-    model: LearntModel, patches: PatchSet, options: CompressionOptions, progress: Callable[[str, int, int], None]
+    model: LearntModel, patches: PatchSet, options: CompressionOptions, progress: Progress
 ) -> NDArray[np.float32]:
     """Rows (N, m) of a random sample of patches."""
     number = min(options.rows, len(patches))

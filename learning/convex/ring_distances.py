@@ -6,7 +6,6 @@ deviation, wherever their centres lie, are combinations of a few basis functions
 basis, and pooled from there.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, load_array, save_array
 from index.parallel import one_thread, run
+from index.progress import Step
 from learning.convex.candidates import CandidatePool
 from learning.patches.sources import Patches
 from retrieval.descriptors.pooling import VERSION as channels_version
@@ -107,7 +107,7 @@ def write_ring_distances(
     distances: RingDistances,
     *,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Step | None = None,
 ) -> list[NDArray[np.float16]]:
     """Compute ψ for the pairs of a patch set, block by block, on disk.
 

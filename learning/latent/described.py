@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.parallel import one_thread, run
+from index.progress import Step
 from learning.mining.matches import MinedMatches
 
 _BATCH = 8_192  # patches described at a time
@@ -43,7 +44,7 @@ def describe_mined(
     path: Path | None = None,
     *,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Step | None = None,
 ) -> Described:
     """Describe patches of a file of matches.
 

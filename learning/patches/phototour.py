@@ -12,7 +12,6 @@ import hashlib
 import re
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from PIL import Image
 
 from index.arrays import size_of_file
 from index.errors import CairnError
+from index.progress import Step
 
 PATCH = 64
 """Pixels along a side of a patch."""
@@ -273,7 +273,7 @@ def write_bitmaps(
     folder: Path,
     patches: NDArray[np.uint8],
     order: NDArray[np.int64] | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Step = lambda done, of: None,
 ) -> None:
     """Write patches as bitmaps.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
+from index.progress import Step
 from learning.patches.phototour import Pairs, PatchSet
 from retrieval.regions.patches import resample_patches
 
@@ -95,7 +96,7 @@ def describe_patches(
     numbers: NDArray[np.int64],
     describe: Callable[[NDArray[np.float32]], NDArray[np.floating]],
     size: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Step | None = None,
 ) -> NDArray[np.float32]:
     """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import run
+from index.progress import Step
 from index.similarity import concatenated_ranges
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def pair_gradients(
     left: NDArray[np.integer],
     right: NDArray[np.integer],
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Step | None = None,
 ) -> PairGradients:
     """Compute ∂S_ij/∂R of image pairs.
 

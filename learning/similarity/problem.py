@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from index.progress import Step
 from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
 from learning.similarity.triplets import Triplets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scipy.sparse import csr_matrix
 
 
@@ -55,7 +54,7 @@ class SimilarityProblem:
         triplets: Triplets,
         options: ObjectiveOptions,
         workers: int = 1,
-        progress: "Callable[[int, int], None] | None" = None,
+        progress: Step | None = None,
     ) -> None:
         self.pairs = pairs
         self.options = options

@@ -1,10 +1,10 @@
 """Reading again what the files of a collection's photos say of them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Unreadable
+from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.metadata.photo import Metadata, read_metadata
 
@@ -20,7 +20,7 @@ class RefreshReport:
     told: int  # photos whose file says anything
 
 
-def refresh_metadata(catalogue: Catalogue, progress: Callable[[str, int, int], None] | None = None) -> RefreshReport:
+def refresh_metadata(catalogue: Catalogue, progress: Progress | None = None) -> RefreshReport:
     """Read the metadata of all indexed photos' files again, and keep it; what was imported stays.
 
     Parameters

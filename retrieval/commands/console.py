@@ -11,6 +11,7 @@ import typer
 
 from index.errors import CairnError
 from index.parallel import Terminated, stopping_in_order
+from index.progress import Progress
 from index.text import printable_name
 
 DONE, FAILED, WRONG, STOPPED, TERMINATED = 0, 1, 2, 130, 143
@@ -112,7 +113,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Callable[[str, int, int], None]]:
+def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Progress]:
     """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
 
     Parameters

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from index.progress import Progress
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-Tell = Callable[[str, int, int], None]
-"""To be called with a step, how much of it is done, and how much there is."""
 
 EVERY = 30.0
 """Seconds between the lines of a command that has no terminal."""
@@ -32,9 +32,10 @@ _WORKING = "Working"  # what goes on where no step is under way
 
 
 @contextmanager
-def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Tell]:
+def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
     """Show a bar for each step on a terminal, and what is running; nothing of them stays in the end."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     columns = (
         SpinnerColumn(finished_text="✓"),
@@ -43,7 +44,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Tell]:
         TextColumn("{task.fields[count]}", markup=False),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Bars(*columns, console=console, transient=True) as progress:
         tasks: dict[str, Any] = {}
         under_way: set[str] = set()
         # Below the steps wherever all are done: a step that is done is never what work goes on at.
@@ -66,7 +67,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Tell]:
 
 
 @contextmanager
-def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None) -> Iterator[Tell]:
+def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None) -> Iterator[Progress]:
     """Say every `EVERY` seconds how far the running step is; a command that is done before says nothing.
 
     Parameters

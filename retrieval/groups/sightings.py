@@ -1,6 +1,6 @@
 """The looks of a collection's photos, taken from their thumbnails."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import run
+from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.looks import Look, look
 from retrieval.photos.thumbnails import SIZES, thumbnail
@@ -26,7 +27,7 @@ def see_photos(
     cache: Path,
     *,
     workers: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[int, Look]:
     """Take the looks of photos.
 
