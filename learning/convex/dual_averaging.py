@@ -244,30 +244,9 @@ def root_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((np.sqrt(values[kept]) * vectors[:, kept])[:, order].T)
 
 
-def vector_objective(
-    positive: NDArray[np.float32], negative: NDArray[np.float32], weights: NDArray[np.float64], mu: float
-) -> float:
-    """Give the value of equation 6, its loss the mean over combinations, for ψ (P, N) and (M, N)."""
-    loss, _, _ = hinge_counts(positive @ weights, negative @ weights)
-    return loss + vector_penalty(weights, mu)
-
-
 def vector_penalty(weights: NDArray[np.float64], mu: float) -> float:
     """Give μ ‖w‖₁."""
     return mu * float(np.abs(weights).sum())
-
-
-def metric_objective(
-    positive: NDArray[np.float32],
-    negative: NDArray[np.float32],
-    projection: NDArray[np.float64],
-    mu: float,
-    norm: str = "nuclear",
-) -> float:
-    """Give the value of equation 10, its loss the mean over combinations, for θ (P, n) and (M, n) and A = WᵀW."""
-    near, far = ((rows @ projection.T) ** 2 for rows in (positive, negative))
-    loss, _, _ = hinge_counts(near.sum(axis=1), far.sum(axis=1))
-    return loss + metric_penalty(projection, mu, norm)
 
 
 def metric_penalty(projection: NDArray[np.float64], mu: float, norm: str) -> float:

@@ -16,7 +16,6 @@ WORDS = 256
 
 _MOST_ROTATED = 2048  # entries of rows that are turned before they are cut into parts
 _BLOCK = 256  # rows that are coded at a time
-_QUERIES, _COLUMNS = 16, 4096  # pairs whose distances are looked up at a time
 _DAMAGED = "The descriptor's code is damaged: {}; compress the descriptor again."
 
 
@@ -194,29 +193,6 @@ class ProductCode:
             rows[:, columns] = centroids[packed[:, part]]
         return rows if self.rotation is None else _turned(rows, self.rotation.T)
 
-    def asymmetric_distances(self, queries: NDArray[np.float32], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Squared distances between rows as they are and decoded ones: more exact, as one side alone is coded.
-
-        Parameters
-        ----------
-        queries : ndarray, shape (Q, m), float32
-            Rows.
-        packed : ndarray, shape (N, G), uint8
-            Codes.
-
-        Returns
-        -------
-        ndarray, shape (Q, N), float32
-        """
-        queries = self._rotated(_check_rows(queries, self.source_dim))
-        packed = _check_packed(packed, self.bytes)
-        distances = np.empty((len(queries), len(packed)), np.float32)
-        for start in range(0, len(queries), _QUERIES):
-            rows = slice(start, start + _QUERIES)
-            tables = [_between(queries[rows, columns], centroids) for columns, centroids in self._parts]
-            distances[rows] = _look_up(np.stack(tables, axis=1), packed)
-        return distances
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to be kept in a descriptor file."""
         arrays = {"centroids": self.centroids, "sizes": self.sizes}
@@ -302,29 +278,6 @@ def _turned(rows: NDArray[np.float32], rotation: NDArray[np.float32]) -> NDArray
 def _blocks(number: int) -> Iterator[slice]:
     """Rows that are coded at a time, so that what comes between does not grow with their number."""
     return (slice(start, start + _BLOCK) for start in range(0, number, _BLOCK))
-
-
-def _between(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Squared distances (N, M) float32 of rows (N, d) and (M, d) of few entries.
-
-    Entry by entry, as a product of matrices would leave small distances no digits.
-    """
-    distances = np.zeros((len(first), len(second)), np.float32)
-    for left, right in zip(first.T, second.T, strict=True):
-        distances += (left[:, None] - right) ** 2
-    return distances
-
-
-def _look_up(tables: NDArray[np.float32], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Sums (N, M) float32 over the parts of what tables (N, G, 256) have for codes (M, G)."""
-    sums = np.empty((len(tables), len(packed)), np.float32)
-    for start in range(0, len(packed), _COLUMNS):
-        words = packed[start : start + _COLUMNS].T.astype(np.intp)
-        block = tables[:, 0].take(words[0], axis=1)
-        for part in range(1, len(words)):
-            block += tables[:, part].take(words[part], axis=1)
-        sums[:, start : start + _COLUMNS] = block
-    return sums
 
 
 def _check_rows(rows: NDArray[np.float32], dim: int) -> NDArray[np.float32]:

@@ -1,8 +1,8 @@
-"""Distances between codes, nanoseconds a pair: Hamming of binary codes beside L2 and product quantisation, in one run.
+"""Distances between codes, nanoseconds a pair: Hamming of binary codes beside L2, in one run.
 
 Run as `python -m tests.benchmarks.bench_codes [--number 4096] [--json]`; it never gates. One thread, all pairs of two
-sets, the best of several runs. Simonyan14 (section 10.1, an Intel Xeon L5640) has 1.3 ns for 64 bits, 38.2 ns for
-product quantisation of 64 bits and 53.5 ns for L2 of 64-D, one pair at a time.
+sets, the best of several runs. Simonyan14 (section 10.1, an Intel Xeon L5640) has 1.3 ns for 64 bits and 53.5 ns for L2
+of 64-D, one pair at a time.
 """
 
 import argparse
@@ -20,7 +20,6 @@ import numpy as np
 
 from index.parallel import one_thread
 from index.signatures import hamming, pack
-from learning.codes.product import ProductOptions, learn_product
 
 BAR = 1.3
 DIM, RUNS = 64, 7
@@ -62,8 +61,6 @@ def measure(number: int) -> dict[str, float]:
     cv2.setNumThreads(1)
     rows = rng.standard_normal((2 * number, DIM)).astype(np.float32)
     first, second = rows[:number], rows[number:]
-    code = learn_product(rng.standard_normal((8192, DIM)).astype(np.float32), ProductOptions(64, iterations=5))
-    codes = code.encode(second)
     few = max(1, number // 16)  # for the slow ones
     pairs = number * number
     results = {}
@@ -76,9 +73,6 @@ def measure(number: int) -> dict[str, float]:
     results["L2, 64-D, plain NumPy"] = nanoseconds(lambda: plain_l2(first[:few], second), few * number)
     results["L2, 64-D, faiss, a row at a time"] = nanoseconds(
         lambda: np.concatenate([faiss.pairwise_distances(row[None], second) for row in first[:few]]), few * number
-    )
-    results["PQ, 64 bits, asymmetric tables"] = nanoseconds(
-        lambda: code.asymmetric_distances(first[:few], codes), few * number
     )
     return results
 

@@ -12,12 +12,11 @@ from learning.convex.dual_averaging import (
     AveragingOptions,
     hinge_counts,
     low_rank_metric,
-    metric_objective,
     root_of,
     sparse_weights,
-    vector_objective,
 )
 from learning.patches.rows import ArrayRows
+from tests.support.learning.objectives import metric_objective, vector_objective
 
 lengths = st.integers(1, 12)
 # Quarters, so that distances that differ by just the margin are common; and finer ones, still without rounding.

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.convex.dual_averaging import metric_objective
 from learning.convex.projection import DifferencePairs, MetricUnits, ProjectionOptions, learn_projection
 from learning.convex.ring_selection import fpr95_of
+from tests.support.learning.objectives import metric_objective
 
 DIM = 12
 OPTIONS = {norm: ProjectionOptions(iterations=400, batch=0, norm=norm) for norm in ("nuclear", "frobenius")}

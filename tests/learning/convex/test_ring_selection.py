@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from learning.convex.candidates import PoolOptions, candidate_pool
-from learning.convex.dual_averaging import AveragingOptions, sparse_weights, vector_objective
+from learning.convex.dual_averaging import AveragingOptions, sparse_weights
 from learning.convex.ring_distances import RingDistances
 from learning.convex.ring_selection import (
     RankedPairs,
@@ -25,6 +25,7 @@ from learning.patches.rows import ArrayRows, BlockRows
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.pooling import ChannelOptions
 from tests.support.learning.learnt_models import textures
+from tests.support.learning.objectives import vector_objective
 
 POOL = candidate_pool(PoolOptions(step=5, angles=8))  # 24 rings of 1 to 4 regions
 RINGS = len(POOL)

@@ -136,26 +136,6 @@ def test_each_part_gets_its_nearest_codeword(name):
         np.testing.assert_allclose(taken, distances.min(axis=1), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["product", "product without rotation", "scalar", "one part"])
-def test_asymmetric_distances_are_those_of_rows_to_decoded_rows(name):
-    code = CODES[name]
-    queries, packed = rows_of(40, 1), code.encode(rows_of(70, 2))
-    expected = squared_distances(queries, code.decode(packed))
-    np.testing.assert_allclose(code.asymmetric_distances(queries, packed), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_distances_of_more_codes_than_are_looked_up_at_a_time():
-    code = CODES["product"]
-    queries, packed = rows_of(3), code.encode(rows_of(5000))
-    distances = code.asymmetric_distances(queries, packed)
-    assert distances.shape == (3, 5000)
-    np.testing.assert_allclose(
-        distances[:, 4090:4100], squared_distances(queries, code.decode(packed[4090:4100])), rtol=1e-4, atol=1e-4
-    )
-    assert code.asymmetric_distances(queries[:0], packed[:4]).shape == (0, 4)
-    assert code.asymmetric_distances(rows_of(2), packed[:0]).shape == (2, 0)
-
-
 def test_codewords_are_coded_as_themselves():
     code = CODES["product"]
     every = np.repeat(np.arange(256, dtype=np.uint8)[:, None], code.bytes, axis=1)
