@@ -22,7 +22,7 @@ from learning.convex.stages import check_pooling, check_stages, hours_of_stages,
 from learning.convex.study import Study
 from learning.latent.alternation import LogEntry
 from learning.latent.anchors import Anchors, draw_features
-from learning.latent.described import Described, describe_mined
+from learning.latent.described_patches import Described, describe_mined
 from learning.latent.metric_problem import units_of
 from learning.latent.models import Held, LatentRecord, PoolingWork, ProjectionWork, Setting
 from learning.latent.nearest import candidates_of, find_nearest

@@ -11,7 +11,7 @@ from learning.convex.dual_averaging import AveragingOptions, Batch, draw, metric
 from learning.convex.projection import MetricUnits
 from learning.latent.alternation import Rows, nearest_batch
 from learning.latent.anchors import Anchors
-from learning.latent.described import Described
+from learning.latent.described_patches import Described
 from learning.patches.rows import squared_distances
 
 _SAMPLE = 20_000  # candidates of either kind that units are measured on

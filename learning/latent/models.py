@@ -16,7 +16,7 @@ from learning.convex.projection import MetricUnits, ProjectionOptions
 from learning.convex.ring_selection import SelectionOptions, dim_of, largest_contributions, pooling_of
 from learning.latent.alternation import Alternation, LogEntry, alternate
 from learning.latent.anchors import Anchors
-from learning.latent.described import Described, describe_mined
+from learning.latent.described_patches import Described, describe_mined
 from learning.latent.metric_problem import MetricProblem
 from learning.latent.nearest import find_nearest
 from learning.latent.pooling_problem import PoolingProblem

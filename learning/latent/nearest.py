@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import one_thread, run
-from learning.latent.described import Described
+from learning.latent.described_patches import Described
 from learning.mining.matches import MinedMatches
 
 _BLOCK = 2_048  # features that are compared with all their candidates at a time: with 8,000, 200 MB

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
-from learning.latent.described import describe_mined
+from learning.latent.described_patches import describe_mined
 from learning.latent.models import Held
 from learning.latent.nearest import find_nearest
 from retrieval.descriptors.contract import Descriptor

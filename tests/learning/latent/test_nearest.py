@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from learning.latent import nearest as comparing
 from learning.latent.anchors import Anchors
-from learning.latent.described import Described
+from learning.latent.described_patches import Described
 from learning.latent.nearest import candidates_of, find_nearest
 from tests.support.learning.mined_files import Arrays, drawn, in_memory, some_features, some_mined
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from learning.convex.dual_averaging import AveragingOptions
 from learning.latent.alternation import Rows, alternate
 from learning.latent.anchors import Anchors
-from learning.latent.described import Described
+from learning.latent.described_patches import Described
 from learning.latent.metric_problem import MetricProblem, units_of
 from learning.latent.pooling_problem import PoolingProblem
 from learning.mining.matches import MinedMatches

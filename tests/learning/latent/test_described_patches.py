@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learning.latent import described as module
-from learning.latent.described import describe_mined
+from learning.latent import described_patches as module
+from learning.latent.described_patches import describe_mined
 from learning.mining.matches import MinedMatches
 from tests.support.learning.mined_files import drawn, write
 
