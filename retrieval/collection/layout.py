@@ -14,6 +14,9 @@ LINKS_LOCK = "links.lock"
 SEAL = "collection.sums"
 """Checksums of the files that have none of their own."""
 
+SEAL_LOCK = "sums.lock"
+"""File that a process holds which renews the seal and the snapshot."""
+
 SNAPSHOT = "catalogue.snapshot"
 """Copy of the catalogue, where that is an SQLite file."""
 

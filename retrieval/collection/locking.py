@@ -23,8 +23,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def lock_file(path: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock of a file, which is made; CollectionLocked, with a sentence, where another process holds it."""
+def lock_file(path: Path, refusal: str | None = None) -> Iterator[None]:
+    """Hold the lock of a file, which is made.
+
+    Where another process holds it: CollectionLocked with the sentence `refusal`, or wait where there is none.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
@@ -33,7 +36,7 @@ def lock_file(path: Path, refusal: str) -> Iterator[None]:
     with path.open("w") as file:
         try:
             # The system lets go of it when the process ends, however it ends.
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CollectionLocked(refusal) from None
         except OSError as error:

@@ -10,9 +10,11 @@ of the catalogue lies beside it.
 import base64
 import binascii
 import contextlib
+import errno
 import hashlib
 import json
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,11 +23,12 @@ from pathlib import Path
 from index.arrays import hash_file
 from index.errors import CairnError
 from index.segment import META
-from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading
+from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import is_own
-from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, SNAPSHOT
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEAL_LOCK, SEGMENTS, SNAPSHOT
+from retrieval.collection.locking import lock_file
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal, SealDamagedError, SealedFile, read_seal, write_seal
 from retrieval.collection.snapshot import write_snapshot
@@ -36,6 +39,7 @@ LARGEST_COPY = 1 << 22
 """Bytes of a file that is copied into the catalogue, at most."""
 
 _LOOKS = 5
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
 _LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite gives no larger one out as a whole
 
@@ -52,20 +56,43 @@ def seal(collection: Collection) -> Seal:
 
     To be called at the end of every command that writes. A file that never changes once it is written (of the
     vocabulary; options and descriptor, once there is one) keeps the checksum that it was first sealed with, so that
-    damage is never sealed as sound.
+    damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time.
+    Where the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error.
 
     Raises
     ------
     CairnError
         A file is missing, or the catalogue cannot be written.
     """
+    with lock_file(collection.folder / SEAL_LOCK):
+        for left in reversed(range(_LOOKS)):
+            vocabulary = collection.vocabulary_folder
+            try:
+                made, is_full = _seal(collection, vocabulary if vocabulary.is_dir() else None)
+                break
+            except (CairnError, FileNotFoundError):
+                # Another took its place while it was read.
+                if not left or collection.vocabulary_folder == vocabulary:
+                    raise
+    if is_full:
+        print(
+            f"cairn: the disk is too full for a new copy of the catalogue, {collection.folder / SNAPSHOT}: make room, "
+            "the next command that writes makes it.",
+            file=sys.stderr,
+            flush=True,
+        )
+    return made
+
+
+def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal, bool]:
+    """Seal a collection; give the seal, and whether the disk is too full for a snapshot."""
     path = collection.folder / SEAL
     try:
         earlier = read_seal(path)
     except SealDamagedError:
         earlier = None
-    vocabulary = collection.vocabulary_folder.name if collection.has_vocabulary else None
-    files = {name: _sealed(collection.folder, name, earlier) for name in _names(collection)}
+    vocabulary = vocabulary_folder.name if vocabulary_folder is not None else None
+    files = {name: _sealed(collection.folder, name, earlier) for name in _names(collection, vocabulary_folder)}
     name = collection.catalogue.address.get_backend_name()
     if earlier is None:
         # First, so that no copies are ever without a seal: that would look as if the seal had been lost.
@@ -75,9 +102,9 @@ def seal(collection: Collection) -> Seal:
     # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
     with contextlib.closing(Database(collection.catalogue.address)) as database:
         file = database.file
-    snapshot, work = None, 0.0
+    snapshot, work, is_full = None, 0.0, False
     if file is not None and is_own(collection.folder, collection.catalogue):
-        snapshot, work = _keep_snapshot(collection, file, earlier)
+        snapshot, work, is_full = _keep_snapshot(collection, file, earlier)
     made = Seal(None, name, None, vocabulary, files, snapshot, work)
     for _ in range(_LOOKS):
         revision = collection.catalogue.revision()
@@ -87,7 +114,7 @@ def seal(collection: Collection) -> Seal:
             break
     if made != earlier:
         write_seal(path, made)
-    return made
+    return made, is_full
 
 
 def refuse_damaged(collection: Collection) -> None:
@@ -118,21 +145,24 @@ def refuse_damaged(collection: Collection) -> None:
         raise CairnError(f"The catalogue {file} is damaged: run cairn check, then cairn repair.")
 
 
-def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> tuple[int | None, float]:
-    """Keep a snapshot where one is due; give its revision, and the seconds of work since."""
+def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> tuple[int | None, float, bool]:
+    """Keep a snapshot where one is due; give its revision, the seconds of work since, and if the disk is too full."""
     path = collection.folder / SNAPSHOT
     revision, work = (earlier.snapshot, earlier.work) if earlier is not None else (None, 0.0)
     if revision is not None and path.exists():
         if collection.catalogue.revision() == revision:
-            return revision, 0.0
+            return revision, 0.0, False
         work += _seconds_of_work(collection.folder / SEAL)
         size = file.stat().st_size
         if size > _ALWAYS and work < 10 * size / _BYTES_PER_SECOND:
-            return revision, round(work, 3)
+            return revision, round(work, 3), False
     try:
-        return write_snapshot(file, path), 0.0
-    except FileNotFoundError:  # what is unfinished is cleared away by who holds the lock: the next command makes one
-        return revision, round(work, 3)
+        return write_snapshot(file, path), 0.0, False
+    except OSError as error:
+        # ENOENT: who holds the collection's lock clears away what is unfinished. The next command makes one.
+        if error.errno not in (errno.ENOENT, *_FULL):
+            raise
+        return revision, round(work, 3), error.errno in _FULL
 
 
 def _seconds_of_work(sealed: Path) -> float:
@@ -157,14 +187,13 @@ def read_copies(text: str | None) -> dict[str, bytes]:
         return {}
 
 
-def _names(collection: Collection) -> Iterator[str]:
+def _names(collection: Collection, vocabulary: Path | None) -> Iterator[str]:
     """Paths, in the collection, of the files that are to be sealed."""
     yield OPTIONS
     if collection.options.descriptor == DESCRIPTOR:
         yield DESCRIPTOR
-    if collection.has_vocabulary:
-        folder = collection.vocabulary_folder
-        yield from (f"{folder.name}/{file.name}" for file in sorted(folder.iterdir()) if file.is_file())
+    if vocabulary is not None:
+        yield from (f"{vocabulary.name}/{file.name}" for file in sorted(vocabulary.iterdir()) if file.is_file())
     # Segments of earlier versions, whose descriptions the catalogue has no checksums of.
     yield from (f"{SEGMENTS}/{row.folder}/{META}" for row in collection.catalogue.segments() if row.sha256 is None)
 
@@ -205,7 +234,10 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
 
 
 def _hash_catalogue(file: Path | None) -> str | None:
-    """SHA-256 of an SQLite file with all that was committed; None where readers are in the way, or it is too large."""
+    """SHA-256 of an SQLite file with all that was committed; None where it is too large, or the log cannot be emptied.
+
+    Readers may be in the way of that, or the disk may be full.
+    """
     if file is None or not file.is_file() or file.stat().st_size > _LARGEST_HASHED:
         return None
     try:
@@ -213,4 +245,6 @@ def _hash_catalogue(file: Path | None) -> str | None:
             _, log, written = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return hash_database(connection) if log == written else None
     except (sqlite3.Error, OSError) as error:
+        if primary_code(error) == sqlite3.SQLITE_FULL:
+            return None
         raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error

@@ -5,6 +5,7 @@ of the catalogue and a checksum of all, so that a snapshot vouches for itself.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from index.arrays import flush_to_disk
 from index.errors import refuse_unreadable
-from retrieval.catalogue.database import BUSY_TIMEOUT_MS, DatabaseError
+from retrieval.catalogue.database import BUSY_TIMEOUT_MS, DatabaseError, primary_code
 from retrieval.catalogue.schema import REVISION_KEY
 
 _END = re.compile(rb"\n([0-9]{18}) ([0-9a-f]{64})\n")
@@ -38,8 +39,8 @@ def write_snapshot(file: Path, path: Path) -> int:
     ------
     DatabaseError
         The catalogue is damaged, or cannot be copied.
-    FileNotFoundError
-        Another process has cleared the unfinished copy away.
+    OSError
+        The disk is full (ENOSPC), or another process has cleared the unfinished copy away (ENOENT).
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -63,6 +64,8 @@ def write_snapshot(file: Path, path: Path) -> int:
         temporary.replace(path)
         flush_to_disk(path.parent)
     except (sqlite3.Error, UnicodeDecodeError, ValueError) as error:
+        if primary_code(error) == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
         raise DatabaseError(f"No copy of the catalogue {file} can be made ({error}): run cairn check.") from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -84,10 +87,12 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
         None where there is none, or it is not what was written.
     """
     try:
-        if not path.is_file() or path.stat().st_size < _LENGTH:
+        if not path.is_file():
             return None
-        digest, left = hashlib.sha256(), path.stat().st_size - 65
-        with path.open("rb") as file:
+        with path.open("rb") as file:  # first, as another may take its place at any time
+            digest, left = hashlib.sha256(), os.fstat(file.fileno()).st_size - 65
+            if left < _LENGTH - 65:
+                return None
             while left:
                 block = file.read(min(left, _BLOCK))
                 if not block:

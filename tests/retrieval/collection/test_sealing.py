@@ -1,0 +1,123 @@
+"""Sealing: a full disk, and several commands at once, leave a seal and a snapshot that fit the catalogue."""
+
+import errno
+import os
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from index.arrays import hash_file
+from retrieval.collection import sealing, snapshot
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.seal import Seal, read_seal
+from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
+from retrieval.collection.snapshot import read_snapshot
+from retrieval.integrity.check import check_collection
+from tests.conftest import Indexed
+
+
+@pytest.fixture
+def folder(indexed: Indexed, tmp_path: Path) -> Path:
+    """A copy of the small collection, sealed."""
+    copy = Path(shutil.copytree(indexed.folder, tmp_path / "demo.cairn"))
+    with Collection.open(copy) as collection:
+        seal(collection)
+    return copy
+
+
+def change(folder: Path, value: str) -> Seal:
+    """Write to a catalogue and seal it, as a command does."""
+    with Collection.open(folder) as collection:
+        collection.catalogue.set_setting("some", value)
+        return seal(collection)
+
+
+class _Full(sqlite3.Connection):
+    """A connection whose backup finds a full disk."""
+
+    def backup(self, *_: object, **__: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+
+@pytest.mark.parametrize("how", ["SQLite", "ENOSPC"])
+def test_where_the_disk_is_too_full_for_a_snapshot_the_earlier_one_stays(
+    folder: Path, how: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, digest = read_snapshot(folder / SNAPSHOT), hash_file(folder / SNAPSHOT)
+
+    def full(*rest: Any, **more: Any) -> sqlite3.Connection:
+        return sqlite3.connect(*rest, **more, factory=_Full)
+
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        if how == "SQLite":
+            patch.setattr(snapshot, "sqlite3", SimpleNamespace(**{**vars(sqlite3), "connect": full}))
+        else:
+            patch.setattr(snapshot, "os", SimpleNamespace(**{**vars(os), "fsync": refuse}))
+        with Collection.open(folder) as collection:
+            collection.catalogue.set_setting("some", how)
+            made = seal(collection)
+            assert made.revision == collection.catalogue.revision() and made.catalogue is not None
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "disk is too full" in told
+    assert made.snapshot == before and hash_file(folder / SNAPSHOT) == digest
+    assert read_seal(folder / SEAL) == made
+    report = check_collection(folder)
+    assert report.ok and report.notes == []
+    assert change(folder, "room again").snapshot == read_snapshot(folder / SNAPSHOT) != before
+    assert capsys.readouterr().err == ""
+
+
+def test_of_two_commands_that_seal_at_once_the_later_wins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    examine = snapshot._examine
+    has_copied, has_ended = threading.Event(), threading.Event()
+
+    def slow(copy: Path) -> int:
+        if not has_copied.is_set():
+            has_copied.set()
+            has_ended.wait(1.0)
+        return examine(copy)
+
+    monkeypatch.setattr(snapshot, "_examine", slow)
+    first = threading.Thread(target=change, args=(folder, "first"))
+    first.start()
+    assert has_copied.wait(30)
+    change(folder, "second")
+    has_ended.set()
+    first.join()
+    kept = read_seal(folder / SEAL)
+    with Collection.open(folder) as collection:
+        revision = collection.catalogue.revision()
+    assert kept is not None and kept.revision == kept.snapshot == read_snapshot(folder / SNAPSHOT) == revision
+    report = check_collection(folder)
+    assert report.ok and report.notes == []
+
+
+def test_a_vocabulary_may_be_replaced_while_it_is_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As cairn retrain does, while cairn group ends."""
+    sealed, new = sealing._sealed, f"{VOCABULARY}-000001"
+    with Collection.open(folder) as collection:
+
+        def replace(*rest: object) -> object:
+            if not (folder / new).exists():
+                (folder / VOCABULARY).rename(folder / new)
+                collection.catalogue.set_setting(VOCABULARY_KEY, new)
+            return sealed(*rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(sealing, "_sealed", replace)
+        made = seal(collection)
+        copies = read_copies(collection.catalogue.setting(COPIES_KEY))
+    assert made.vocabulary == new
+    for names in (made.files, copies):
+        assert {name.partition("/")[0] for name in names if "/" in name} == {new}
+    assert check_collection(folder).ok
