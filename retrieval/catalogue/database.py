@@ -143,19 +143,19 @@ class Database:
         So nothing depends on the log that a killed process leaves, of which SQLite reads no more than what comes
         before the first damaged byte, without a word. Where others read, or the disk is full, the log keeps it.
         """
-        self._outside("PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
-        self._outside(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        self._outside("PRAGMA wal_checkpoint(TRUNCATE)", patience_ms=0)
 
-    def _outside(self, *statements: str) -> None:
-        """Execute statements of SQLite's outside of transactions, up to one that fails."""
+    def _outside(self, statement: str, patience_ms: int = BUSY_TIMEOUT_MS) -> None:
+        """Execute a statement of SQLite's outside of transactions; where it fails, nothing is said of it."""
         if self.file is None:
             return
         try:
             connection = self._engine.raw_connection()  # a transaction, which SQLAlchemy would begin, must not be open
             try:
-                for statement in statements:
-                    connection.cursor().execute(statement)
+                connection.cursor().execute(f"PRAGMA busy_timeout = {patience_ms}")
+                connection.cursor().execute(statement)
             finally:
+                connection.cursor().execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # others use it afterwards
                 connection.close()
         except (sa.exc.SQLAlchemyError, sqlite3.Error):
             return

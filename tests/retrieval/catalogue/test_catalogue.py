@@ -1,5 +1,6 @@
 """The catalogue, over SQLite and over PostgreSQL."""
 
+import contextlib
 import signal
 import sqlite3
 import subprocess
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from index.errors import CairnError
 from index.text import check_storable, printable
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.database import BUSY_TIMEOUT_MS, Database
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.names import unique_name
 from retrieval.catalogue.photos import Known
@@ -454,3 +457,25 @@ def test_rows_returned_are_copies(catalogue: Catalogue) -> None:
     (image,) = add(catalogue, "000001", ["/a.jpg"])
     image.name = "other"
     assert [row.name for row in catalogue.images()] == ["a.jpg"]
+
+
+def test_every_connection_waits_for_a_writer_after_one_has_written(tmp_path: Path) -> None:
+    """To empty the log it waits for nobody; that is not for whoever uses the connection next."""
+    with Catalogue.open(tmp_path, create=True) as made:
+        database = Database(made.address)
+
+    def waits() -> list[int]:
+        with contextlib.ExitStack() as stack:  # all at once: those of the pool
+            sessions = [stack.enter_context(database.transaction()) for _ in range(3)]
+            return [session.scalar(sa.text("PRAGMA busy_timeout")) for session in sessions]
+
+    assert waits() == [BUSY_TIMEOUT_MS] * 3
+    with database.transaction(write=True):
+        pass
+    assert waits() == [BUSY_TIMEOUT_MS] * 3
+    with database.transaction() as reader:  # so that the log cannot be emptied
+        reader.execute(sa.text("SELECT * FROM settings")).all()
+        with database.transaction(write=True) as session:
+            session.execute(sa.text("UPDATE settings SET value = 7 WHERE key = 'cairn.next_number'"))
+    assert waits() == [BUSY_TIMEOUT_MS] * 3
+    database.close()
