@@ -267,9 +267,12 @@ class Catalogue:
 
     def shrink(self) -> None:
         """Give room that is no longer used back to the file system, where the database is a file of SQLite's."""
+        # Counted before and afterwards: the file is another one, also where this process is killed between.
         with self._transaction(write=True):
-            pass  # counted: the file is another one afterwards
+            pass
         self._database.shrink()
+        with self._transaction(write=True):
+            pass
 
     def store_metadata(self, found: Sequence[tuple[int, Metadata]]) -> None:
         """Keep what the files of indexed images say, in place of what they said before."""

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from index.arrays import hash_file
+from retrieval.catalogue.database import Database
 from retrieval.collection import sealing, snapshot
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.seal import Seal, read_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
 from retrieval.collection.snapshot import read_snapshot
+from retrieval.indexing.compaction import compact
+from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
 from tests.conftest import Indexed
 
@@ -121,3 +124,25 @@ def test_a_vocabulary_may_be_replaced_while_it_is_sealed(folder: Path, monkeypat
     for names in (made.files, copies):
         assert {name.partition("/")[0] for name in names if "/" in name} == {new}
     assert check_collection(folder).ok
+
+
+def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It seals when the catalogue has been counted and is not yet written anew; then the compaction is killed."""
+    shrink = Database.shrink
+
+    def seal_first(database: Database) -> None:
+        with Collection.open(folder) as other:
+            seal(other)
+        shrink(database)
+
+    with Collection.open(folder) as collection:
+        remove_photos(collection, collection.catalogue.names(collection.catalogue.numbers().tolist())[:1])
+    monkeypatch.setattr(Database, "shrink", seal_first)
+    monkeypatch.setattr("retrieval.indexing.compaction.seal", _killed)
+    with Collection.open(folder) as collection, pytest.raises(KeyboardInterrupt):
+        compact(collection)
+    assert check_collection(folder).damaged == []
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
