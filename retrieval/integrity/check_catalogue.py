@@ -55,42 +55,36 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
     CairnError
         The system or the disk does not give the file out, so that nothing is known of it.
     """
-    finding = Finding()
-    for _ in range(_LOOKS):
+    for left in reversed(range(_LOOKS)):
         kept = _read_seal(seal_file)
+        settings: dict[str, str] = {}
+        note: str | None = None
         try:
             with contextlib.closing(connect_for_reading(file)) as connection:
-                before = _settings(connection)
-                finding = _compare(kept, before.get(REVISION_KEY), before.get(REVISION_COPY_KEY))
-                if finding.damage is not None:
-                    return finding
-                sealed = finding.note is None and kept is not None and kept.catalogue is not None
-                what = None
-                if sealed and kept is not None:
+                connection.execute("BEGIN")  # what follows is of one moment, whoever writes meanwhile
+                settings = _settings(connection)
+                finding = _compare(kept, settings.get(REVISION_KEY), settings.get(REVISION_COPY_KEY))
+                what, note = finding.damage, finding.note
+                if what is None and note is None and kept is not None and kept.catalogue is not None:
                     pages, size = connection.execute("PRAGMA page_count").fetchone()[0], file.stat().st_size
                     tell(size)
                     if size != pages * connection.execute("PRAGMA page_size").fetchone()[0]:
                         what = "It is not as long as what was written."
                     elif hash_database(connection) != kept.catalogue:
                         what = "It is not what was written."
-                else:
+                elif what is None:
                     what = _examine(connection)
                     tell(file.stat().st_size)
-                after = _settings(connection)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if primary_code(error) in _REFUSALS:
                 raise Unreadable(
                     f"The catalogue {file} cannot be read ({' '.join(str(error).split())}): check the disk and its "
                     "rights, then run the command again."
                 ) from error
-            before, after, what = {}, {}, f"It cannot be read ({' '.join(str(error).split())[:200]})."
-        # Written to, or sealed, while it was looked at: once more.
-        if _read_seal(seal_file) != kept or before.get(REVISION_KEY) != after.get(REVISION_KEY):
-            continue
-        if what is not None:
-            return Finding(kept, what)
-        return Finding(kept, None, finding.note, kept is None and COPIES_KEY in before)
-    return finding
+            what = f"It cannot be read ({' '.join(str(error).split())[:200]})."
+        if not left or _read_seal(seal_file) == kept:  # else it was sealed while it was looked at: once more
+            break
+    return Finding(kept, what, None if what else note, what is None and kept is None and COPIES_KEY in settings)
 
 
 def check_snapshot(findings: Findings, seal: Seal | None) -> None:
@@ -98,8 +92,11 @@ def check_snapshot(findings: Findings, seal: Seal | None) -> None:
     path = findings.folder / SNAPSHOT
     if path.exists():
         findings.was_read(1, size_of(path))
-        if read_snapshot(path, findings.tell) is None:
+        revision = read_snapshot(path, findings.tell)
+        if revision is None:
             findings.damage(SNAPSHOT, "The copy of the catalogue is not what was written.")
+        elif seal is not None and seal.snapshot is not None and revision < seal.snapshot:
+            findings.damage(SNAPSHOT, "The copy of the catalogue is older than what was written.")
     elif seal is not None and seal.snapshot is not None:
         findings.damage(SNAPSHOT, "The copy of the catalogue is missing.")
 

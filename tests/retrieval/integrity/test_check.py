@@ -26,7 +26,9 @@ from retrieval.collection.seal import read_seal, write_seal
 from retrieval.collection.sealing import seal
 from retrieval.groups.links import Link, encode_links
 from retrieval.indexing.compaction import compact
+from retrieval.integrity import check_catalogue
 from retrieval.integrity.check import CheckReport, check_collection
+from retrieval.integrity.check_catalogue import check_sqlite
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
@@ -316,6 +318,35 @@ def test_where_another_process_clears_the_copy_away_the_next_command_makes_one(
             seal(collection)
         assert ((folder / SNAPSHOT).read_bytes() == before) == is_cleared
         assert check_collection(folder).ok
+
+
+def test_a_snapshot_that_is_older_than_the_seal_says_is_damage(folder: Path, cairn: Callable[..., Ran]) -> None:
+    before = (folder / SNAPSHOT).read_bytes()
+    with Collection.open(folder) as collection:
+        collection.catalogue.set_setting("some", "thing")
+        seal(collection)
+    assert check_collection(folder).ok
+    (folder / SNAPSHOT).write_bytes(before)
+    assert damaged(folder) == [SNAPSHOT]
+    assert cairn("repair", folder).code == 0 and check_collection(folder).ok
+    assert (folder / SNAPSHOT).read_bytes() != before
+
+
+def test_damage_is_found_while_another_process_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As cairn group does, once a second: longer than that a large catalogue is looked at."""
+    settings = check_catalogue._settings
+    with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as writer:
+        writer.execute("INSERT INTO metadata VALUES (999, 'file', 'title', 0, 'A fountain', 1)")
+
+        def write(connection: sqlite3.Connection) -> dict[str, str]:
+            writer.execute("UPDATE settings SET value = value + 1 WHERE key LIKE 'cairn.revision%'")
+            writer.commit()
+            return settings(connection)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(check_catalogue, "_settings", write)
+            found = check_sqlite(folder / CATALOGUE, folder / SEAL, lambda _: None)
+    assert found.damage is not None and "'metadata'" in found.damage
 
 
 def test_a_catalogue_too_large_to_be_hashed_is_looked_through(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
