@@ -117,6 +117,29 @@ def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal,
     return made, is_full
 
 
+@contextlib.contextmanager
+def sealed_afterwards(collection: Collection) -> Iterator[None]:
+    """Seal a collection after something that writes to it: also where that fails, or is interrupted, half-way.
+
+    Raises
+    ------
+    CairnError
+        As `refuse_damaged`, before anything is written, and as `seal`.
+    """
+    refuse_damaged(collection)
+    before = collection.catalogue.revision()
+    try:
+        yield
+    except DatabaseError:  # the catalogue may be damaged: that is not sealed
+        raise
+    except BaseException:
+        with contextlib.suppress(CairnError, OSError):  # what went wrong first is what is told
+            if collection.catalogue.revision() != before:
+                seal(collection)
+        raise
+    seal(collection)
+
+
 def refuse_damaged(collection: Collection) -> None:
     """Refuse to write to an SQLite catalogue that is not what was sealed: its snapshot is still sound.
 

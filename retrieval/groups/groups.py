@@ -19,7 +19,7 @@ from index.errors import CairnError
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Link, components, link_photos
 from retrieval.groups.looks import Copy, find_copies
@@ -115,36 +115,35 @@ def group_photos(
         Another process is looking for groups in the collection.
     """
     options = options or GroupOptions()
-    refuse_damaged(collection)
-    rows = {row.number: row for row in collection.catalogue.images(collection.index.image_numbers.tolist())}
-    links = link_photos(
-        collection,
-        min_inliers=min(options.inliers, KEPT_INLIERS),
-        keep=True,
-        workers=workers,
-        progress=progress,
-    )
-    strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
-    copies = find_copies(see_photos(rows.values(), collection.folder / CACHE, workers=workers, progress=progress))
-    found = Groups(form_groups(rows, strong, options.duplicates, copies), options.inliers, len(rows))
-    kept = {
-        "format": FORMAT,
-        "state": _state(np.array(sorted(rows), np.int64)),
-        "inliers": found.inliers,
-        "photos": found.photos,
-        "groups": [
-            {
-                "group": group.number,
-                "photos": list(group.photos),
-                "links": group.links,
-                "duplicates": sorted(group.duplicates.items()),
-            }
-            for group in found.groups
-        ],
-    }
-    save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
-    (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
-    seal(collection)
+    with sealed_afterwards(collection):
+        rows = {row.number: row for row in collection.catalogue.images(collection.index.image_numbers.tolist())}
+        links = link_photos(
+            collection,
+            min_inliers=min(options.inliers, KEPT_INLIERS),
+            keep=True,
+            workers=workers,
+            progress=progress,
+        )
+        strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
+        copies = find_copies(see_photos(rows.values(), collection.folder / CACHE, workers=workers, progress=progress))
+        found = Groups(form_groups(rows, strong, options.duplicates, copies), options.inliers, len(rows))
+        kept = {
+            "format": FORMAT,
+            "state": _state(np.array(sorted(rows), np.int64)),
+            "inliers": found.inliers,
+            "photos": found.photos,
+            "groups": [
+                {
+                    "group": group.number,
+                    "photos": list(group.photos),
+                    "links": group.links,
+                    "duplicates": sorted(group.duplicates.items()),
+                }
+                for group in found.groups
+            ],
+        }
+        save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
+        (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
     return found
 
 

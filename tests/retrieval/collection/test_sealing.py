@@ -1,10 +1,12 @@
 """Sealing: a full disk, and several commands at once, leave a seal and a snapshot that fit the catalogue."""
 
 import errno
+import itertools
 import os
 import shutil
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,17 +14,21 @@ from typing import Any
 import pytest
 
 from index.arrays import hash_file
-from retrieval.catalogue.database import Database
+from index.errors import CairnError
+from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.collection import sealing, snapshot
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.seal import Seal, read_seal
-from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
+from retrieval.collection.sealing import COPIES_KEY, read_copies, seal, sealed_afterwards
 from retrieval.collection.snapshot import read_snapshot
+from retrieval.groups import links
+from retrieval.groups.groups import group_photos
+from retrieval.groups.links import Link
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
-from tests.conftest import Indexed
+from tests.conftest import Indexed, Ran
 
 
 @pytest.fixture
@@ -142,6 +148,44 @@ def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, m
     with Collection.open(folder) as collection, pytest.raises(KeyboardInterrupt):
         compact(collection)
     assert check_collection(folder).damaged == []
+
+
+def test_groups_that_are_interrupted_are_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask, asked = links._ask, itertools.count(1)
+
+    def stop(*rest: Any) -> list[Link]:
+        if next(asked) == 3:
+            raise KeyboardInterrupt
+        return ask(*rest)
+
+    monkeypatch.setattr(links, "_ask", stop)
+    with Collection.open(folder) as collection:
+        with pytest.raises(KeyboardInterrupt):
+            group_photos(collection)
+        assert len(collection.catalogue.links()) == 2
+    report = check_collection(folder)
+    assert report.ok and report.notes == []
+
+
+def test_what_was_written_before_an_error_is_sealed(folder: Path, tmp_path: Path, cairn: Callable[..., Ran]) -> None:
+    table = tmp_path / "bad.csv"
+    table.write_text("name\n")
+    before = read_seal(folder / SEAL)
+    cairn("metadata", folder, "--refresh", table, "--map", "date=Nothing").refused()
+    assert read_seal(folder / SEAL) != before
+    report = check_collection(folder)
+    assert report.ok and report.notes == []
+
+
+def test_an_error_before_anything_is_written_seals_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "seal", _killed)
+    with Collection.open(folder) as collection:
+        with pytest.raises(CairnError, match="wrong"), sealed_afterwards(collection):
+            raise CairnError("wrong")
+        # What fails in the catalogue itself may be damage, which must not be sealed as sound.
+        with pytest.raises(DatabaseError), sealed_afterwards(collection):
+            collection.catalogue.set_setting("some", "thing")
+            raise DatabaseError("damaged")
 
 
 def _killed(*_: object) -> None:
