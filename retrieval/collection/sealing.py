@@ -44,7 +44,7 @@ _WAIT = 5.0  # seconds for readers of the SQLite file to end
 _LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite gives no larger one out as a whole
 
 # A snapshot takes a second for so many bytes of a catalogue, or less. Of a large one it is made when commands have
-# worked for ten times as long, of a small one always.
+# worked for ten times as long; of one that is small without its links, always.
 _BYTES_PER_SECOND = 50e6
 _ALWAYS = 16e6  # bytes
 _LONGEST_CHECKED = 256e6  # bytes of a catalogue that is compared with the seal before it is written to
@@ -157,7 +157,9 @@ def refuse_damaged(collection: Collection) -> None:
         return
     if kept is None or kept.catalogue is None or not is_own(collection.folder, collection.catalogue):
         return
-    if file.stat().st_size > _LONGEST_CHECKED or collection.catalogue.revision() != kept.revision:
+    size = file.stat().st_size
+    is_long = size > _LONGEST_CHECKED and size - _bytes_of_links(file) > _LONGEST_CHECKED
+    if is_long or collection.catalogue.revision() != kept.revision:
         return
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
@@ -177,7 +179,7 @@ def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> 
             return revision, 0.0, False
         work += _seconds_of_work(collection.folder / SEAL)
         size = file.stat().st_size
-        if size > _ALWAYS and work < 10 * size / _BYTES_PER_SECOND:
+        if size > _ALWAYS and size - _bytes_of_links(file) > _ALWAYS and work < 10 * size / _BYTES_PER_SECOND:
             return revision, round(work, 3), False
     try:
         return write_snapshot(file, path), 0.0, False
@@ -186,6 +188,15 @@ def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> 
         if error.errno not in (errno.ENOENT, *_FULL):
             raise
         return revision, round(work, 3), error.errno in _FULL
+
+
+def _bytes_of_links(file: Path) -> int:
+    """Bytes of an SQLite file that `cairn group` can make again, and may be most of it; 0 where it cannot be read."""
+    try:
+        with contextlib.closing(connect_for_reading(file)) as connection:
+            return int(connection.execute("SELECT coalesce(sum(length(found)), 0) FROM links").fetchone()[0])
+    except (sqlite3.Error, UnicodeDecodeError):
+        return 0
 
 
 def _seconds_of_work(sealed: Path) -> float:

@@ -298,6 +298,21 @@ def test_of_a_large_catalogue_a_snapshot_is_made_when_commands_have_worked_for_t
         assert check_collection(folder).ok
 
 
+def test_links_do_not_make_a_catalogue_large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "_ALWAYS", (folder / CATALOGUE).stat().st_size + 10_000)
+    monkeypatch.setattr(seals, "_BYTES_PER_SECOND", 1)
+    for number, key, due in ((0, "links", True), (1, "setting", False)):
+        before = (folder / SNAPSHOT).read_bytes()
+        with Collection.open(folder) as collection:
+            if key == "links":
+                collection.catalogue.keep_links("{}", {number: bytes(1_000_000)})
+            else:
+                collection.catalogue.set_setting("some", "thing" * 10_000)
+            seal(collection)
+        assert ((folder / SNAPSHOT).read_bytes() != before) == due, key
+        assert check_collection(folder).ok
+
+
 def test_where_another_process_clears_the_copy_away_the_next_command_makes_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
