@@ -13,7 +13,17 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.names import free_names
-from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, LinkRow, SegmentRow, path_hash_of
+from retrieval.catalogue.schema import (
+    FAILED,
+    INDEXED,
+    REMOVED,
+    Base,
+    ExcludedRow,
+    ImageRow,
+    LinkRow,
+    SegmentRow,
+    path_hash_of,
+)
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 
@@ -103,6 +113,50 @@ def mark_missing(session: Session, numbers: Sequence[int], missing: bool) -> Non
             .values(missing_since=now if missing else None),
             execution_options=_BULK,
         )
+
+
+def forget_photos(session: Session, numbers: Sequence[int]) -> None:
+    """Forget photos, with all that is known of them."""
+    for some in chunks(numbers):
+        session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(some)), execution_options=_BULK)
+        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(some)), execution_options=_BULK)
+
+
+def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:
+    """Write of photos that are in the catalogue what never changes, as segments note it."""
+    for photo in photos:
+        values = {key: getattr(photo, key) for key in ("features", "sha256", "width", "height")}
+        session.execute(
+            sa.update(ImageRow).where(ImageRow.number == photo.number).values(values), execution_options=_BULK
+        )
+
+
+def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
+    """Add photos that segments note, none of which is in the catalogue, as indexing did."""
+    gone = set(session.scalars(sa.select(ExcludedRow.number)))
+    there = list(session.execute(sa.select(ImageRow.number, ImageRow.path).where(ImageRow.state == INDEXED)))
+    # Of two photos of one path the later one counts: the earlier is as it was before the file changed.
+    numbers = sorted([(number, path) for number, path in there] + [(photo.number, photo.path) for photo in photos])
+    latest = {path: number for number, path in numbers}
+    bury(session, [number for number, path in there if latest[path] != number])
+    indexed = [photo for photo in photos if latest[photo.path] == photo.number and photo.number not in gone]
+    for some in chunks([photo.path for photo in indexed]):
+        older = rows_of_paths(session, some)
+        failed = [number for number, state in older if state == FAILED]
+        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(failed)))
+    names = dict(
+        zip(
+            (photo.number for photo in indexed),
+            free_names(session, [(photo.path, photo.name) for photo in indexed]),
+            strict=True,
+        )
+    )
+    for photo in photos:
+        photo.position = None  # until its segment is there
+        photo.name = names.get(photo.number)
+        photo.state = INDEXED if photo.number in names else REMOVED
+    session.add_all(photos)
+    session.flush()
 
 
 def replace_segments(

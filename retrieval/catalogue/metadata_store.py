@@ -127,6 +127,13 @@ def import_values(
         _write_columns(session, there)
 
 
+def tidy_metadata(session: Session) -> None:
+    """Forget metadata of images that are not there, and write again what counts of all others."""
+    gone = MetadataRow.number.not_in(sa.select(ImageRow.number))
+    session.execute(sa.delete(MetadataRow).where(gone), execution_options=_BULK)
+    _write_columns(session, list(session.scalars(sa.select(MetadataRow.number).distinct())))
+
+
 def copy_imported(session: Session, old_number: int, new_number: int) -> None:
     """Give an image what was imported for another: a photo that has changed keeps it.
 

@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,28 +19,29 @@ from index.errors import CairnError, Unreadable
 from index.segment import NOTES, Segment, verify_segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Rewritten, bury, replace_segments, rows_of_paths
-from retrieval.catalogue.database import Database, DatabaseError, chunks, connect_for_reading
-from retrieval.catalogue.names import free_names
+from retrieval.catalogue.changes import Rewritten, correct_photos, forget_photos, replace_segments, restore_photos
+from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading
+from retrieval.catalogue.metadata_store import tidy_metadata
+from retrieval.catalogue.readable_rows import copy_rows, fill_gaps
 from retrieval.catalogue.schema import (
     COUNT_WRITING,
     FAILED,
     FILE,
     INDEXED,
     NEXT_NUMBER_KEY,
-    REMOVED,
     REVISION_COPY_KEY,
     REVISION_KEY,
-    ExcludedRow,
     ImageRow,
     SegmentRow,
     Setting,
 )
+from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.seal import Seal
+from retrieval.collection.sealing import COPIES_KEY
 from retrieval.collection.segment_notes import read_notes
 from retrieval.collection.segments import is_there, segment_row
-from retrieval.collection.snapshot import restore_snapshot
+from retrieval.collection.snapshot import restore_snapshot, write_snapshot
 from retrieval.integrity.check_segments import check_segments
 from retrieval.integrity.report import Findings
 from retrieval.metadata.photo import read_metadata
@@ -50,10 +51,11 @@ _NOTHING = (
     "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
     "the list of those removed for good, imported metadata and reasons of failures are lost; import the tables again."
 )
-_OLDER = (
-    "The snapshot is older than what was last written to the catalogue: some photos that had been removed may be back, "
-    "and some imported metadata may be lost; import the tables again."
+_MAY_LACK = (
+    "some photos that had been removed may be back, and some imported metadata may be lost; import the tables again."
 )
+_OLDER = f"What was restored of the catalogue is older than what was last written to it: {_MAY_LACK}"
+_PARTIAL = f"Not all of the damaged catalogue can be read: {_MAY_LACK}"
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ class _Found:
         return self.row.id is not None
 
 
-def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[str]]:
-    """Set the catalogue of a collection aside, where there is one, and make another.
+def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], list[str]]:
+    """Set the catalogue of a collection aside, where there is one, and make another, and a snapshot of that.
 
     A process that is killed leaves the old catalogue, or none.
 
@@ -85,25 +87,42 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[
 
     Returns
     -------
+    how : str
+        What it was made from.
     notes : list of str
         What is to be known of it, in sentences.
     lapses : list of str
         What is lost, of removals and imported metadata, in sentences.
     """
     file = folder / FILE
-    written = max(_revision_of(file), (seal.revision or 0) if seal is not None else 0)
+    found = _revision_of(file)
+    written = max(found, (seal.revision or 0) if seal is not None else 0)
     temporary = folder / f".{FILE}.{secrets.token_hex(4)}.tmp"
     notes = []
     if file.exists():
         notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
     revision = _restore(folder, temporary)
+    how, lapses = "made anew from the segments", [_NOTHING]
     if revision is not None:
         when = datetime.datetime.fromtimestamp((folder / SNAPSHOT).stat().st_mtime).isoformat(" ", "seconds")
+        how, lapses = "restored from its snapshot and the segments", [_OLDER] if revision < written else []
+    whole = None
+    if revision is None or (revision < written and not 0 < found <= revision):
+        whole = _read_rows(folder, temporary, found)
+    if whole is not None:
+        more = ", its older snapshot" if revision is not None and not whole else ""
+        how = f"restored from its rows that can be read{more} and the segments"
+        lapses = ([_OLDER] if found < written else []) if whole else [_PARTIAL]
+        notes.append("Of the rows of the damaged catalogue, names, dates and reasons of failures have no checksums.")
+    elif revision is not None:
         notes.append(f"The catalogue is what it was at {when}, with the photos that were added since.")
     with Catalogue.open(temporary, create=True) as catalogue:
         database = Database(catalogue.address)
+        if seal is None and whole is not None:
+            catalogue.set_setting(COPIES_KEY, "{}")  # nothing proves them
         vocabulary = _choose_vocabulary(folder, catalogue, seal)
-        unknown, added = _bring_up_to_date(database, folder, catalogue, _fingerprint_of(folder / vocabulary))
+        fingerprint = _fingerprint_of(folder / vocabulary)
+        unknown, added = _bring_up_to_date(database, folder, fingerprint, is_sound=whole is not False)
         if unknown:
             notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
         paths = [(row.number, Path(row.path)) for row in catalogue.rows(added) if row.state == INDEXED]
@@ -112,35 +131,66 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[list[str], list[
             catalogue.store_metadata(read)
             notes.append(f"The metadata of {len(read)} photos were read from their files.")
         later = str(max(written, catalogue.revision()) + 1)
+        identity = read_identity(folder)
         with database.transaction(write=True) as session:
             for key in (REVISION_KEY, REVISION_COPY_KEY):
                 session.merge(Setting(key=key, value=later))
+            if whole is not None:
+                if identity is not None:
+                    session.merge(Setting(key=IDENTITY_KEY, value=identity))
+                tidy_metadata(session)
         database.close()
     _exchange(folder, temporary)
-    if revision is None:
-        return notes, [_NOTHING]
-    return notes, [_OLDER] if revision < written else []
+    write_snapshot(file, folder / SNAPSHOT)
+    return how, notes, lapses
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
     """Restore the snapshot in a folder of its own; give its revision, or None where it is not sound: nothing is there.
 
-    A snapshot may be whole and yet hold damage that was in the catalogue: then its rows and the segments differ.
+    A snapshot may be whole and yet hold damage that was in the catalogue: then its rows and the segments differ. It may
+    be another collection's.
     """
     temporary.mkdir()
     revision = restore_snapshot(folder / SNAPSHOT, temporary / FILE)
-    if revision is None:
+    if revision is not None and not _fits(folder, temporary, by_identity=True):
+        shutil.rmtree(temporary)
+        temporary.mkdir()
         return None
+    return revision
+
+
+def _fits(folder: Path, where: Path, *, by_identity: bool) -> bool:
+    """Whether a catalogue, in a folder of its own, is the collection's, and says of the segments what they are."""
+    kept = read_identity(folder)
     try:
-        with Catalogue.open(temporary) as catalogue, contextlib.closing(Database(catalogue.address)) as database:
-            wrong = check_segments(Findings(folder), database, {"vocabulary": None, "descriptor": None})
-    except DatabaseError as error:
-        wrong = str(error)
-    if wrong is None:
-        return revision
-    shutil.rmtree(temporary)
-    temporary.mkdir()
-    return None
+        with Catalogue.open(where) as catalogue, contextlib.closing(Database(catalogue.address)) as database:
+            if by_identity and kept is not None and catalogue.setting(IDENTITY_KEY) not in (None, kept):
+                return False
+            return check_segments(Findings(folder), database, {"vocabulary": None, "descriptor": None}) is None
+    except DatabaseError:
+        return False
+
+
+def _read_rows(folder: Path, temporary: Path, revision: int) -> bool | None:
+    """Put what can be read of the damaged catalogue in the place of a restored snapshot, if any, which fills its gaps.
+
+    Whether these are all rows, and fit the segments; None where nothing can be read, and what was there stays.
+    """
+    where = temporary / "rows"
+    where.mkdir()
+    try:
+        partial = copy_rows(folder / FILE, where / FILE, revision)
+        whole = _fits(folder, where, by_identity=False) and not partial
+        Catalogue.open(where).close()
+    except (sqlite3.Error, CairnError):
+        shutil.rmtree(where)
+        return None
+    if (temporary / FILE).exists() and not whole:
+        fill_gaps(where / FILE, temporary / FILE, partial)
+    (where / FILE).replace(temporary / FILE)
+    shutil.rmtree(where)
+    return whole
 
 
 def _revision_of(file: Path) -> int:
@@ -194,19 +244,22 @@ def _fingerprint_of(vocabulary: Path) -> str | None:
 
 
 def _bring_up_to_date(
-    database: Database, folder: Path, catalogue: Catalogue, vocabulary: str | None
+    database: Database, folder: Path, vocabulary: str | None, *, is_sound: bool
 ) -> tuple[int, list[int]]:
     """Let a catalogue have the segments that are there; give how many photos are unknown, and the numbers of new ones.
 
     Segments that it names and that are there stay. Of others the newest count, as a segment that others were merged
-    into is newer than these; and only such as are newer than all that it names, as others were replaced before.
+    into is newer than these; and only such as are newer than all that it names, as others were replaced before. Where
+    what the catalogue says is not sound, what the segments say of themselves comes first.
     """
     with database.transaction() as session:
+        there = list(session.scalars(sa.select(SegmentRow)))
         known = [
-            _Found(row, _numbers_in(session, row), [], is_there(folder, row))
-            for row in session.scalars(sa.select(SegmentRow))
+            _Found(row, _numbers_in(session, row), [], is_sound and is_there(folder, row))
+            for row in there
+            if _FOLDER.fullmatch(row.folder)
         ]
-    newest = max((int(one.row.folder) for one in known), default=0)
+    newest = max((int(one.row.folder) for one in known if is_sound), default=0)
     candidates = [*known, *(one for one in _read_segments(folder) if int(one.row.folder) > newest)]
     candidates.sort(key=lambda one: (not one.sound, not one.is_known, -int(one.row.folder)))
     chosen: list[_Found] = []
@@ -220,19 +273,25 @@ def _bring_up_to_date(
     if not new:
         return 0, []
     kept = {one.row.id for one in chosen}
-    old = [one.row.id for one in known if one.row.id not in kept]
+    old = [row.id for row in there if row.id not in kept]
     with database.transaction(write=True) as session:
         session.execute(COUNT_WRITING)
-        there = set(session.scalars(sa.select(ImageRow.number)))
-        added = [note for one in new for note in one.notes if note.number not in there]
-        _add_photos(session, added)
+        # A new one may have the name of one that it replaces.
+        free = sa.update(SegmentRow).where(SegmentRow.id.in_(old)).values(folder=sa.cast(-SegmentRow.id, sa.Text))
+        session.execute(free)
+        placed = {number: state for number, state in session.execute(sa.select(ImageRow.number, ImageRow.state))}
+        # They are in no segment that is there.
+        forget_photos(session, [one for one, state in placed.items() if state != FAILED and one not in taken])
+        notes = [note for one in new for note in one.notes]
+        added = [note for note in notes if note.number not in placed]
+        correct_photos(session, [note for note in notes if note.number in placed])
+        restore_photos(session, added)
         following = session.get_one(Setting, NEXT_NUMBER_KEY)
         following.value = str(max(int(following.value), *(number + 1 for one in new for number in one.numbers)))
         rows = [Rewritten(one.row, np.array(one.numbers, np.int64)) for one in new]
-        left = sa.select(ImageRow.number).where(ImageRow.segment_id.in_(old))
-        replace_segments(session, old, rows, [number for number in session.scalars(left) if number not in taken])
+        replace_segments(session, old, rows)
     noted = [note.number for note in added]
-    return len(taken - there - set(noted)), noted
+    return len(taken - set(placed) - set(noted)), noted
 
 
 def _numbers_in(session: Session, row: SegmentRow) -> list[int]:
@@ -275,29 +334,3 @@ def _damaged_notes(where: Path) -> list[ImageRow]:
         raise
     except (CairnError, OSError):
         return []
-
-
-def _add_photos(session: Session, photos: Sequence[ImageRow]) -> None:
-    """Add photos that segments note, none of which is in the catalogue, as indexing did."""
-    gone = set(session.scalars(sa.select(ExcludedRow.number)))
-    # Of two photos of one path the later one counts: the earlier is as it was before the file changed.
-    latest = {photo.path: photo.number for photo in sorted(photos, key=lambda photo: photo.number)}
-    indexed = [photo for photo in photos if latest[photo.path] == photo.number and photo.number not in gone]
-    for some in chunks([photo.path for photo in indexed]):
-        older = rows_of_paths(session, some)
-        bury(session, [number for number, state in older if state == INDEXED])
-        failed = [number for number, state in older if state == FAILED]
-        session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(failed)))
-    names = dict(
-        zip(
-            (photo.number for photo in indexed),
-            free_names(session, [(photo.path, photo.name) for photo in indexed]),
-            strict=True,
-        )
-    )
-    for photo in photos:
-        photo.position = None  # until its segment is there
-        photo.name = names.get(photo.number)
-        photo.state = INDEXED if photo.number in names else REMOVED
-    session.add_all(photos)
-    session.flush()

@@ -128,9 +128,9 @@ class _Repair:
         segments.mkdir(exist_ok=True)
         self._repair_caches(found)
         if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):
-            notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
+            how, notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
             self.report.notes += notes
-            self._done(FILE, "restored from its snapshot and the segments")
+            self._done(FILE, how)
         elif any(one.file == "catalogue" for one in found.damaged):
             return  # a database is its server's to restore
         self._restore_copies()

@@ -1,0 +1,112 @@
+"""What can still be read of a catalogue that is a damaged SQLite file: its rows, table by table."""
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from retrieval.catalogue.database import connect_for_reading
+from retrieval.catalogue.migrations import REVISIONS
+from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_COPY_KEY, REVISION_KEY, Base
+
+_KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
+
+
+def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
+    """Copy the rows of a damaged catalogue that can be read, and whose hashes hold, to a new one of the same format.
+
+    Parameters
+    ----------
+    source : Path
+        The SQLite file.
+    copy : Path
+        The new one.
+    revision : int
+        That the copy is to be of.
+
+    Returns
+    -------
+    set of str
+        Names of the tables that may have held more.
+
+    Raises
+    ------
+    sqlite3.Error, DatabaseError
+        Not even the names of its tables can be read.
+    """
+    partial = set()
+    with (
+        contextlib.closing(connect_for_reading(source)) as damaged,
+        contextlib.closing(sqlite3.connect(copy)) as made,
+    ):
+        damaged.text_factory = _text
+        wanted = [*_KINDS, REVISIONS.name]
+        marks = ", ".join("?" * len(wanted))
+        query = f"SELECT type, name, sql FROM sqlite_schema WHERE tbl_name IN ({marks}) AND sql NOT NULL"
+        for kind, name, sql in damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall():
+            made.execute(sql)
+            if kind != "index" and not _copy_table(damaged, made, name):
+                partial.add(name)
+        counters = [(NEXT_NUMBER_KEY, "0"), (REVISION_KEY, "0")]
+        made.executemany("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", counters)
+        change = "UPDATE settings SET value = CAST(? AS TEXT) WHERE key IN (?, ?)"
+        made.execute(change, [revision, REVISION_KEY, REVISION_COPY_KEY])
+        following = "max(CAST(value AS INTEGER), coalesce((SELECT max(number) + 1 FROM images), 0))"
+        made.execute(f"UPDATE settings SET value = CAST({following} AS TEXT) WHERE key = ?", [NEXT_NUMBER_KEY])
+        made.commit()
+    return partial
+
+
+def fill_gaps(file: Path, older: Path, tables: Collection[str]) -> None:
+    """Take rows that a catalogue lacks in some tables from an older one; both are of the present format."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("ATTACH ? AS older", [str(older)])
+        for table in Base.metadata.sorted_tables:
+            if table.name in tables:
+                names = ", ".join(f'"{column.key}"' for column in table.columns)
+                rows = f"SELECT {names} FROM older.{table.name}"
+                connection.execute(f"INSERT OR IGNORE INTO main.{table.name} ({names}) {rows}")
+        connection.commit()
+
+
+def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str) -> bool:
+    """Copy the rows of a table that are sound; whether these are all."""
+    found: dict[int, tuple[Any, ...]] = {}
+    names: list[str] = []
+    whole = True
+    for order in ("ASC", "DESC"):  # from both ends up to what cannot be read
+        try:
+            rows = damaged.execute(f'SELECT rowid, * FROM "{name}" ORDER BY rowid {order}')
+            names = [column[0] for column in rows.description[1:]]
+            for rowid, *values in rows:
+                found.setdefault(rowid, tuple(values))
+            whole = whole and damaged.execute(f'PRAGMA quick_check("{name}")').fetchone()[0] == "ok"
+        except sqlite3.Error:
+            whole = False
+    sound = [row for row in found.values() if name not in _KINDS or _is_sound(name, dict(zip(names, row, strict=True)))]
+    columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))
+    before = made.total_changes
+    if sound:
+        made.executemany(f'INSERT OR IGNORE INTO "{name}" ({columns}) VALUES ({marks})', sound)
+    return whole and made.total_changes - before == len(found)
+
+
+def _is_sound(name: str, row: Mapping[str, Any]) -> bool:
+    """Whether the values of a row are of the types that its table has, and its hashes what follows from them."""
+    kind = _KINDS[name]
+    values = {column.key: row.get(column.key) for column in kind.__table__.columns}
+    for column in kind.__table__.columns:
+        value = values[column.key]
+        if not (column.nullable if value is None else isinstance(value, column.type.python_type)):
+            return False
+    hashes = {key for key in values if key.endswith("_hash")}
+    again = kind(**{key: value for key, value in values.items() if key not in hashes})
+    return all(getattr(again, key) == values[key] for key in hashes)
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value  # no text: its row is not sound
