@@ -5,7 +5,7 @@ segment belongs to the collection from the moment its row is committed: a proces
 that `Catalogue.orphans` finds, and nothing else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -88,7 +88,7 @@ class Catalogue:
         return self._database.address
 
     @classmethod
-    def open(cls, where: Path | str, create: bool = False) -> Self:
+    def open(cls, where: Path | str, create: bool = False, before_migration: Callable[[], None] | None = None) -> Self:
         """Open a catalogue.
 
         Parameters
@@ -97,6 +97,8 @@ class Catalogue:
             The collection's folder, whose catalogue is the SQLite file `catalogue.sqlite`; or an SQLAlchemy address.
         create : bool
             Make it, and the folder, where there is none.
+        before_migration : callable, optional
+            Called before a catalogue of an earlier format is migrated; what it raises leaves that as it is.
 
         Raises
         ------
@@ -108,7 +110,7 @@ class Catalogue:
         else:
             catalogue = cls(sa.URL.create("sqlite", database=str(Path(where) / FILE)))
         try:
-            catalogue._open(create)
+            catalogue._open(create, before_migration)
         except BaseException:
             catalogue.close()
             raise
@@ -516,7 +518,7 @@ class Catalogue:
         """A name for the next segment's folder, above every number that a segment or an orphan has."""
         return next_folder_in(segments_dir, self.segments())
 
-    def _open(self, create: bool) -> None:
+    def _open(self, create: bool, before_migration: Callable[[], None] | None) -> None:
         file = self._database.file
         if file is not None:
             # SQLite would make an empty file where there is none.
@@ -529,7 +531,7 @@ class Catalogue:
                 raise CairnError(
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
                 ) from error
-        prepare(self._database, create)
+        prepare(self._database, create, before_migration)
 
     @contextmanager
     def _transaction(self, write: bool = False) -> Iterator[Session]:

@@ -13,7 +13,7 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE
-from retrieval.collection.identity import check_identity, keep_identity, sealed_database
+from retrieval.collection.identity import keep_identity, sealed_database
 from retrieval.collection.layout import (
     DESCRIPTOR,
     IDENTITY,
@@ -26,6 +26,7 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
 )
 from retrieval.collection.locking import lock_folder
+from retrieval.collection.opening import open_catalogue
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.collection.segments import published
 from retrieval.descriptors.learnt import read_model_file
@@ -85,13 +86,7 @@ class Collection:
         options = read_options(folder / OPTIONS)
         if catalogue is None:
             _refuse_without_catalogue(folder)
-        opened = Catalogue.open(catalogue_place(folder, catalogue))
-        try:
-            check_identity(folder, opened)
-        except BaseException:
-            opened.close()
-            raise
-        return Collection(folder, options, opened)
+        return Collection(folder, options, open_catalogue(folder, catalogue_place(folder, catalogue)))
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":

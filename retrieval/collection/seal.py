@@ -1,7 +1,9 @@
 """The file of a collection's checksums: what it says, and how it is read."""
 
+import hashlib
 import json
 import re
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +98,15 @@ def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:
     if not _HASH.fullmatch(made.sha256) or type(made.bytes) is not int or type(made.mtime_ns) is not int:
         raise ValueError("an entry is not valid")
     return made
+
+
+def hash_database(connection: sqlite3.Connection) -> str:
+    """SHA-256 of an SQLite file, every page of it, whether anything is in it or not.
+
+    Through SQLite, never by opening the file: to close it again would take the locks from all connections of this
+    process (POSIX), and another process, taking itself for the last, would remove the log that they write to.
+    """
+    return hashlib.sha256(connection.serialize()).hexdigest()
 
 
 def write_seal(path: Path, made: Seal) -> None:

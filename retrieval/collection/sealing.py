@@ -30,7 +30,7 @@ from retrieval.collection.identity import is_own
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEAL_LOCK, SEGMENTS, SNAPSHOT
 from retrieval.collection.locking import lock_file
 from retrieval.collection.options import read_options
-from retrieval.collection.seal import Seal, SealDamagedError, SealedFile, read_seal, write_seal
+from retrieval.collection.seal import Seal, SealDamagedError, SealedFile, hash_database, read_seal, write_seal
 from retrieval.collection.snapshot import write_snapshot
 
 COPIES_KEY = "cairn.copies"
@@ -202,15 +202,6 @@ def _bytes_of_links(file: Path) -> int:
 def _seconds_of_work(sealed: Path) -> float:
     """How long this process has worked since it began, or since it last sealed."""
     return max(0.0, min(time.monotonic() - _STARTED, time.time() - sealed.stat().st_mtime))
-
-
-def hash_database(connection: sqlite3.Connection) -> str:
-    """SHA-256 of an SQLite file, every page of it, whether anything is in it or not.
-
-    Through SQLite, never by opening the file: to close it again would take the locks from all connections of this
-    process (POSIX), and another process, taking itself for the last, would remove the log that they write to.
-    """
-    return hashlib.sha256(connection.serialize()).hexdigest()
 
 
 def read_copies(text: str | None) -> dict[str, bytes]:

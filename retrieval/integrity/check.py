@@ -15,7 +15,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import catalogue_place
-from retrieval.collection.identity import IDENTITY_KEY, check_identity, read_identity
+from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import (
     DESCRIPTOR,
     IDENTITY,
@@ -33,6 +33,7 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
     is_vocabulary,
 )
+from retrieval.collection.opening import open_catalogue
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
 from retrieval.groups.groups import EARLIER_LOG
@@ -172,8 +173,7 @@ class _Check:
             self._open_catalogue()
 
     def _open_catalogue(self) -> None:
-        self.catalogue = Catalogue.open(catalogue_place(self.folder, self.address))
-        check_identity(self.folder, self.catalogue)
+        self.catalogue = open_catalogue(self.folder, catalogue_place(self.folder, self.address))
         self.database = Database(self.catalogue.address)
 
     def _check_identity(self) -> None:

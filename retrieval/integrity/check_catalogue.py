@@ -13,8 +13,8 @@ from index.errors import Unreadable
 from retrieval.catalogue.database import Database, connect_for_reading, primary_code
 from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.collection.layout import SNAPSHOT
-from retrieval.collection.seal import Seal, SealDamagedError, read_seal
-from retrieval.collection.sealing import COPIES_KEY, hash_database
+from retrieval.collection.seal import Seal, SealDamagedError, hash_database, read_seal
+from retrieval.collection.sealing import COPIES_KEY
 from retrieval.collection.snapshot import read_snapshot
 from retrieval.integrity.report import Findings, size_of
 

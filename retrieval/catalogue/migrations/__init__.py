@@ -6,6 +6,7 @@ catalogue is migrated when it is opened, in one transaction: a killed process le
 
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -43,7 +44,7 @@ LOCK = int.from_bytes(b"cairn", "big")
 _one_at_a_time = threading.Lock()
 
 
-def prepare(database: Database, create: bool) -> None:
+def prepare(database: Database, create: bool, before_migration: Callable[[], None] | None = None) -> None:
     """Make a database hold a catalogue of the present format: look whether it does, else migrate it, or make one.
 
     Parameters
@@ -51,6 +52,8 @@ def prepare(database: Database, create: bool) -> None:
     database : Database
     create : bool
         Make a catalogue where there is none.
+    before_migration : callable, optional
+        Called before a catalogue of an earlier format is migrated; what it raises leaves that as it is.
 
     Raises
     ------
@@ -64,6 +67,8 @@ def prepare(database: Database, create: bool) -> None:
         return
     if found is None and not create:
         raise CairnError(f"{database} holds no collection: make one with cairn index.")
+    if found is not None and before_migration is not None:
+        before_migration()
     try:
         with database.transaction(write=True) as session:
             if session.get_bind().dialect.name == "postgresql":

@@ -253,12 +253,15 @@ def as_of_format_4(folder: Path) -> None:
 
 @pytest.mark.parametrize("is_sealed", [True, False])
 def test_a_damaged_catalogue_of_an_earlier_version_loses_nothing(
-    folder: Path, before: dict[str, Any], is_sealed: bool
+    folder: Path, before: dict[str, Any], is_sealed: bool, cairn: Callable[..., Ran]
 ) -> None:
     as_of_format_4(folder)
     damage_an_index(folder)
     if not is_sealed:
         (folder / SEAL).unlink()
+    kept = (folder / CATALOGUE).read_bytes()
+    assert "cairn repair" in cairn("info", folder).refused()
+    assert (folder / CATALOGUE).read_bytes() == kept
     report = repair_collection(folder)
     assert report.ok and not report.lapses, report
     assert {"file": CATALOGUE, "how": "restored from its rows that can be read and the segments"} in report.repaired
@@ -266,6 +269,19 @@ def test_a_damaged_catalogue_of_an_earlier_version_loses_nothing(
     assert set(now.pop("added")) == {None}
     assert now == {key: value for key, value in before.items() if key != "added"}
     assert check_collection(folder).ok
+
+
+@pytest.mark.parametrize("command", ["info", "check"])
+def test_an_upgraded_catalogue_is_sealed_and_copied(
+    folder: Path, before: dict[str, Any], command: str, cairn: Callable[..., Ran]
+) -> None:
+    as_of_format_4(folder)
+    assert cairn(command, folder).code == 0
+    report = check_collection(folder)
+    assert report.ok and not report.notes, report
+    damage_an_index(folder)
+    assert repair_collection(folder).repaired[0]["how"] == "restored from its snapshot and the segments"
+    assert contents(folder)["metadata"] == before["metadata"]
 
 
 def test_rows_that_are_not_what_was_written_are_left_out_of_those_that_are_read(

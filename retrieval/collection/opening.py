@@ -1,0 +1,87 @@
+"""Opening the catalogue of a collection: one of an earlier version is checked first, and sealed when it is migrated."""
+
+import contextlib
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.database import connect_for_reading
+from retrieval.catalogue.schema import FILE, REVISION_KEY
+from retrieval.collection.identity import check_identity, is_own
+from retrieval.collection.layout import SEAL, SNAPSHOT
+from retrieval.collection.locking import lock_folder
+from retrieval.collection.seal import Seal, SealDamagedError, hash_database, read_seal, write_seal
+from retrieval.collection.snapshot import write_snapshot
+
+
+def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
+    """Open the catalogue of a collection.
+
+    An SQLite file of an earlier version that is damaged is not migrated. Of one that is, a snapshot is made and the
+    seal renewed, where the folder may be written and its lock is free.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the collection.
+    where : Path or str
+        The folder again, or the SQLAlchemy address of the catalogue.
+
+    Raises
+    ------
+    CairnError
+        There is none, it is damaged or another collection's.
+    """
+    kept: list[Seal | None] = []
+    is_file = where == folder
+    opened = Catalogue.open(where, before_migration=(lambda: kept.append(_look(folder))) if is_file else None)
+    try:
+        check_identity(folder, opened)
+        if kept and is_own(folder, opened):
+            # Where it cannot be done, the next command that writes does it.
+            with contextlib.suppress(CairnError, OSError), lock_folder(folder):
+                _seal_migrated(folder, kept[0])
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _look(folder: Path) -> Seal | None:
+    """Refuse an SQLite file that is damaged; give the seal, where it is of the revision that the file is of."""
+    file = folder / FILE
+    try:
+        kept = read_seal(folder / SEAL)
+    except SealDamagedError:
+        kept = None
+    try:
+        with contextlib.closing(connect_for_reading(file)) as connection:
+            connection.execute("BEGIN")
+            if kept is None or kept.catalogue is None or _revision(connection) != kept.revision:
+                kept = None
+                is_sound = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+            else:
+                is_sound = hash_database(connection) == kept.catalogue
+    except (sqlite3.Error, UnicodeDecodeError):
+        is_sound = False
+    if not is_sound:
+        raise CairnError(f"The catalogue {file} is damaged: run cairn check, then cairn repair.")
+    return kept
+
+
+def _seal_migrated(folder: Path, kept: Seal | None) -> None:
+    """Make a snapshot of a catalogue, and renew the seal that it was compared with before it was migrated."""
+    revision = write_snapshot(folder / FILE, folder / SNAPSHOT)
+    with contextlib.closing(connect_for_reading(folder / FILE)) as connection:
+        connection.execute("BEGIN")
+        if kept is not None and _revision(connection) == revision:
+            digest = hash_database(connection)
+            write_seal(folder / SEAL, replace(kept, revision=revision, catalogue=digest, snapshot=revision, work=0.0))
+
+
+def _revision(connection: sqlite3.Connection) -> int | None:
+    """What a catalogue says that its revision is; None where it has none, as in the first format."""
+    found = connection.execute("SELECT value FROM settings WHERE key = ?", [REVISION_KEY]).fetchone()
+    return int(found[0]) if found is not None and str(found[0]).isdecimal() else None
