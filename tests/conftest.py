@@ -75,6 +75,14 @@ def changed(command: Sequence[object], *options: object) -> list[object]:
     return [*kept, *options]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Let nothing wait until what is written is on the disk: tests kill processes, but cut no power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
     with pytest.MonkeyPatch.context() as patch:
