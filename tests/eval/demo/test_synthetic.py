@@ -16,10 +16,10 @@ from learning.labels.ground_truth import read_ground_truth
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
-    with pytest.MonkeyPatch.context() as patch:  # five objects are enough, and quicker
-        chosen = ("cat", "coins", "galaxies", "moon", "page")
+    with pytest.MonkeyPatch.context() as patch:  # three objects are enough, and quicker
+        chosen = ("cat", "galaxies", "page")
         patch.setattr("eval.demo.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in chosen))
-        return build_demo_collection(tmp_path_factory.mktemp("demo"), seed=3, distractors=3)
+        return build_demo_collection(tmp_path_factory.mktemp("demo"), seed=3, distractors=2)
 
 
 def _grey(picture: np.ndarray) -> np.ndarray:
@@ -38,10 +38,10 @@ def _fit(warped: np.ndarray, photo: np.ndarray, seen: np.ndarray) -> float:
 def test_a_photo_depends_on_the_seed_and_itself_alone(
     demo: DemoCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval.demo.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in ("cat", "galaxies")))
+    monkeypatch.setattr("eval.demo.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] == "galaxies"))
     same = build_demo_collection(tmp_path / "same", seed=3, distractors=1)
     other = build_demo_collection(tmp_path / "other", seed=4, views=3, distractors=1)
-    assert same.photos == 2 * 8 + 1
+    assert same.photos == 8 + 1
     for path in [*same.images.iterdir(), *same.gt.iterdir()]:
         assert path.read_bytes() == (demo.images.parent / path.parent.name / path.name).read_bytes(), path.name
     for path in other.images.iterdir():
