@@ -47,8 +47,8 @@ def write_truth(folder: Path, name: str, line: str, **lists: list[str]) -> None:
 @pytest.mark.parametrize("engine", ["tf-idf", "tf-idf-sp"])
 def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> None:
     options = SearchOptions(engine=engine, turns=1)
-    queries = read_ground_truth(indexed.gt)
-    assert len(queries) == 8
+    queries = read_ground_truth(indexed.gt)[::2]  # one for each object
+    assert len(queries) == 4
     with Collection.open(indexed.folder) as collection:
         scores, missing = run_queries(collection, queries, None, options)
         assert missing == []
