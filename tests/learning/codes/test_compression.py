@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -43,6 +44,12 @@ class Patches:
 
     def read(self, numbers):
         return self.patches[numbers]
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Let the command learn product codes from few rows."""
+    monkeypatch.setattr("learning.codes.compression.CompressionOptions", partial(CompressionOptions, rows=3_000))
 
 
 @pytest.fixture
