@@ -1,10 +1,10 @@
 """Mining of matches: photos with known homographies, what decides on P(x) and N(x), going on after a kill, refusals."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,6 @@ from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
-from tests.support.paths import ROOT
 
 OPTIONS = MiningOptions(propose="random")
 SCALE = 12.5
@@ -52,7 +51,13 @@ def few(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def mined(few: Path) -> tuple[Path, MiningReport]:
     out = few.parent / "matches.npz"
-    return out, mine_matches(PhotoSource.open(few), out, OPTIONS)
+    return out, mine_matches(PhotoSource.open(few), out, OPTIONS, work=few.parent / "work")
+
+
+@pytest.fixture
+def work(mined: tuple[Path, MiningReport], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what was kept while they were mined."""
+    return shutil.copytree(mined[0].with_name("work"), tmp_path_factory.mktemp("kept") / "work")
 
 
 class Truth:
@@ -252,14 +257,15 @@ def test_random_pairs_of_very_many_photos() -> None:
 
 
 def test_a_ranking_proposes_what_overlaps(indexed: Indexed, command: Callable[..., Ran], tmp_path: Path) -> None:
-    report = command(indexed.folder, "--out", tmp_path / "a.npz", "--pairs", 12, "--json").json
+    small = ("--max-side", 300, "--inliers", 20, "--work", tmp_path / "work", "--workers", 1, "--json")
+    report = command(indexed.folder, "--out", tmp_path / "a.npz", "--pairs", 12, *small).json
     assert (report["proposals"], report["image_pairs_tried"]) == ("ranking", 12)
-    drawn = command(indexed.photos, "--out", tmp_path / "b.npz", "--pairs", 12, "--json", "--propose", "random")
+    drawn = command(indexed.photos, "--out", tmp_path / "b.npz", "--pairs", 12, *small, "--propose", "random")
     kept = drawn.json["image_pairs_kept"] if drawn.code == 0 else 0
-    # Which pairs reach 50 inliers depends on the last bits of the drawn photos, which are not the same everywhere.
+    # Which pairs reach 20 inliers depends on the last bits of the drawn photos, which are not the same everywhere.
     assert report["image_pairs_kept"] >= max(4, 2 * kept)
     assert set(report) >= {"features", "positives", "negatives", "ambiguous", "seconds"}
-    everything = command(indexed.folder, "--out", tmp_path / "c.npz", "--propose", "random", "--json").json
+    everything = command(indexed.folder, "--out", tmp_path / "c.npz", "--propose", "random", *small).json
     assert everything["image_pairs_tried"] == 16 * 15 // 2
     assert everything["image_pairs_kept"] >= report["image_pairs_kept"]
 
@@ -268,42 +274,37 @@ def test_a_ranking_proposes_what_overlaps(indexed: Indexed, command: Callable[..
 
 
 def test_the_file_is_the_same_with_any_number_of_workers_and_another_with_another_seed(
-    mined: tuple[Path, MiningReport], few: Path, tmp_path: Path
+    mined: tuple[Path, MiningReport], few: Path, work: Path, tmp_path: Path
 ) -> None:
     source = PhotoSource.open(few)
     report = mine_matches(source, tmp_path / "a.npz", OPTIONS, workers=2)
     assert report == mined[1]
     assert (tmp_path / "a.npz").read_bytes() == mined[0].read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]  # nothing else is left
-    mine_matches(source, tmp_path / "b.npz", replace(OPTIONS, seed=1))
+    mine_matches(source, tmp_path / "b.npz", replace(OPTIONS, seed=1), work=work)
     assert (tmp_path / "b.npz").read_bytes() != mined[0].read_bytes()
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from learning.mining.mining import MiningOptions, mine_matches
-from learning.mining.photo_source import PhotoSource
+def _mine_until(moment: tuple[str, int], few: Path, out: Path) -> None:
+    def tell(step: str, done: int, _of: int) -> None:
+        if (step, done) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def tell(step, done, of):
-    if (step, done) == (sys.argv[3], int(sys.argv[4])):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-mine_matches(PhotoSource.open(Path(sys.argv[1])), Path(sys.argv[2]), MiningOptions(propose="random"), progress=tell)
-"""
+    mine_matches(PhotoSource.open(few), out, OPTIONS, progress=tell)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL") or not hasattr(os, "fork"), reason="needs processes to kill")
 def test_a_killed_run_goes_on_where_it_was(
     mined: tuple[Path, MiningReport], few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "matches.npz"
-    for step, done in (("features", 3), ("pairs", 16), ("patches", 2)):
-        arguments = [str(few), str(out), step, str(done)]
-        killed = subprocess.run(
-            [sys.executable, "-c", _KILLED, *arguments], cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}
-        )
-        assert killed.returncode == -signal.SIGKILL
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    for moment in (("features", 3), ("pairs", 16), ("patches", 2)):
+        process = context.Process(target=_mine_until, args=(moment, few, out))
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL
         assert [path.name for path in tmp_path.iterdir()] == ["matches.npz.mining"]
     # What was done is not done again, and half a photo's patches are not taken for whole ones.
     (spool,) = out.with_name("matches.npz.mining").rglob("patches.raw")
@@ -319,10 +320,9 @@ def test_a_killed_run_goes_on_where_it_was(
 
 
 def test_a_damaged_result_is_mined_again(
-    mined: tuple[Path, MiningReport], few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mined: tuple[Path, MiningReport], few: Path, work: Path, tmp_path: Path
 ) -> None:
-    out, work = tmp_path / "matches.npz", tmp_path / "work"
-    mine_matches(PhotoSource.open(few), out, OPTIONS, work=work)
+    out = tmp_path / "matches.npz"
     first = min(work.rglob("pairs-*/*.npz"))
     first.write_bytes(first.read_bytes()[:1000])
     mine_matches(PhotoSource.open(few), out, OPTIONS, work=work)
@@ -344,7 +344,9 @@ def copy(few: Path, folder: Path, pattern: str) -> Path:
     return folder
 
 
-def test_what_gives_too_little_is_one_sentence(few: Path, command: Callable[..., Ran], tmp_path: Path) -> None:
+def test_what_gives_too_little_is_one_sentence(
+    few: Path, work: Path, command: Callable[..., Ran], tmp_path: Path
+) -> None:
     out = tmp_path / "a.npz"
     cases = {
         "one photo": copy(few, tmp_path / "one", "cat_001*"),
@@ -354,7 +356,7 @@ def test_what_gives_too_little_is_one_sentence(few: Path, command: Callable[...,
     for sentence, folder in cases.items():
         assert sentence in command(folder, "--out", out).refused()
     with pytest.raises(CairnError, match=r"Only \d+ features"):
-        mine_matches(PhotoSource.open(few), out, replace(OPTIONS, pairs=28, least=10**6))
+        mine_matches(PhotoSource.open(few), out, replace(OPTIONS, least=10**6), work=work)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["apart", "none", "one"]
 
 
