@@ -31,7 +31,7 @@ from tests.support.paths import ROOT
 from tests.support.searching import answer_to
 
 # Several batches, so that a run can be stopped between them.
-SMALL = CollectionOptions(words=150, iterations=4, batch=4, image=ImageOptions(max_side=240))
+SMALL = CollectionOptions(words=100, iterations=4, batch=4, image=ImageOptions(max_side=200))
 
 
 def index(folder: Path, photos: Path, options: CollectionOptions = SMALL, **more: Any) -> IndexReport:
@@ -92,7 +92,7 @@ def test_workers_change_nothing_and_the_seed_decides(photos: Path, whole: Path, 
     query = photos / "coffee_001.jpg"
     assert ranking(tmp_path / "two" / "c.cairn", query) == ranking(whole, query)
 
-    index(tmp_path / "seed" / "c.cairn", photos, CollectionOptions(words=150, iterations=4, seed=1, image=SMALL.image))
+    index(tmp_path / "seed" / "c.cairn", photos, CollectionOptions(words=100, iterations=4, seed=1, image=SMALL.image))
     assert contents(tmp_path / "seed" / "c.cairn")["vocabulary"] != contents(whole)["vocabulary"]
 
 
@@ -147,12 +147,20 @@ def _index_until(moment: str, folder: Path, photos: Path) -> None:
 
 
 # Progress of "index" counts photos, four to a batch: 6 is inside the second batch, 4 at the end of the first.
-MOMENTS = ["options", "extract 3", "vocabulary 1", "save", "segment", "commit", "index 6"]
+MOMENTS = ("options", "extract 3", "vocabulary 1", "save", "segment", "commit", "index 6", "index 6")
+ALONE = [("options",), ("extract 3",), ("vocabulary 1",), ("save",), ("segment",), ("commit",) * 2, ("index 6",) * 2]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL") or not hasattr(os, "fork"), reason="needs processes to kill")
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param(MOMENTS, id="all of them"),
+        *(pytest.param(moments, id=moments[0], marks=pytest.mark.slow) for moments in ALONE),
+    ],
+)
 def test_a_killed_run_is_picked_up_where_it_stopped(
-    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moments: tuple[str, ...]
 ) -> None:
     read: set[str] = set()
     monkeypatch.setattr(
@@ -160,31 +168,26 @@ def test_a_killed_run_is_picked_up_where_it_stopped(
     )
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    expected = contents(whole)
-    ranked = ranking(whole, photos / "coffee_001.jpg")
-    for moment in MOMENTS:
-        folder = tmp_path / moment / "c.cairn"
-        for _ in range(2 if moment in ("commit", "index 6") else 1):
-            process = context.Process(target=_index_until, args=(moment, folder, photos))
-            process.start()
-            process.join(120)
-            assert process.exitcode == -signal.SIGKILL, moment
-        read.clear()
-        report = index(folder, photos)
-        assert report.added + report.unchanged == 10, moment
-        if moment not in MOMENTS[:2]:  # no photo is looked at twice
-            assert read == {"b-damaged.jpg"}, moment
-        assert contents(folder) == expected, moment
-        assert ranking(folder, photos / "coffee_001.jpg") == ranked, moment
-        assert not (folder / "staging").exists(), moment
-        again = index(folder, photos)
-        assert (again.added, again.unchanged) == (0, 10), moment
-        if moment == "index 6":  # each killed run committed a batch of three photos and the damaged file
-            assert report.unchanged == 6
-        # A segment that was never committed is cleared away by the next run.
-        with Catalogue.open(folder) as catalogue:
-            orphans = catalogue.orphans(folder / "segments")
-        assert orphans == [], moment
+    folder = tmp_path / "c.cairn"
+    for moment in moments:
+        process = context.Process(target=_index_until, args=(moment, folder, photos))
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL, moment
+    report = index(folder, photos)
+    assert report.added + report.unchanged == 10
+    if moments[-1] not in MOMENTS[:2]:  # no photo is looked at twice
+        assert read == {"b-damaged.jpg"}
+    assert contents(folder) == contents(whole)
+    assert ranking(folder, photos / "coffee_001.jpg") == ranking(whole, photos / "coffee_001.jpg")
+    assert not (folder / "staging").exists()
+    again = index(folder, photos)
+    assert (again.added, again.unchanged) == (0, 10)
+    if moments[-1] == "index 6":  # each killed run committed a batch of three photos and the damaged file
+        assert report.unchanged == 6
+    # A segment that was never committed is cleared away by the next run.
+    with Catalogue.open(folder) as catalogue:
+        assert catalogue.orphans(folder / "segments") == []
 
 
 @pytest.mark.slow
@@ -352,7 +355,7 @@ def test_progress_is_told_to_the_end(photos: Path, tmp_path: Path) -> None:
 
 
 def test_batches_change_nothing_and_a_sample_makes_the_vocabulary(photos: Path, whole: Path, tmp_path: Path) -> None:
-    options = CollectionOptions(words=150, iterations=4, batch=1, image=SMALL.image)
+    options = CollectionOptions(words=100, iterations=4, batch=1, image=SMALL.image)
     index(tmp_path / "one" / "c.cairn", photos, options)
     query = photos / "coffee_001.jpg"
     assert ranking(tmp_path / "one" / "c.cairn", query) == ranking(whole, query)
