@@ -518,7 +518,8 @@ def test_sift_tells_real_matches_from_others(name: str, most: float, tmp_path: P
         photos = DATASETS / "landmarks" / "images"
         build_from_points(tmp_path / "set", matching / "strecha_points.npz", photos, min_angle=60, splits=splits)
     else:
-        build_from_sequences(tmp_path / "set", [matching / "vgg_affine" / name], splits=splits)
+        options = DetectionOptions(max_detections=1500)
+        build_from_sequences(tmp_path / "set", [matching / "vgg_affine" / name], options, splits=splits)
     opened = PatchSet.open(tmp_path / "set")
     pairs = opened.pairs()
     assert pairs.match.sum() > 1500
