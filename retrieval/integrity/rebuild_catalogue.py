@@ -1,4 +1,4 @@
-"""A catalogue made anew: from its snapshot, and from what the segments that are newer note of their photos."""
+"""A catalogue made anew: from its snapshot or its rows that can be read, and from what newer segments note."""
 
 import contextlib
 import datetime
@@ -31,7 +31,9 @@ from retrieval.catalogue.schema import (
     NEXT_NUMBER_KEY,
     REVISION_COPY_KEY,
     REVISION_KEY,
+    ExcludedRow,
     ImageRow,
+    MetadataRow,
     SegmentRow,
     Setting,
 )
@@ -51,6 +53,7 @@ _NOTHING = (
     "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
     "the list of those removed for good, imported metadata and reasons of failures are lost; import the tables again."
 )
+_ONLY_HERE = {table.__tablename__ for table in (ImageRow, MetadataRow, ExcludedRow)}
 _MAY_LACK = (
     "some photos that had been removed may be back, and some imported metadata may be lost; import the tables again."
 )
@@ -106,13 +109,13 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
     if revision is not None:
         when = datetime.datetime.fromtimestamp((folder / SNAPSHOT).stat().st_mtime).isoformat(" ", "seconds")
         how, lapses = "restored from its snapshot and the segments", [_OLDER] if revision < written else []
-    whole = None
+    whole, lapsed = None, False
     if revision is None or (revision < written and not 0 < found <= revision):
-        whole = _read_rows(folder, temporary, found)
+        whole, lapsed = _read_rows(folder, temporary, found)
     if whole is not None:
         more = ", its older snapshot" if revision is not None and not whole else ""
         how = f"restored from its rows that can be read{more} and the segments"
-        lapses = ([_OLDER] if found < written else []) if whole else [_PARTIAL]
+        lapses = [_PARTIAL] if lapsed else [_OLDER] if found < written else []
         notes.append("Of the rows of the damaged catalogue, names, dates and reasons of failures have no checksums.")
     elif revision is not None:
         notes.append(f"The catalogue is what it was at {when}, with the photos that were added since.")
@@ -172,10 +175,11 @@ def _fits(folder: Path, where: Path, *, by_identity: bool) -> bool:
         return False
 
 
-def _read_rows(folder: Path, temporary: Path, revision: int) -> bool | None:
+def _read_rows(folder: Path, temporary: Path, revision: int) -> tuple[bool | None, bool]:
     """Put what can be read of the damaged catalogue in the place of a restored snapshot, if any, which fills its gaps.
 
-    Whether these are all rows, and fit the segments; None where nothing can be read, and what was there stays.
+    Whether these are all rows, and fit the segments; None where nothing can be read, and what was there stays. Then
+    whether anything may be missing that the segments do not note.
     """
     where = temporary / "rows"
     where.mkdir()
@@ -185,12 +189,12 @@ def _read_rows(folder: Path, temporary: Path, revision: int) -> bool | None:
         Catalogue.open(where).close()
     except (sqlite3.Error, CairnError):
         shutil.rmtree(where)
-        return None
+        return None, False
     if (temporary / FILE).exists() and not whole:
         fill_gaps(where / FILE, temporary / FILE, partial)
     (where / FILE).replace(temporary / FILE)
     shutil.rmtree(where)
-    return whole
+    return whole, not partial.isdisjoint(_ONLY_HERE)
 
 
 def _revision_of(file: Path) -> int:
