@@ -13,8 +13,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
+
+# Where other programs run, an example may take long, and nothing is wrong.
+settings.register_profile("cairn", deadline=None)
+settings.load_profile("cairn")
 
 # The fixtures of these are every test's.
 pytest_plugins = [f"tests.support.{name}" for name in ("browser", "picture_views", "postgresql", "written_photos")]
