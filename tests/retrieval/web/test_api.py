@@ -179,7 +179,7 @@ def test_a_region_is_where_the_box_lies(client: httpx.Client, numbers: dict[str,
 
 def test_regions_of_weak_matches_stay_in_their_photos(client: httpx.Client, numbers: dict[str, int]) -> None:
     weak = []
-    for name in ("coffee_001.jpg", "cat_001.jpg", "page_002.jpg"):
+    for name in ("coffee_001.jpg", "page_002.jpg"):
         for entry in _get(client, "/api/search", q=numbers[name], top=500)["results"]:
             matched = _get(client, "/api/match", q=numbers[name], photo=entry["number"], turn=entry["turn"])
             assert matched["region"] == entry["region"]
