@@ -58,10 +58,11 @@ def repair(
 ) -> None:
     """Make again what cairn check finds damaged.
 
-    Small files are restored from copies, a damaged catalogue from its snapshot and the segments, and damaged segments
-    from their photos. Where such photos cannot be found, here or under --photos, no segment is changed, unless
-    --drop-missing lets them leave the collection: they are reported then. An interrupted repair is picked up by running
-    the same command again. Ends with code 1 if anything is still damaged, or something was lost.
+    Small files are restored from copies; a damaged catalogue from its snapshot, its rows that can be read, and the
+    segments; and damaged segments from their photos. Where such photos cannot be found, here or under --photos, no
+    segment is changed, unless --drop-missing lets them leave the collection: they are reported then. An interrupted
+    repair is picked up by running the same command again. Ends with code 1 if anything is still damaged, or something
+    was lost.
     """
     from retrieval.integrity.repair import repair_collection
 
