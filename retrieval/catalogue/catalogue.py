@@ -87,6 +87,11 @@ class Catalogue:
         """Where the catalogue is."""
         return self._database.address
 
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None where the catalogue is in another database."""
+        return self._database.file
+
     @classmethod
     def open(cls, where: Path | str, create: bool = False, before_migration: Callable[[], None] | None = None) -> Self:
         """Open a catalogue.

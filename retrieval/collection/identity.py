@@ -15,7 +15,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import printable_address
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.layout import IDENTITY, SEAL
-from retrieval.collection.seal import SealDamagedError, read_seal
+from retrieval.collection.seal import sound_seal
 from retrieval.collection.segments import has_foreign_photos, is_there, published
 
 IDENTITY_KEY = "cairn.identity"
@@ -135,10 +135,7 @@ def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = F
 
 def sealed_database(folder: Path) -> str | None:
     """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None where that is lost."""
-    try:
-        seal = read_seal(folder / SEAL)
-    except SealDamagedError:
-        return None
+    seal = sound_seal(folder / SEAL)
     return seal.database[:40] if seal is not None else None
 
 

@@ -12,7 +12,7 @@ from retrieval.catalogue.schema import FILE, REVISION_KEY
 from retrieval.collection.identity import check_identity, is_own
 from retrieval.collection.layout import SEAL, SNAPSHOT
 from retrieval.collection.locking import lock_folder
-from retrieval.collection.seal import Seal, SealDamagedError, hash_database, read_seal, write_seal
+from retrieval.collection.seal import Seal, hash_database, sound_seal, write_seal
 from retrieval.collection.snapshot import write_snapshot
 
 
@@ -52,10 +52,7 @@ def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
 def _look(folder: Path) -> Seal | None:
     """Refuse an SQLite file that is damaged; give the seal, where it is of the revision that the file is of."""
     file = folder / FILE
-    try:
-        kept = read_seal(folder / SEAL)
-    except SealDamagedError:
-        kept = None
+    kept = sound_seal(folder / SEAL)
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
             connection.execute("BEGIN")

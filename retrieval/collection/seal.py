@@ -90,6 +90,14 @@ def read_seal(path: Path) -> Seal | None:
     return kept
 
 
+def sound_seal(path: Path) -> Seal | None:
+    """Read a seal; None where there is none, or it is not what was written. Otherwise as `read_seal`."""
+    try:
+        return read_seal(path)
+    except SealDamagedError:
+        return None
+
+
 def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:
     """An entry of a seal; ValueError, TypeError or KeyError where it is none, or its path leads elsewhere."""
     if not isinstance(name, str) or name.startswith("/") or ".." in Path(name).parts or "\\" in name:

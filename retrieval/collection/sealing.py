@@ -23,14 +23,20 @@ from pathlib import Path
 from index.arrays import hash_file
 from index.errors import CairnError
 from index.segment import META
-from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading, primary_code
+from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import is_own
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEAL_LOCK, SEGMENTS, SNAPSHOT
 from retrieval.collection.locking import lock_file
 from retrieval.collection.options import read_options
-from retrieval.collection.seal import Seal, SealDamagedError, SealedFile, hash_database, read_seal, write_seal
+from retrieval.collection.seal import (
+    Seal,
+    SealedFile,
+    hash_database,
+    sound_seal,
+    write_seal,
+)
 from retrieval.collection.snapshot import write_snapshot
 
 COPIES_KEY = "cairn.copies"
@@ -87,10 +93,7 @@ def seal(collection: Collection) -> Seal:
 def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal, bool]:
     """Seal a collection; give the seal, and whether the disk is too full for a snapshot."""
     path = collection.folder / SEAL
-    try:
-        earlier = read_seal(path)
-    except SealDamagedError:
-        earlier = None
+    earlier = sound_seal(path)
     vocabulary = vocabulary_folder.name if vocabulary_folder is not None else None
     files = {name: _sealed(collection.folder, name, earlier) for name in _names(collection, vocabulary_folder)}
     name = collection.catalogue.address.get_backend_name()
@@ -99,9 +102,7 @@ def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal,
         write_seal(path, Seal(None, name, None, vocabulary, files))
     if vocabulary is not None:
         _keep_copies(collection, files)
-    # Closed for certain: a process that is forked while SQLite has the file open would take its locks along.
-    with contextlib.closing(Database(collection.catalogue.address)) as database:
-        file = database.file
+    file = collection.catalogue.file
     snapshot, work, is_full = None, 0.0, False
     if file is not None and is_own(collection.folder, collection.catalogue):
         snapshot, work, is_full = _keep_snapshot(collection, file, earlier)
@@ -151,10 +152,7 @@ def refuse_damaged(collection: Collection) -> None:
         The catalogue is damaged.
     """
     file = collection.folder / FILE
-    try:
-        kept = read_seal(collection.folder / SEAL)
-    except SealDamagedError:
-        return
+    kept = sound_seal(collection.folder / SEAL)
     if kept is None or kept.catalogue is None or not is_own(collection.folder, collection.catalogue):
         return
     size = file.stat().st_size

@@ -1,4 +1,4 @@
-"""What segments that are written again have in common: merged, or with the words of another vocabulary."""
+"""Segments of a collection: their rows, which of them are there, and whether they are sound."""
 
 from collections.abc import Iterable
 from pathlib import Path

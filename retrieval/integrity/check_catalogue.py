@@ -13,7 +13,7 @@ from index.errors import Unreadable
 from retrieval.catalogue.database import Database, connect_for_reading, primary_code
 from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.collection.layout import SNAPSHOT
-from retrieval.collection.seal import Seal, SealDamagedError, hash_database, read_seal
+from retrieval.collection.seal import Seal, hash_database, sound_seal
 from retrieval.collection.sealing import COPIES_KEY
 from retrieval.collection.snapshot import read_snapshot
 from retrieval.integrity.report import Findings, size_of
@@ -56,7 +56,7 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
         The system or the disk does not give the file out, so that nothing is known of it.
     """
     for left in reversed(range(_LOOKS)):
-        kept = _read_seal(seal_file)
+        kept = sound_seal(seal_file)
         settings: dict[str, str] = {}
         note: str | None = None
         try:
@@ -82,7 +82,7 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
                     "rights, then run the command again."
                 ) from error
             what = f"It cannot be read ({' '.join(str(error).split())[:200]})."
-        if not left or _read_seal(seal_file) == kept:  # else it was sealed while it was looked at: once more
+        if not left or sound_seal(seal_file) == kept:  # else it was sealed while it was looked at: once more
             break
     return Finding(kept, what, None if what else note, what is None and kept is None and COPIES_KEY in settings)
 
@@ -103,7 +103,7 @@ def check_snapshot(findings: Findings, seal: Seal | None) -> None:
 
 def check_server(database: Database, seal_file: Path) -> Finding:
     """Compare the revision of a database, which is no file of ours, with the seal; DatabaseError where it fails."""
-    kept = _read_seal(seal_file)
+    kept = sound_seal(seal_file)
     with database.transaction() as session:
         wanted = (REVISION_KEY, REVISION_COPY_KEY)
         found = {row.key: row.value for row in session.scalars(sa.select(Setting).where(Setting.key.in_(wanted)))}
@@ -152,10 +152,3 @@ def _examine(connection: sqlite3.Connection) -> str | None:
         return f"It is damaged ({' '.join(told.split())[:200]})."
     broken = connection.execute("PRAGMA foreign_key_check").fetchone()
     return None if broken is None else f"A row of its table {broken[0]!r} belongs to one that is not there."
-
-
-def _read_seal(seal_file: Path) -> Seal | None:
-    try:
-        return read_seal(seal_file)
-    except SealDamagedError:
-        return None

@@ -24,7 +24,7 @@ from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
 from retrieval.collection.collection import Collection, catalogue_place
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
 from retrieval.collection.locking import lock_folder
-from retrieval.collection.seal import Seal, SealDamagedError, read_seal
+from retrieval.collection.seal import Seal, sound_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import is_there
@@ -118,10 +118,7 @@ class _Repair:
         self, found: CheckReport, photos: Sequence[Path], drop_missing: bool, workers: int, progress: Progress | None
     ) -> None:
         """Repair what was found, one thing after the other: what comes later needs what comes before."""
-        try:
-            self.seal = read_seal(self.folder / SEAL)
-        except SealDamagedError:
-            self.seal = None
+        self.seal = sound_seal(self.folder / SEAL)
         segments = self.folder / SEGMENTS
         if segments.exists() and not segments.is_dir():
             raise CairnError(f"{segments} is not a folder: move it away, and run cairn repair again.")
