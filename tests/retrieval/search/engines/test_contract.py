@@ -175,9 +175,24 @@ def test_another_view_of_an_object_is_verified_and_another_object_is_not(
     assert (other.transform is None) == (other.inliers == 0)
 
 
+def test_photos_are_verified_together_as_each_is_alone(engine: Engine, views: list[View]) -> None:
+    numbers = engine.index.image_numbers.tolist()
+    for view in (*views, nothing(views[0])):
+        alone = [engine.verify(view, number) for number in numbers]
+        for order in (numbers, numbers[::-1], numbers[1::3], []):
+            for number, found in zip(order, engine.verify_many(view, order), strict=True):
+                expected = alone[numbers.index(number)]
+                np.testing.assert_array_equal(found.matches, expected.matches)
+                np.testing.assert_array_equal(found.transform, expected.transform)
+                assert (found.probability, found.unsure) == (expected.probability, expected.unsure)
+
+
 def test_a_photo_that_there_is_not_cannot_be_verified(engine: Engine, views: list[View]) -> None:
+    missing = int(engine.index.image_numbers.max()) + 1
     with pytest.raises(KeyError):
-        engine.verify(views[0], int(engine.index.image_numbers.max()) + 1)
+        engine.verify(views[0], missing)
+    with pytest.raises(KeyError):
+        engine.verify_many(views[0], [int(engine.index.image_numbers[0]), missing])
 
 
 # A new engine: a file, and a line in the registry
