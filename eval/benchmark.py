@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from retrieval.collection.collection import Collection, check_similarity, find_v
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.listing import list_photos
-from retrieval.search.answers import search_photo
+from retrieval.search.answers import ask_with_file, search_photo
 from retrieval.search.options import SearchOptions
-from retrieval.search.searcher import Searcher
+from retrieval.search.searcher import Answer, Searcher
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,18 @@ def run_queries(
         if query.stem not in paths:
             raise _no_photo_of(query)
         start = time.perf_counter()
-        found = search_photo(searcher, paths[query.stem], query.box)
+        found = search_photo(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
         seconds = time.perf_counter() - start
-        ranking = [stems[hit.number] for hit in found.answer.hits]
+        ranking = ranking_of(found.answer, stems)
         scores.append(QueryScore(query.name, average_precision(ranking, query.positives, query.junk), seconds))
         if progress is not None:
             progress("queries", done + 1, len(queries))
     return scores, missing_photos(queries, stems.values())
+
+
+def ranking_of(answer: Answer, stems: Mapping[int, str]) -> list[str]:
+    """Give the names that a ground truth knows photos by, the best first."""
+    return [stems[number] for number in answer.hits.ordered.tolist()]
 
 
 def _check_early(path: Path, collection: Path | None, vocabulary: Path | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eval.benchmark import stems_of
+from eval.benchmark import ranking_of, stems_of
 from eval.tables.sets import RetrievalSet
 from eval.tables.staged import link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
@@ -291,7 +291,7 @@ def _score(folder: Path, engines: list[SearchOptions], described: Path, queries:
         for query, photo in queries:
             asked = quantise_query(load_described(described / f"{query.name}.npz", photo), collection.vocabulary)
             for search, scores in zip(searches, found, strict=True):
-                ranking = [stems[hit.number] for hit in search.search(asked.views, region=asked.region).hits]
+                ranking = ranking_of(search.search(asked.views, region=asked.region), stems)
                 scores[query.name] = average_precision(ranking, query.positives, query.junk)
     return found
 

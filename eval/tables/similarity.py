@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.benchmark import stems_of
+from eval.benchmark import ranking_of, stems_of
 from eval.tables.retrieval import Cell, index_set
 from eval.tables.staged import link_features, load_described, query_folder, stage_set
 from index.arrays import fingerprint, load_json, save_json
@@ -237,10 +237,10 @@ def _score_some(
             junk = query.junk | beside
             unseen = query.positives - seen
             for way, engine in engines.items():
-                ranking = [stems[hit.number] for hit in engine.search(asked.views, region=asked.region).hits]
+                ranking = ranking_of(engine.search(asked.views, region=asked.region), stems)
                 found[way][query.name] = average_precision(ranking, query.positives, junk)
             for way, engine in ((UNSEEN, engines["tf-idf"]), (UNSEEN_BEFORE, plain)):
                 if unseen and file is not None:
-                    ranking = [stems[hit.number] for hit in engine.search(asked.views, region=asked.region).hits]
+                    ranking = ranking_of(engine.search(asked.views, region=asked.region), stems)
                     found[way][query.name] = average_precision(ranking, unseen, junk | (query.positives & seen))
     return dict(found)

@@ -107,7 +107,6 @@ def save_described(path: Path, described: DescribedQuery) -> None:
         file,
         size=np.array([described.width, described.height]),
         box=np.array(described.box or (), np.float64),
-        ellipses=described.ellipses,
         turns=np.array([view.turn for view in views]),
         counts=np.array([len(view.descriptors) for view in views]),
         centres=np.concatenate([view.frames.centres for view in views]),
@@ -135,7 +134,7 @@ def load_described(path: Path, photo: Path) -> DescribedQuery:
         width, height = file["size"].tolist()
         x0_to_y1 = file["box"].tolist()
         box = (x0_to_y1[0], x0_to_y1[1], x0_to_y1[2], x0_to_y1[3]) if x0_to_y1 else None
-        return DescribedQuery(photo, width, height, box, file["ellipses"], views)
+        return DescribedQuery(photo, width, height, box, views)
 
 
 class _Sharing(Extractor):

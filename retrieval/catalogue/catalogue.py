@@ -52,6 +52,7 @@ from retrieval.catalogue.photos import (
     known_photos,
     missing_photos,
     numbers_of_names,
+    photo_of_content,
     photo_of_name,
     places_of_photos,
     rows_of,
@@ -489,6 +490,11 @@ class Catalogue:
         """The indexed image of that name, or None."""
         with self._transaction() as session:
             return photo_of_name(session, name)
+
+    def image_of_content(self, sha256: str) -> ImageRow | None:
+        """The indexed photo of a content, by the SHA-256 of its file; the first of several, None of none."""
+        with self._transaction() as session:
+            return photo_of_content(session, sha256)
 
     def segments(self) -> list[SegmentRow]:
         """All segments, in the order in which they were committed."""

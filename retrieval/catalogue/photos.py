@@ -95,6 +95,12 @@ def photo_of_name(session: Session, name: str) -> ImageRow | None:
     return session.scalars(sa.select(ImageRow).where(ImageRow.name == name)).one_or_none()
 
 
+def photo_of_content(session: Session, sha256: str) -> ImageRow | None:
+    """The first indexed photo of a content, or None."""
+    wanted = (ImageRow.sha256 == sha256, ImageRow.state == INDEXED)
+    return session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number).limit(1)).one_or_none()
+
+
 def missing_photos(session: Session) -> list[ImageRow]:
     """Indexed photos whose files were gone when last looked for, by ascending number."""
     wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))

@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.arrays import hash_file
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.photos.decoding import ImageOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
-from retrieval.search.query import Box, Query, read_query
-from retrieval.search.searcher import Answer, Hit, Searcher
+from retrieval.search.query import Box, Query, Source, extract_query, recall_query
+from retrieval.search.ranking import Hit, combine
+from retrieval.search.searcher import Answer, Searcher
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
 """What mends that a photo's file is not where it was, to end a sentence with."""
@@ -35,6 +38,7 @@ class Asked:
     name: str  # what the answer calls it
     path: Path  # where it is
     box: Box | None = None  # what is searched for in it; None: all of it
+    row: ImageRow | None = None  # where it is a photo of the collection, and its file is what was indexed
 
 
 @dataclass(frozen=True)
@@ -56,21 +60,36 @@ class Result:
     homography: NDArray[np.float64] | None  # (3, 3), pixels of that query to the photo's
 
 
-def find_photo(collection: Collection, photo: str) -> Path:
-    """Find a query's file; CairnError where there is none.
+def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Asked:
+    """Find a query's photo; CairnError where there is none.
 
     A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
     name alone, where that fits one photo.
     """
     row = collection.catalogue.image_by_name(photo)
+    if row is None and os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
+        return ask_with_file(collection, photo, Path(photo), box)
+    if row is None:
+        row = photo_called(collection.catalogue, photo)
     if row is not None:
-        return photo_file(row)
-    if os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
-        return Path(photo)
-    row = photo_called(collection.catalogue, photo)
-    if row is not None:
-        return photo_file(row)
+        return ask_with_photo(row, photo, box)
     raise CairnError(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
+
+
+def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
+    """Ask with a photo of the collection; CairnError where its file has gone, or may not be read."""
+    path = photo_file(row)
+    state = path.stat()
+    return Asked(name, path, box, row if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns) else None)
+
+
+def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> Asked:
+    """Ask with a file, which may be that of a photo of the collection, or a copy of it."""
+    try:
+        row = collection.catalogue.image_of_content(hash_file(path))
+    except OSError:  # said when it is read
+        row = None
+    return Asked(name, path, box, row)
 
 
 def photo_file(row: ImageRow) -> Path:
@@ -90,14 +109,38 @@ def photo_file(row: ImageRow) -> Path:
     )
 
 
-def search_photo(
-    searcher: Searcher, path: Path, box: Box | None = None, among: NDArray[np.integer] | None = None
-) -> Found:
+def search_photo(searcher: Searcher, asked: Asked, among: NDArray[np.integer] | None = None) -> Found:
     """Search for a photo, or for a box in one, among all photos or those of given numbers."""
     start = time.perf_counter()
-    query = read_query(searcher.collection, path, box, searcher.options.turns, soft=searcher.options.soft)
+    query = make_query(searcher, asked)
     extract = time.perf_counter() - start
-    return Found(query, searcher.search(query.views, among, region=query.region), extract)
+    answer = searcher.search(query.views, among, region=query.region)
+    query.rest()
+    return Found(query, answer, extract)
+
+
+def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = None) -> Query:
+    """Give the features of a query: as they are indexed where that will do, or extracted from its file.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        That will search for it.
+    asked : Asked
+        The photo.
+    image : ImageOptions, optional
+        How the file is read; the collection's own way otherwise.
+
+    Raises
+    ------
+    CairnError
+        The photo cannot be read, or the box lies outside it.
+    """
+    collection, options = searcher.collection, searcher.options
+    if asked.row is not None and options.soft == 1 and not searcher.engine.needs_descriptors:
+        return recall_query(collection, asked.row, asked.path, asked.box, options.turns)
+    source = Source(collection.extractor, image or collection.options.image, asked.path, asked.box)
+    return extract_query(collection, source, options.turns, soft=options.soft)
 
 
 def answer_query(
@@ -131,9 +174,9 @@ def answer_query(
         with Collection.open(folder, catalogue=catalogue) as collection:
             try:
                 searcher = Searcher(collection, options or SearchOptions())
-                asked = [Asked(photo, find_photo(collection, photo), box) for photo in photos]
+                asked = [find_photo(collection, photo, box) for photo in photos]
                 among = passing_numbers(collection, wanted)
-                found = [search_photo(searcher, one.path, one.box, among) for one in asked]
+                found = [search_photo(searcher, one, among) for one in asked]
                 results = best_results(searcher, found, top=top, match_all=match_all)
                 break
             except (CollectionChanged, KeyError):  # by another process, while it was searched
@@ -162,8 +205,8 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     KeyError
         A photo was removed from the collection since it was opened.
     """
-    ranked = combine([one.answer.hits for one in found], match_all)
-    ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers][:top]
+    ranked = combine([one.answer.hits for one in found], match_all, top)
+    ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
     rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
     return [
         Result(which, hit, row, homography(hit, found[which].query, row, searcher.index.features(hit.number)))
@@ -184,9 +227,8 @@ def report_answer(
     The region of a result is where the query's box, or all of its photo, lies in the photo, clipped to it (see
     `found_region`): three to eight corners; None where there is none that can be trusted.
     """
-    seconds = {"extract": sum(one.extract for one in found)}
-    for step in ("search", "verify"):
-        seconds[step] = sum(one.answer.seconds[step] for one in found)
+    seconds = {step: sum(one.answer.seconds[step] for one in found) for step in ("extract", "search", "verify")}
+    seconds["extract"] += sum(one.extract for one in found)
     seconds["total"] = sum(seconds.values())
     boxes = [_rounded(one.query.box) for one in found]
     return {
@@ -198,42 +240,10 @@ def report_answer(
         "similarity": searcher.describe_similarity(),
         "filter": wanted.describe() if wanted else None,
         "passing": len(among) if among is not None else None,
+        "turned": any(one.answer.turned for one in found),
         "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }
-
-
-def combine(answers: Sequence[Sequence[Hit]], match_all: bool) -> list[tuple[int, Hit]]:
-    """Make one ranking of the answers to one or several photos.
-
-    Parameters
-    ----------
-    answers : sequence of sequence of Hit
-        Each ranks the same images.
-    match_all : bool
-        An image counts as well as its worst answer (it must match all photos), or as its best (any will do).
-
-    Returns
-    -------
-    list of (int, Hit)
-        Place of the answer that counts, and what it says: by inliers, then score, then place in the first answer. One
-        answer keeps its order.
-    """
-    if len(answers) == 1:
-        return [(0, hit) for hit in answers[0]]
-    places = {hit.number: place for place, hit in enumerate(answers[0])}
-    best: dict[int, tuple[int, Hit]] = {}
-    for which, hits in enumerate(answers):
-        for hit in hits:
-            strength = _strength(hit)
-            known = _strength(best[hit.number][1]) if hit.number in best else None
-            if known is None or (strength < known if match_all else strength > known):
-                best[hit.number] = which, hit
-    return sorted(best.values(), key=lambda one: (*(-value for value in _strength(one[1])), places[one[1].number]))
-
-
-def _strength(hit: Hit) -> tuple[int, int, float]:
-    return *hit.verification.strength, hit.score
 
 
 def _rounded(box: Box | None) -> list[float] | None:

@@ -8,7 +8,7 @@ from index.segment import ImageFeatures
 from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_geometry
 from retrieval.search.query import Query
-from retrieval.search.searcher import Hit
+from retrieval.search.ranking import Hit
 
 TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a part of the photo's longer side
 FEWEST = 12  # matches that fix one

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from index.errors import CairnError
 from index.inverted import ScoringOptions
 from index.text import one_of
@@ -22,11 +24,17 @@ class SearchOptions:
     soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
     scoring: ScoringOptions = field(default_factory=ScoringOptions)  # how words are weighted
     similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is
-    turns: int = 8  # turns at which the query is tried
+    turns: int = 8  # turns at which the query is tried: the best are verified upright, and at others where that helps
+    every_turn: bool = False  # try them all in any case
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
     second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
     sure_turn: int = 30  # inliers from which on the turn of the surest photo is tried with all that are verified
+    # Other turns help unless a photo, so sure, has this part of the query's features as inliers; a copy does not count,
+    # whose inliers are that part of its features or the query's; and unless such a photo is rolled by more radians.
+    sure_share: float = 0.1
+    copy: float = 0.5
+    sure_roll: float = np.pi / 18
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 

@@ -17,7 +17,7 @@ from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Query
-from retrieval.search.searcher import Hit
+from retrieval.search.ranking import Hit
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _draw_inliers(
     side = max(row.width or 1, row.height or 1)
     frames = decode_geometry(index.features(hit.number).columns, matches[:, 1])
     there = ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
-    here = query.ellipses[matches[:, 0]]
+    here = query.ellipses(hit.view, matches[:, 0])
     hues = np.linspace(0, 150, len(matches)).astype(np.uint8)
     hsv = np.stack([hues, np.full_like(hues, 190), np.full_like(hues, 235)], -1)[None]
     colours = cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)[0].tolist() if len(matches) else []

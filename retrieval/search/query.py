@@ -1,9 +1,10 @@
 """A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.segment import ImageFeatures
 from index.vocabulary import Vocabulary
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry, frames_of
 from retrieval.features.extraction import Extractor
 from retrieval.matching.word_matches import QueryWords
-from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.regions.geometry import Frames
+from retrieval.photos.decoding import ImageOptions, Photo, read_photo
+from retrieval.regions.detection import Regions
+from retrieval.regions.geometry import Frames, ellipses_of_shapes
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the upright original."""
@@ -43,7 +46,6 @@ class DescribedQuery:
     width: int  # pixels of the upright original
     height: int
     box: Box | None
-    ellipses: NDArray[np.float32]  # (N, 5) float32, pixels of the upright original
     views: Sequence[DescribedView]  # the first is upright
 
     @property
@@ -56,6 +58,13 @@ class DescribedQuery:
         """Its box, or all of the photo: x0, y0, x1, y1 (4,) in units of the longer side."""
         box = self.box or (-0.5, -0.5, self.width - 0.5, self.height - 0.5)
         return (np.array(box) + 0.5) / self.side
+
+    def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Regions (N, 5) of some features of a view, pixels of the upright original."""
+        frames = self.views[view].frames.at(features)
+        return ellipses_of_shapes(
+            frames.centres.astype(np.float64) * self.side - 0.5, frames.linear.astype(np.float64) * self.side
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +81,117 @@ class View(DescribedView):
         return QueryWords(self.words)
 
 
+class LazyViews(Sequence[View]):
+    """The views of a query. Those at other turns than upright are made when they are first asked for.
+
+    Parameters
+    ----------
+    upright : View
+        The first.
+    turns : ndarray, shape (T,), float
+        Turn of each, radians; the first is 0.
+    describe : callable
+        Makes the view of a turn.
+    """
+
+    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float], View]) -> None:
+        self._turns = turns.tolist()
+        self._made = {0: upright}
+        self._describe = describe
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    @overload
+    def __getitem__(self, which: int) -> View: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[View]: ...
+    def __getitem__(self, which: int | slice) -> View | list[View]:
+        places = range(len(self))[which]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        if places not in self._made:
+            self._made[places] = self._describe(self._turns[places])
+        return self._made[places]
+
+
 @dataclass(frozen=True)
 class Query(DescribedQuery):
     """A photo or a box in one, ready to be searched for."""
 
     views: Sequence[View]  # the first is upright
+    source: "Source | None" = None  # where views at other turns come from
+
+    def moved(self, path: Path) -> "Query":
+        """The same query of a file of the same content."""
+        if self.source is not None:
+            self.source.path = path
+        return replace(self, path=path)
+
+    def rest(self) -> None:
+        """Let go of what views at other turns would be described from: it is many times larger than the views."""
+        if self.source is not None:
+            self.source.rest()
+
+
+class Source:
+    """The photo of a query, read and looked through for regions when that is needed.
+
+    Parameters
+    ----------
+    extractor : Extractor
+        Regions, patches and descriptor.
+    image : ImageOptions
+        How the photo is read.
+    path : Path
+        The photo.
+    box : tuple of four floats, optional
+        Only features whose centre lies in this box are used; corners in any order.
+    """
+
+    def __init__(self, extractor: Extractor, image: ImageOptions, path: Path, box: Box | None) -> None:
+        self.extractor = extractor
+        self.path = path
+        self._image = image
+        self._box = box
+        self._read: tuple[Photo, Box | None, Regions] | None = None
+
+    def read(self) -> tuple[Photo, Box | None, Regions]:
+        """Read the photo; give it, the box clipped to it, and the regions in that.
+
+        Raises
+        ------
+        CairnError
+            The photo cannot be read, or the box lies outside it.
+        """
+        if self._read is None:
+            try:
+                photo = read_photo(self.path, self._image)
+            except CairnError as error:
+                raise CairnError(f"The query {self.path.name!r} cannot be used: {error}.") from error
+            clipped = clip_box(self._box, photo.width, photo.height) if self._box is not None else None
+            regions = self.extractor.detect(photo)
+            if clipped is not None:
+                regions = regions.where(inside_box(photo.to_original(regions.ellipses[:, :2]), clipped))
+            self._read = photo, clipped, regions
+        return self._read
+
+    def rest(self) -> None:
+        """Let go of the photo, which is read again when it is needed."""
+        self._read = None
+
+    def describe(self, turn: float) -> DescribedView:
+        """Describe the photo at a turn: see `read` for what may go wrong."""
+        photo, _, regions = self.read()
+        if turn:
+            regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
+        features = self.extractor.describe(photo, regions, turn)
+        return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
+
+
+def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
+    """The turns, radians, at which a query is tried; patches that are rotated themselves need none but upright."""
+    return 2 * np.pi * np.arange(turns if extractor.options.upright else 1) / turns
 
 
 def read_query(collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1) -> Query:
@@ -91,9 +206,9 @@ def read_query(collection: Collection, path: Path, box: Box | None = None, turns
     box : tuple of four floats, optional
         Only features whose centre lies in this box are used; corners in any order.
     turns : int
-        Number of equally spaced turns at which the query is tried; 1 is upright only. A collection whose patches are
-        rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described: the weaker ones
-        cost time and, by what they match by chance, precision.
+        Number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose patches
+        are rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described, when their
+        views are asked for: the weaker ones cost time and, by what they match by chance, precision.
     soft : int
         Nearest words that a feature is shared between in scoring (soft assignment; Philbin et al., CVPR 2008); 1: the
         nearest alone.
@@ -103,14 +218,65 @@ def read_query(collection: Collection, path: Path, box: Box | None = None, turns
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    described = describe_query(collection.extractor, collection.options.image, path, box, turns)
-    return quantise_query(described, collection.vocabulary, soft=soft)
+    return extract_query(
+        collection, Source(collection.extractor, collection.options.image, path, box), turns, soft=soft
+    )
+
+
+def extract_query(collection: Collection, source: Source, turns: int = 1, *, soft: int = 1) -> Query:
+    """Extract the features of a query from its photo: see `read_query`."""
+
+    def describe(turn: float) -> View:
+        return quantise_view(source.describe(turn), collection.vocabulary, soft)
+
+    photo, box, _ = source.read()
+    views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
+    return Query(source.path, photo.width, photo.height, box, views, source)
+
+
+def recall_query(collection: Collection, row: ImageRow, path: Path, box: Box | None = None, turns: int = 1) -> Query:
+    """Make a query of a photo of the collection by its features as they are indexed.
+
+    Its file is read only where other turns than upright are looked at. The view has no descriptors.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    row : ImageRow
+        The photo.
+    path : Path
+        A file of its content.
+    box, turns
+        See `read_query`.
+
+    Raises
+    ------
+    CairnError
+        The box lies outside the photo.
+    KeyError
+        The photo was removed from the collection since it was opened.
+    """
+    width, height = row.width or 1, row.height or 1
+    clipped = clip_box(box, width, height) if box is not None else None
+    view = indexed_view(collection.index.features(row.number))
+    if clipped is not None:
+        centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
+        view = _part(view, np.flatnonzero(inside_box(centres, clipped)))
+    source = Source(collection.extractor, collection.options.image, path, box)
+
+    def describe(turn: float) -> View:
+        return quantise_view(source.describe(turn), collection.vocabulary)
+
+    return Query(
+        source.path, width, height, clipped, LazyViews(view, turns_of(source.extractor, turns), describe), source
+    )
 
 
 def describe_query(
     extractor: Extractor, image: ImageOptions, path: Path, box: Box | None = None, turns: int = 1
 ) -> DescribedQuery:
-    """Detect and describe the features of a query: the part of `read_query` that no vocabulary has a say in.
+    """Detect and describe the features of a query at all turns: what of `read_query` no vocabulary has a say in.
 
     Parameters
     ----------
@@ -126,24 +292,10 @@ def describe_query(
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    try:
-        photo = read_photo(path, image)
-    except CairnError as error:
-        raise CairnError(f"The query {path.name!r} cannot be used: {error}.") from error
-    regions = extractor.detect(photo)
-    clipped = clip_box(box, photo.width, photo.height) if box is not None else None
-    if clipped is not None:
-        regions = regions.where(inside_box(photo.to_original(regions.ellipses[:, :2]), clipped))
-    strongest = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
-    views = []
-    ellipses = np.zeros((0, 5), np.float32)
-    for turn in 2 * np.pi * np.arange(turns if extractor.options.upright else 1) / turns:
-        features = extractor.describe(photo, strongest if turn else regions, float(turn))
-        if turn == 0:
-            ellipses = features.ellipses
-        frames = frames_of(features, max(photo.width, photo.height), float(turn))
-        views.append(DescribedView(float(turn), frames, features.descriptors))
-    return DescribedQuery(path, photo.width, photo.height, clipped, ellipses, views)
+    source = Source(extractor, image, path, box)
+    photo, clipped, _ = source.read()
+    views = [source.describe(turn) for turn in turns_of(extractor, turns).tolist()]
+    return DescribedQuery(path, photo.width, photo.height, clipped, views)
 
 
 def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: int = 1) -> Query:
@@ -158,16 +310,19 @@ def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: i
     soft : int
         See `read_query`.
     """
-    views = []
-    for view in described.views:
-        rows = view.descriptors.astype(np.float32)
-        words = vocabulary.assign(rows)
-        terms, weights = words, None
-        if soft > 1:
-            several, shares = vocabulary.assign_soft(rows, soft)
-            terms, weights = several.reshape(-1), shares.reshape(-1)
-        views.append(View(view.turn, view.frames, view.descriptors, words, terms, weights))
-    return Query(described.path, described.width, described.height, described.box, described.ellipses, views)
+    views = [quantise_view(view, vocabulary, soft) for view in described.views]
+    return Query(described.path, described.width, described.height, described.box, views)
+
+
+def quantise_view(view: DescribedView, vocabulary: Vocabulary, soft: int = 1) -> View:
+    """Give each feature of a view its word: see `quantise_query`."""
+    rows = view.descriptors.astype(np.float32)
+    words = vocabulary.assign(rows)
+    terms, weights = words, None
+    if soft > 1:
+        several, shares = vocabulary.assign_soft(rows, soft)
+        terms, weights = several.reshape(-1), shares.reshape(-1)
+    return View(view.turn, view.frames, view.descriptors, words, terms, weights)
 
 
 def indexed_view(image: ImageFeatures) -> View:
@@ -180,7 +335,15 @@ def indexed_view(image: ImageFeatures) -> View:
     return View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
 
 
-def inside_box(points: NDArray[np.float32], box: Box) -> NDArray[np.bool_]:
+def _part(view: View, features: NDArray[np.integer]) -> View:
+    """A view with some of its features, each of which is scored by its one word."""
+    words = view.words[features]
+    return replace(
+        view, frames=view.frames.at(features), descriptors=view.descriptors[features], words=words, terms=words
+    )
+
+
+def inside_box(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:
     """Say which points (N, 2) lie in a box, its border included."""
     x0, y0, x1, y1 = box
     return (points[:, 0] >= x0) & (points[:, 0] <= x1) & (points[:, 1] >= y0) & (points[:, 1] <= y1)

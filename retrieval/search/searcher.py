@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.inverted import Scores, rank
 from index.parallel import one_thread
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
@@ -17,24 +16,16 @@ from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
-
-
-@dataclass(frozen=True)
-class Hit:
-    """One photo of the answer."""
-
-    number: int  # of the image
-    score: float  # tf-idf cosine, or learnt similarity
-    view: int  # view of the query that found it
-    verification: Verification = NOTHING
+from retrieval.search.ranking import Hit, Ranking, Tried, by_score
 
 
 @dataclass(frozen=True)
 class Answer:
     """All photos of the collection, or those that were asked for, the best first."""
 
-    hits: list[Hit]
-    seconds: dict[str, float]
+    hits: Ranking
+    seconds: dict[str, float]  # extract (of views at other turns than upright), search, verify
+    turned: bool  # whether views at other turns than upright were looked at
 
 
 class Searcher:
@@ -52,7 +43,7 @@ class Searcher:
     collection, options
         As given.
     engine : Engine
-        Scores photos, and verifies one.
+        Scores photos, and verifies them.
     index : InvertedIndex
         The photos of the collection, as the engine scores them.
 
@@ -67,7 +58,6 @@ class Searcher:
         self.options = options
         self.engine = load_engine(options.engine)(collection, options)
         self.index = self.engine.index
-        self._verified = find_engine(options.engine).verified
 
     def describe_similarity(self) -> dict[str, Any] | None:
         """What `--json` reports of the learnt similarity; None without one."""
@@ -87,7 +77,8 @@ class Searcher:
         Parameters
         ----------
         views : sequence of View
-            The features that are searched for, at one turn or several; the first is upright.
+            The features that are searched for, at one turn or several; the first is upright. Where the best photos are
+            verified, the others are looked at only where they can still change the answer, or `every_turn` is set.
         among : ndarray, shape (n,), integer, optional
             Numbers of the images that may be found: only these are ranked, verified and used to expand the query;
             their scores are those that they have among all. Numbers that the collection does not have are ignored.
@@ -103,166 +94,179 @@ class Searcher:
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
         with one_thread():
-            return self._search(views, among, region)
-
-    def _search(
-        self, views: Sequence[View], among: NDArray[np.integer] | None, region: NDArray[np.float64] | None
-    ) -> Answer:
-        start = time.perf_counter()
-        numbers = self.index.image_numbers
-        kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
-        numbers = numbers[kept]
-        table = np.stack([self.engine.score(view)[kept] for view in views])
-        hits = self._rank(table, numbers)
-        searched = time.perf_counter()
-        decides = self._verified is not Verified.NONE
-        if decides or self.options.expand != "none":
-            found = self._verify(views, table, numbers, hits, {})
-            if region is not None and self.options.expand == "average":
-                table = self._expand(views, region, table, kept, _verified_first(hits, found))
-                hits = self._rank(table, numbers)
-                if decides:
-                    found = self._verify(views, table, numbers, hits, found)
-            if decides:
-                hits = _verified_first(hits, found)
-        done = time.perf_counter()
-        return Answer(hits, {"search": searched - start, "verify": done - searched})
+            return _Search(self, views, among).run(region)
 
     def verified_at(self, views: Sequence[View], hit: Hit) -> Hit:
         """Verify a photo with the view of the query that a hit names; give the hit with what came of it."""
         return replace(hit, verification=self.engine.verify(views[hit.view], hit.number))
 
-    def _rank(self, table: NDArray[np.float32], numbers: NDArray[np.uint32]) -> list[Hit]:
-        """Rank images (N,) by their best score over the views, given as rows of a table (V, N).
+
+class _Search:
+    """One search: what has been scored and verified so far."""
+
+    def __init__(self, searcher: Searcher, views: Sequence[View], among: NDArray[np.integer] | None) -> None:
+        self._searcher = searcher
+        self._engine = searcher.engine
+        self._options = searcher.options
+        self._names = searcher.collection.catalogue.names_of
+        self._views = views
+        numbers = searcher.index.image_numbers
+        self._kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
+        self._numbers = numbers[self._kept]
+        self._table = np.empty((0, len(self._numbers)), np.float32)  # scores; a row a view that was looked at
+        self._known: dict[tuple[int, int], Verification] = {}  # by number and view
+        self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
+        self._since = time.perf_counter()
+
+    def run(self, region: NDArray[np.float64] | None) -> Answer:
+        """Score, verify, look at other turns where they may help, and expand."""
+        verified = find_engine(self._options.engine).verified
+        decides = verified is not Verified.NONE
+        in_stages = verified is Verified.BEST
+        self._look(1 if in_stages else len(self._views))
+        found: dict[int, Tried] = {}
+        if decides or self._options.expand != "none":
+            found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
+            if in_stages and len(self._views) > 1 and (self._options.every_turn or not self._is_sure(found)):
+                self._look(len(self._views))
+                found = self._verify_best({})
+            if self._options.expand == "average" and region is not None and self._expand(region, found) and decides:
+                found = self._verify_best(found)
+        return Answer(self._ranking(found if decides else {}), self._seconds, len(self._table) > 1)
+
+    def _took(self, step: str) -> None:
+        """Note that the time since the last note went into a step."""
+        now = time.perf_counter()
+        self._seconds[step] += now - self._since
+        self._since = now
+
+    def _look(self, views: int) -> None:
+        """Score with the first views, so many, those that were not looked at before."""
+        new = range(len(self._table), views)
+        for which in new:
+            self._views[which]  # described now, if it was not before
+        self._took("extract")
+        rows = [self._engine.score(self._views[which])[self._kept] for which in new]
+        self._table = np.stack([*self._table, *rows])
+        self._took("search")
+
+    def _is_sure(self, found: dict[int, Tried]) -> bool:
+        """Whether other turns than upright need not be looked at: they could hardly change the answer.
+
+        So it is where another photo shows the same from so near that a large part of the features agree, and where
+        nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at no other
+        turn, and says nothing of the rest.
+        """
+        options = self._options
+        asked = len(self._views[0].words)
+        is_near = False
+        for number, one in found.items():
+            inliers, transform = one.verification.inliers, one.verification.transform
+            if transform is None or inliers < options.sure_turn:
+                continue
+            there = len(self._searcher.index.features(number).words)
+            if inliers >= options.copy * min(asked, there):
+                continue
+            if abs(_roll(transform)) > options.sure_roll:
+                return False
+            is_near = is_near or inliers >= options.sure_share * asked
+        return is_near
+
+    def _ranking(self, found: dict[int, Tried]) -> Ranking:
+        """Rank images by their best score over the views.
 
         The best of several scores of an unrelated photo is higher than a single one: scores of turned views are
         multiplied by a weight, so that the many upright photos do not pay for the few that are turned.
         """
-        weighted = _weigh(table, self.options.turned)
+        weighted = _weigh(self._table, self._options.turned)
         views = weighted.argmax(axis=0)
-        view_of = dict(zip(numbers.tolist(), views.tolist(), strict=True))
-        ranked = self._ranked(Scores(numbers, weighted[views, np.arange(len(numbers))]))
-        return [
-            Hit(number, score, view_of[number])
-            for number, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True)
-        ]
+        best = np.take_along_axis(weighted, views[None], axis=0)[0]
+        return Ranking(self._numbers, best, views, found, self._names)
 
-    def _ranked(self, scores: Scores, top: int | None = None) -> Scores:
-        """Order by descending score, and photos of equal scores by name: numbers tell in which order they were added.
+    def _verify(self, wanted: Sequence[tuple[int, int]]) -> None:
+        """Verify photos, each given by its number and a view, that were not verified with that view before."""
+        by_view: dict[int, list[int]] = {}
+        for number, view in dict.fromkeys(wanted):
+            if (number, view) not in self._known:
+                by_view.setdefault(view, []).append(number)
+        for view, numbers in by_view.items():
+            verifications = self._engine.verify_many(self._views[view], numbers)
+            self._known.update(((number, view), one) for number, one in zip(numbers, verifications, strict=True))
 
-        Photos that have nothing in common with the query, of score 0, stay in the order of their numbers.
-        """
-        ranked = rank(scores)
-        values = ranked.scores
-        tied = np.zeros(len(values), bool)
-        tied[1:] = (values[1:] == values[:-1]) & (values[1:] > 0)
-        if top is not None and top < len(values):
-            tied[top:] &= values[top:] == values[max(top - 1, 0)]  # those beyond that may come to be within
-        tied[:-1] |= tied[1:]
-        places = np.flatnonzero(tied)
-        if len(places):
-            names = self.collection.catalogue.names_of(ranked.image_numbers[places].tolist())
-            keys = [
-                (-values[i], names.get(int(ranked.image_numbers[i]), ""), int(ranked.image_numbers[i])) for i in places
-            ]
-            order = np.arange(len(values))
-            order[places] = places[sorted(range(len(places)), key=keys.__getitem__)]
-            ranked = Scores(ranked.image_numbers[order], values)
-        return Scores(ranked.image_numbers[:top], ranked.scores[:top])
+    def _verify_all(self) -> dict[int, Tried]:
+        """Verify every photo with the view of its best score; give what came of it by their numbers."""
+        views = _weigh(self._table, self._options.turned).argmax(axis=0).tolist()
+        wanted = list(zip(self._numbers.tolist(), views, strict=True))
+        self._verify(wanted)
+        self._took("verify")
+        return {number: Tried(view, self._known[number, view]) for number, view in wanted}
 
-    def _verify(
-        self,
-        views: Sequence[View],
-        table: NDArray[np.float32],
-        numbers: NDArray[np.uint32],
-        hits: Sequence[Hit],
-        known: dict[int, Hit],
-    ) -> dict[int, Hit]:
-        """Verify all photos that are ranked, or the best; give what came of it by their numbers."""
-        if self._verified is Verified.ALL:
-            return {hit.number: self.verified_at(views, hit) for hit in hits}
-        return self._verify_best(views, table, numbers, known)
-
-    def _verify_best(
-        self, views: Sequence[View], table: NDArray[np.float32], numbers: NDArray[np.uint32], known: dict[int, Hit]
-    ) -> dict[int, Hit]:
-        """Verify the photos of the best scores; give those that pass, or nearly, and those known to, by their numbers.
+    def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
+        """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
 
         Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good,
         and the view that one photo is found with beyond doubt is tried with all.
         """
-        weighted = _weigh(table, self.options.turned_candidate)
-        order = np.argsort(-weighted, axis=0, kind="stable")
-        columns = np.arange(len(numbers))
-        best, second = weighted[order[0], columns], weighted[order[min(1, len(order) - 1)], columns]
-        depth = self.options.verification.depth
-        chosen = np.searchsorted(numbers, self._ranked(Scores(numbers, best), depth).image_numbers)
-        found = dict(known)
+        weighted = _weigh(self._table, self._options.turned_candidate)
+        depth = self._options.verification.depth
+        chosen = by_score(self._numbers, weighted.max(axis=0), self._names, depth)
         tried: dict[int, list[int]] = {}
-
-        def try_view(number: int, view: int) -> None:
-            tried.setdefault(number, []).append(view)
-            verification = self.engine.verify(views[view], number)
-            known_strength = found[number].verification.strength if number in found else NOTHING.strength
-            if verification.strength > known_strength:
-                found[number] = Hit(number, 0.0, view, verification)
-
-        for column in chosen.tolist():
-            number = int(numbers[column])
+        for place in chosen.tolist():
+            number = int(self._numbers[place])
             if number in known and known[number].verification.inliers:
                 continue
+            scores = weighted[:, place]
+            order = np.argsort(-scores, kind="stable")[:2].tolist()
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
-            near = len(order) > 1 and second[column] >= self.options.second_view * best[column]
-            near = near and 0 in order[:2, column]
-            for view in order[: 2 if near else 1, column].tolist():
-                try_view(number, view)
+            near = len(order) > 1 and scores[order[1]] >= self._options.second_view * scores[order[0]] and 0 in order
+            tried[number] = order if near else order[:1]
+        found = dict(known)
+        self._try(tried, found)
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
-        surest = max(found.values(), key=lambda hit: hit.verification.inliers, default=None)
-        if surest is not None and surest.verification.inliers >= self.options.sure_turn:
-            for number in [number for number, views in tried.items() if surest.view not in views]:
-                try_view(number, surest.view)
+        surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
+        if surest is not None and surest.verification.inliers >= self._options.sure_turn:
+            self._try({number: [surest.view] for number, views in tried.items() if surest.view not in views}, found)
+        self._took("verify")
         return found
 
-    def _expand(
-        self,
-        views: Sequence[View],
-        region: NDArray[np.float64],
-        table: NDArray[np.float32],
-        kept: NDArray[np.int64] | slice,
-        hits: Sequence[Hit],
-    ) -> NDArray[np.float32]:
-        """Score again with the average of the query and its best verified photos; give the new table (V, N).
+    def _try(self, views: dict[int, list[int]], found: dict[int, Tried]) -> None:
+        """Verify photos with some views each, and keep what is found that is more than was."""
+        self._verify([(number, view) for number, several in views.items() for view in several])
+        for number, several in views.items():
+            for view in several:
+                verification = self._known[number, view]
+                before = found[number].verification if number in found else NOTHING
+                if verification.strength > before.strength:
+                    found[number] = Tried(view, verification)
 
-        The table's columns are those images of the index that are `kept`.
-        """
-        options = self.options.expansion
-        sure = [hit for hit in hits if hit.verification.inliers >= options.min_inliers]
+    def _expand(self, region: NDArray[np.float64], found: dict[int, Tried]) -> bool:
+        """Score again with the average of the query and its best verified photos; say whether there are any."""
+        options = self._options.expansion
+        ranking = self._ranking(found)
+        sure = [hit for hit in ranking[: len(ranking.found)] if hit.verification.inliers >= options.min_inliers]
         if not sure:
-            return table
+            return False
         # Photos that were found at one turn are averaged; the best hit says at which.
         which = sure[0].view
         sure = [hit for hit in sure if hit.view == which][: options.photos]
-        added = [back_project(self.index.features(hit.number), hit.verification, region) for hit in sure]
-        words, weights = average_words(views[which].words, added)
-        table = table.copy()
-        table[which] = self.engine.score(replace(views[which], terms=words, weights=weights))[kept]
-        return table
+        features = self._searcher.index.features
+        added = [back_project(features(hit.number), hit.verification, region) for hit in sure]
+        words, weights = average_words(self._views[which].words, added)
+        self._table = self._table.copy()
+        self._table[which] = self._engine.score(replace(self._views[which], terms=words, weights=weights))[self._kept]
+        self._took("verify")
+        return True
+
+
+def _roll(transform: NDArray[np.float64]) -> float:
+    """Angle in radians by which a map (2, 3) turns the plane: that of the rotation nearest to it."""
+    return float(np.arctan2(transform[1, 0] - transform[0, 1], transform[0, 0] + transform[1, 1]))
 
 
 def _weigh(table: NDArray[np.float32], turned: float) -> NDArray[np.float32]:
     """Multiply the scores of all views but the upright one, the first row, by a weight."""
+    if len(table) == 1:
+        return table
     weighted = table.copy()
     weighted[1:] *= turned
     return weighted
-
-
-def _verified_first(hits: list[Hit], found: dict[int, Hit]) -> list[Hit]:
-    """Move verified hits to the front, by inliers, and what may be right behind them; none is dropped."""
-    merged = [
-        replace(hit, view=found[hit.number].view, verification=found[hit.number].verification)
-        if hit.number in found
-        else hit
-        for hit in hits
-    ]
-    # Sorting is stable, reversed or not: equal ones keep the order of the scores.
-    return sorted(merged, key=lambda hit: hit.verification.strength, reverse=True)

@@ -23,12 +23,22 @@ from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail
 from retrieval.regions.geometry import ellipses_of_shapes
-from retrieval.search.answers import IF_MOVED, Asked, Found, best_results, passing_numbers, photo_file, report_answer
+from retrieval.search.answers import (
+    IF_MOVED,
+    Asked,
+    Found,
+    ask_with_file,
+    ask_with_photo,
+    best_results,
+    make_query,
+    passing_numbers,
+    report_answer,
+)
 from retrieval.search.engines.registry import find_engine
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
-from retrieval.search.query import Box, Query, describe_query, quantise_query
+from retrieval.search.query import Box, Query
 from retrieval.search.searcher import Searcher
 from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
@@ -131,6 +141,7 @@ class SearchJobs:
             one, query, seconds = self._ask(searcher, wish)
             asked.append(one)
             found.append(Found(query, searcher.search(query.views, among, region=query.region), seconds))
+            query.rest()
         results = best_results(searcher, found, top=request["top"], match_all=request["match"] == "all")
         return report_answer(searcher, asked, found, results, wanted, among)
 
@@ -141,12 +152,12 @@ class SearchJobs:
         if wish["photo"] is not None:
             row = photo_row(searcher.collection, wish["photo"])
             try:
-                asked = Asked(row.name or "", photo_file(row), box)
+                asked = ask_with_photo(row, row.name or "", box)
             except CairnError as error:
                 raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
             query = self._read(searcher, asked, None)
         else:
-            asked = Asked(wish["name"], Path(wish["path"]), box)
+            asked = ask_with_file(searcher.collection, wish["name"], Path(wish["path"]), box)
             try:
                 query = self._read(searcher, asked, MAX_PIXELS)
             except CairnError as error:
@@ -156,21 +167,19 @@ class SearchJobs:
         return asked, query, time.perf_counter() - start
 
     def _read(self, searcher: Searcher, asked: Asked, max_pixels: int | None) -> Query:
-        """Extract a query's features, or recall those of the same file: a match is looked at after a search."""
-        collection, options = searcher.collection, searcher.options
-        image = collection.options.image
+        """Make a query, or recall that of the same file: a match is looked at after a search."""
+        options, image = searcher.options, searcher.collection.options.image
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
-        content = hash_file(asked.path)
-        key = (content, asked.box, options.turns, options.soft, max_pixels)
+        content = asked.row.sha256 if asked.row is not None else hash_file(asked.path)
+        key = (content, asked.box, options.turns, options.soft, searcher.engine.needs_descriptors, max_pixels)
         query = self._queries.pop(key, None)
         if query is None:
-            described = describe_query(collection.extractor, image, asked.path, asked.box, options.turns)
-            query = quantise_query(described, collection.vocabulary, soft=options.soft)
+            query = make_query(searcher, asked, image)
         self._queries[key] = query
         while len(self._queries) > 8:
             self._queries.popitem(last=False)
-        return replace(query, path=asked.path)
+        return query.moved(asked.path)
 
     def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Searcher, Asked, Query, ImageRow, Any]:
         """Match a query with one photo, with the geometry that some engines do without."""
@@ -195,7 +204,7 @@ class SearchJobs:
         there = ellipses_of_shapes(
             frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side
         )
-        here = query.ellipses[matches[:, 0]]
+        here = query.ellipses(hit.view, matches[:, 0])
         matrix = homography(hit, query, row, image)
         return {
             "query": {

@@ -44,6 +44,8 @@ class Engine(ABC):
     """
 
     index: InvertedIndex
+    needs_descriptors = False
+    """Whether views must have descriptors: those of a photo of the collection by its indexed features have none."""
 
     def __init__(self, collection: Collection, options: SearchOptions) -> None:
         refusal = self.refusal(collection)

@@ -17,6 +17,8 @@ from retrieval.search.query import View
 class Raw(Engine):
     """Verifies every photo by its descriptors; words put those in order that do not pass."""
 
+    needs_descriptors = True
+
     @classmethod
     def prepared(cls, options: CollectionOptions) -> CollectionOptions:
         """Keep descriptors."""

@@ -17,7 +17,8 @@ from retrieval.collection.collection import Collection
 from retrieval.search.options import SearchOptions
 from retrieval.search.picture import _BOX, PictureOptions, check_picture, draw_matches
 from retrieval.search.query import Query, read_query
-from retrieval.search.searcher import Hit, Searcher
+from retrieval.search.ranking import Hit
+from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed
 from tests.support.searching import answer_to
 

@@ -16,13 +16,14 @@ from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import Verification, VerificationOptions
-from retrieval.search.answers import answer_query, combine
+from retrieval.search.answers import answer_query
 from retrieval.search.engines.registry import ENGINES
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Query, clip_box, indexed_view, inside_box, read_query
-from retrieval.search.searcher import Hit, Searcher
+from retrieval.search.ranking import Hit, Ranking, Tried, combine
+from retrieval.search.searcher import Searcher
 from tests.conftest import OBJECTS, Indexed, Ran
 from tests.support.searching import answer_to
 
@@ -157,7 +158,10 @@ def test_a_feature_takes_part_in_one_match_at_most(collection: Collection, ask: 
     assert sum(hit.verification.inliers > 0 for hit in hits) >= 3
     for hit in hits:
         matches = hit.verification.matches
-        for side, most in ((0, len(ask("coffee_001").ellipses)), (1, len(collection.index.features(hit.number).words))):
+        for side, most in (
+            (0, len(ask("coffee_001").views[0].words)),
+            (1, len(collection.index.features(hit.number).words)),
+        ):
             assert len(np.unique(matches[:, side])) == len(matches)
             assert np.isin(matches[:, side], np.arange(most)).all()
 
@@ -221,9 +225,10 @@ def test_what_fixes_no_homography_gives_the_affine_map(collection: Collection, a
 def test_a_box_takes_the_features_in_it(collection: Collection, indexed: Indexed, ask: Ask) -> None:
     whole, part = ask("coffee_001", box=False), ask("coffee_001")
     box = indexed.boxes["coffee_001"]
-    inside = inside_box(whole.ellipses[:, :2], box)
+    every = np.arange(len(whole.views[0].words))
+    inside = inside_box(whole.ellipses(0, every)[:, :2], box)
     assert 0 < inside.sum() < len(inside)
-    np.testing.assert_array_equal(part.ellipses, whole.ellipses[inside])
+    np.testing.assert_array_equal(part.ellipses(0, every[: inside.sum()]), whole.ellipses(0, np.flatnonzero(inside)))
     np.testing.assert_array_equal(part.views[0].words, whole.views[0].words[inside])
     # The words are those that the photo has in the index.
     (row,) = [row for row in collection.catalogue.images() if Path(row.path).stem == "coffee_001"]
@@ -358,22 +363,33 @@ def test_an_answer_stops_where_nothing_matches(indexed: Indexed) -> None:
     assert all(entry["score"] > 0 or entry["inliers"] for entry in all_of_them)
 
 
-def _hit(number: int, inliers: int, score: float) -> Hit:
-    matches = np.zeros((inliers, 2), np.int32)
-    return Hit(number, score, 0, Verification(matches, np.eye(2, 3) if inliers else None))
+def _ranking(*photos: tuple[int, int, float]) -> Ranking:
+    """A ranking of photos, each given by number, inliers and score."""
+    ordered = sorted(photos)
+    found = {number: Tried(0, _verified(inliers)) for number, inliers, _ in photos if inliers}
+    numbers, scores = (
+        np.array([one[0] for one in ordered], np.uint32),
+        np.array([one[2] for one in ordered], np.float32),
+    )
+    return Ranking(numbers, scores, np.zeros(len(photos), int), found, lambda wanted: {one: "" for one in wanted})
+
+
+def _verified(inliers: int) -> Verification:
+    return Verification(np.zeros((inliers, 2), np.int32), np.eye(2, 3))
 
 
 def test_answers_of_several_photos_are_combined() -> None:
-    first = [_hit(1, 30, 0.5), _hit(2, 0, 0.4), _hit(3, 0, 0.1), _hit(4, 0, 0.0)]
-    second = [_hit(3, 20, 0.6), _hit(1, 10, 0.2), _hit(2, 0, 0.3), _hit(4, 0, 0.0)]
-    of_any = combine([first, second], match_all=False)
+    first = _ranking((1, 30, 0.5), (2, 0, 0.4), (3, 0, 0.1), (4, 0, 0.0))
+    second = _ranking((3, 20, 0.6), (1, 10, 0.2), (2, 0, 0.3), (4, 0, 0.0))
+    of_any = combine([first, second], match_all=False, top=10)
     assert [(which, hit.number, hit.verification.inliers) for which, hit in of_any] == [
         (0, 1, 30),
         (1, 3, 20),
         (0, 2, 0),
         (0, 4, 0),
     ]
-    of_all = combine([first, second], match_all=True)
+    assert combine([first, second], match_all=False, top=2) == of_any[:2]
+    of_all = combine([first, second], match_all=True, top=10)
     assert [(which, hit.number, hit.verification.inliers) for which, hit in of_all] == [
         (1, 1, 10),
         (1, 2, 0),
@@ -381,7 +397,7 @@ def test_answers_of_several_photos_are_combined() -> None:
         (0, 4, 0),
     ]
     # One answer keeps its own order, whatever its engine ranks by.
-    assert [hit for _, hit in combine([second[::-1]], match_all=True)] == second[::-1]
+    assert [hit for _, hit in combine([second], match_all=True, top=10)] == list(second)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,197 @@
+"""The ranking of a search: arrays of all photos, and objects of those that are looked at."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.inverted import Scores, rank
+from retrieval.matching.verification import NOTHING, Verification
+
+Names = Callable[[list[int]], Mapping[int, str]]
+"""Gives the names of photos by their numbers."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One photo of the answer."""
+
+    number: int  # of the image
+    score: float  # tf-idf cosine, or learnt similarity
+    view: int  # view of the query that found it
+    verification: Verification = NOTHING
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What verification found of a photo, and with which view of the query."""
+
+    view: int
+    verification: Verification
+
+
+class Ranking(Sequence[Hit]):
+    """All photos that were searched, the best first; only what is asked for is put in order.
+
+    What is verified comes first, by inliers, then what may be right, then the others by their scores. Photos of equal
+    scores follow by name: numbers tell in which order they were added. Photos that have nothing in common with the
+    query, of score 0, are in the order of their numbers.
+
+    Parameters
+    ----------
+    numbers : ndarray, shape (N,), uint32
+        Of the photos, ascending.
+    scores : ndarray, shape (N,), float32
+    views : ndarray, shape (N,), integer
+        View of the query that each score is of.
+    found : mapping of int to Tried
+        What was found of those that were verified, by their numbers.
+    names : callable
+        Gives the names of photos whose scores are equal.
+    """
+
+    def __init__(
+        self,
+        numbers: NDArray[np.uint32],
+        scores: NDArray[np.float32],
+        views: NDArray[np.integer],
+        found: Mapping[int, Tried],
+        names: Names,
+    ) -> None:
+        self.numbers = numbers
+        self.scores = scores
+        self.views = views
+        self.found = {number: one for number, one in found.items() if one.verification.strength > NOTHING.strength}
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Hit]: ...
+    def __getitem__(self, place: int | slice) -> Hit | list[Hit]:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(len(self))
+            chosen = range(start, stop, step)
+            places = self.places(max(chosen) + 1 if chosen else 0)
+            return [self.hit(int(places[one])) for one in chosen]
+        return self[: place + 1][place] if place >= 0 else self[:][place]
+
+    def hit(self, place: int) -> Hit:
+        """What is known of the photo at a place of the arrays."""
+        number = int(self.numbers[place])
+        found = self.found.get(number) or Tried(int(self.views[place]), NOTHING)
+        return Hit(number, float(self.scores[place]), found.view, found.verification)
+
+    @cached_property
+    def ordered(self) -> NDArray[np.uint32]:
+        """Numbers (N,) of all photos, the best first."""
+        return self.numbers[self.places()]
+
+    @cached_property
+    def strengths(self) -> NDArray[np.int64]:
+        """Inliers of each photo, and matches that may agree by chance: (N, 2), see `Verification.strength`."""
+        strengths = np.zeros((len(self), 2), np.int64)
+        if self.found:
+            at = np.searchsorted(self.numbers, list(self.found))
+            strengths[at] = [one.verification.strength for one in self.found.values()]
+        return strengths
+
+    def places(self, top: int | None = None) -> NDArray[np.int64]:
+        """Places in the arrays of the best photos, at most `top`, the best first."""
+        front = np.searchsorted(self.numbers, sorted(self.found)).astype(np.int64)
+        front = front[by_score(self.numbers[front], self.scores[front], self._names)]
+        strengths = self.strengths[front]
+        # Sorting is stable: photos of equal strength keep the order of their scores.
+        front = front[np.lexsort((-strengths[:, 1], -strengths[:, 0]))]
+        rest = by_score(self.numbers, self.scores, self._names, None if top is None else top + len(front))
+        behind = np.ones(len(self), bool)
+        behind[front] = False
+        return np.concatenate([front, rest[behind[rest]]])[:top]
+
+
+def by_score(
+    numbers: NDArray[np.uint32], scores: NDArray[np.float32], names: Names, top: int | None = None
+) -> NDArray[np.int64]:
+    """Places of photos in the order of their scores: see `Ranking`.
+
+    Parameters
+    ----------
+    numbers : ndarray, shape (N,), uint32
+        Ascending.
+    scores : ndarray, shape (N,), float32
+        At least 0.
+    names : callable
+        Gives the names of photos whose scores are equal.
+    top : int, optional
+        Places that are wanted; fewer where there are fewer photos.
+    """
+    wanted = len(numbers) if top is None else min(top, len(numbers))
+    places = np.flatnonzero(scores > 0)
+    if wanted < len(places):
+        # All that reach the score of the last place, so that a tie there too is broken by name.
+        last = np.partition(scores[places], len(places) - wanted)[len(places) - wanted] if wanted else np.inf
+        places = places[scores[places] >= last]
+    ranked = rank(Scores(places.astype(np.uint32), scores[places]))
+    places, values = ranked.image_numbers.astype(np.int64), ranked.scores
+    tied = np.zeros(len(places), bool)
+    tied[1:] = values[1:] == values[:-1]
+    tied[:-1] |= tied[1:]
+    which = np.flatnonzero(tied)
+    if len(which):
+        called = names(numbers[places[which]].tolist())
+        keys = {one: (-values[one], called.get(int(numbers[places[one]]), ""), places[one]) for one in which.tolist()}
+        places[which] = places[sorted(keys, key=keys.__getitem__)]
+    if len(places) < wanted:
+        places = np.concatenate([places, np.flatnonzero(scores <= 0)[: wanted - len(places)]])
+    return places[:wanted]
+
+
+def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple[int, Hit]]:
+    """Make one ranking of the answers to one or several photos.
+
+    Parameters
+    ----------
+    answers : sequence of Ranking
+        Each ranks the same images.
+    match_all : bool
+        An image counts as well as its worst answer (it must match all photos), or as its best (any will do).
+    top : int
+        Images that are wanted, at most.
+
+    Returns
+    -------
+    list of (int, Hit)
+        Place of the answer that counts, and what it says: by inliers, then score, then place in the first answer. One
+        answer keeps its order.
+    """
+    first = answers[0]
+    if len(answers) == 1:
+        return [(0, hit) for hit in first[:top]]
+    counts = np.zeros(len(first), np.intp)
+    best = _strengths(first)
+    for which, answer in enumerate(answers[1:], start=1):
+        other = _strengths(answer)
+        better = _exceeds(best, other) if match_all else _exceeds(other, best)
+        best[better], counts[better] = other[better], which
+    place = np.empty(len(first), np.intp)
+    place[first.places()] = np.arange(len(first))
+    order = np.lexsort((place, *(-best.T[::-1])))[:top]
+    return [(int(counts[one]), answers[counts[one]].hit(int(one))) for one in order]
+
+
+def _strengths(answer: Ranking) -> NDArray[np.float64]:
+    """What photos are compared by (N, 3), the most important first."""
+    return np.column_stack([answer.strengths, answer.scores])
+
+
+def _exceeds(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say of each row whether it is larger than that of another array: by its first column that differs."""
+    rows = np.arange(len(one))
+    first = (one != other).argmax(axis=1)
+    return np.asarray(one[rows, first] > other[rows, first])
