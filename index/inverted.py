@@ -185,8 +185,11 @@ class InvertedIndex:
         sums = np.zeros(int(self._starts[-1]))
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             total = sums[start:stop]
-            for images, counts, posting_weights in _gather(segment, words, weights):
-                np.add.at(total, images, self.term_frequency(counts) * posting_weights)
+            for postings in segment.posting_blocks(BLOCK_POSTINGS, words):
+                known = weights[np.searchsorted(words, postings.words)]
+                np.add.at(
+                    total, postings.images, self.term_frequency(postings.counts) * np.repeat(known, postings.lengths)
+                )
         dots = sums[self._by_number]
         scores = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
         # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all but
@@ -218,9 +221,7 @@ class InvertedIndex:
         """
         features = np.zeros(self.words)
         for segment in self.segments:
-            if len(segment.posting_words):
-                starts = segment.posting_offsets[:-1].astype(np.intp)
-                features[segment.posting_words] += np.add.reduceat(segment.posting_counts, starts, dtype=np.int64)
+            features += segment.feature_frequency(self.words)
         for words in self._removed_words():
             np.subtract.at(features, words, 1.0)
         total = features.sum()
@@ -261,9 +262,10 @@ class InvertedIndex:
             first, second, pairs = first[pairs > 0], second[pairs > 0], pairs[pairs > 0]
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             total = squares[start:stop]
-            for rows, words_of in _blocks(segment):
-                weights = np.square(self.term_frequency(segment.posting_counts[rows])) * diagonal[words_of]
-                np.add.at(total, segment.posting_positions(rows), weights)
+            for postings in segment.posting_blocks(BLOCK_POSTINGS):
+                weights = np.square(self.term_frequency(postings.counts))
+                weights *= np.repeat(diagonal[postings.words], postings.lengths)
+                np.add.at(total, postings.images, weights)
             for which, images, counts, others in shared_postings(segment, self.words, first, second):
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])
@@ -297,40 +299,3 @@ class InvertedIndex:
         # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
         useful = (expanded > 0) & (idf > 0) & (norm > 0)
         return distinct[useful], expanded[useful] / norm * idf[useful]
-
-
-def _blocks(segment: Segment) -> Iterator[tuple[slice, NDArray[np.unsignedinteger]]]:
-    """All postings in order, a block at a time: which, and the word of each."""
-    offsets = segment.posting_offsets.astype(np.int64)
-    for start in range(0, int(offsets[-1]), BLOCK_POSTINGS):
-        stop = min(start + BLOCK_POSTINGS, int(offsets[-1]))
-        first = int(np.searchsorted(offsets, start, side="right")) - 1
-        last = int(np.searchsorted(offsets, stop, side="left"))
-        bounds = np.clip(offsets[first : last + 1], start, stop)
-        yield slice(start, stop), np.repeat(segment.posting_words[first:last], bounds[1:] - bounds[:-1])
-
-
-def _gather(
-    segment: Segment, words: NDArray[np.integer], weights: NDArray[np.float64]
-) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.float64]]]:
-    """Postings of some distinct ascending words, a block at a time: image position, count, and the word's weight."""
-    if len(segment.posting_words) == 0:
-        return
-    at = np.minimum(np.searchsorted(segment.posting_words, words), len(segment.posting_words) - 1)
-    found = segment.posting_words[at] == words
-    at, weights = at[found], weights[found]
-    starts = segment.posting_offsets[at].astype(np.int64)
-    lengths = segment.posting_offsets[at + 1].astype(np.int64) - starts
-    ends = np.cumsum(lengths)
-    # In the concatenation of the lists, the entry j of list k is the posting starts[k] + j - (ends[k] - lengths[k]).
-    shifts = starts - (ends - lengths)
-    first = 0
-    while first < len(ends):
-        # Whole lists, as many as fit a block: at least one, which is no longer than the segment has images.
-        begin = int(ends[first] - lengths[first])
-        last = max(first + 1, int(np.searchsorted(ends, begin + BLOCK_POSTINGS, side="right")))
-        lists = slice(first, last)
-        rows = np.repeat(shifts[lists], lengths[lists])
-        rows += np.arange(begin, int(ends[last - 1]))
-        yield segment.posting_positions(rows), segment.posting_counts[rows], np.repeat(weights[lists], lengths[lists])
-        first = last

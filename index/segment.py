@@ -45,6 +45,28 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
+class Postings:
+    """The images that have each of some words, one list after the other.
+
+    Attributes
+    ----------
+    words : ndarray, shape (n,), unsigned
+        Distinct, ascending.
+    lengths : ndarray, shape (n,), int64
+        How many images have each word: at least one.
+    images : ndarray, shape (P,), unsigned
+        Positions in `Segment.image_numbers`, ascending for each word; P is the sum of the lengths.
+    counts : ndarray, shape (P,), unsigned
+        How many features of that image have the word: at least one.
+    """
+
+    words: NDArray[np.unsignedinteger]
+    lengths: NDArray[np.int64]
+    images: NDArray[np.unsignedinteger]
+    counts: NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True, slots=True)
 class ImageFeatures:
     """The features of one image; those that a segment gives are read-only views of its files, ordered by word.
 
@@ -189,14 +211,6 @@ class Segment:
     words : ndarray, shape (features,), uint8 | uint16 | uint32
         Ascending within an image.
     columns : dict of str to ndarray, shape (features, ...)
-    posting_words : ndarray, shape (w,), unsigned
-        The distinct words, ascending.
-    posting_offsets : ndarray, shape (w + 1,), unsigned
-        Word posting_words[k] has the postings posting_offsets[k] to posting_offsets[k + 1]; at least one.
-    posting_images : ndarray, shape (postings,), unsigned
-        Positions in `image_numbers`, ascending for each word.
-    posting_counts : ndarray, shape (postings,), unsigned
-        How many features of that image have the word.
     vocabulary_fingerprint, descriptor_fingerprint : str
     bytes : dict of str to int
         Of the files, by part: images, words, postings, notes, and each column by its name.
@@ -209,10 +223,10 @@ class Segment:
         self.image_numbers: NDArray[np.uint32] = arrays["image_numbers"]
         self.offsets: NDArray[np.uint64] = arrays["offsets"]
         self.words: NDArray[np.unsignedinteger] = arrays["words"]
-        self.posting_words: NDArray[np.unsignedinteger] = arrays["posting_words"]
-        self.posting_offsets: NDArray[np.unsignedinteger] = arrays["posting_offsets"]
-        self.posting_images: NDArray[np.unsignedinteger] = arrays["posting_images"]
-        self.posting_counts: NDArray[np.unsignedinteger] = arrays["posting_counts"]
+        self._posting_words: NDArray[np.unsignedinteger] = arrays["posting_words"]
+        self._posting_offsets: NDArray[np.unsignedinteger] = arrays["posting_offsets"]
+        self._posting_images: NDArray[np.unsignedinteger] = arrays["posting_images"]
+        self._posting_counts: NDArray[np.unsignedinteger] = arrays["posting_counts"]
         self.columns = {
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
@@ -310,26 +324,97 @@ class Segment:
         CairnError
             The segment has words that a vocabulary of that size has not.
         """
-        if len(self.posting_words) and int(self.posting_words[-1]) >= words:
+        if len(self._posting_words) and int(self._posting_words[-1]) >= words:
             raise CairnError(
                 f"{self.folder} has words beyond the {words} of the vocabulary: run cairn check, then cairn repair."
             )
         frequency = np.zeros(words, dtype=np.int64)
-        frequency[self.posting_words] = np.diff(self.posting_offsets.astype(np.int64))
+        frequency[self._posting_words] = np.diff(self._posting_offsets.astype(np.int64))
         return frequency
 
-    def posting_positions(self, rows: NDArray[np.int64] | slice) -> NDArray[np.unsignedinteger]:
-        """Positions in `image_numbers` of some postings: `posting_images`, which `open` does not read.
+    def feature_frequency(self, words: int) -> NDArray[np.int64]:
+        """How many features of the segment have each word of the vocabulary.
+
+        Parameters
+        ----------
+        words : int
+            Size of the vocabulary, which has all words of the segment.
+
+        Returns
+        -------
+        ndarray, shape (words,), int64
+        """
+        frequency = np.zeros(words, dtype=np.int64)
+        if len(self._posting_words):
+            starts = self._posting_offsets[:-1].astype(np.intp)
+            frequency[self._posting_words] = np.add.reduceat(self._posting_counts, starts, dtype=np.int64)
+        return frequency
+
+    def postings(self, words: NDArray[np.integer]) -> Postings:
+        """The images that have some words.
+
+        Parameters
+        ----------
+        words : ndarray, shape (m,), integer
+            Distinct, ascending.
+
+        Returns
+        -------
+        Postings
+            Of those of the words that the segment has.
 
         Raises
         ------
         CairnError
-            There are no images at some of them.
+            There are no images at some of the positions, which `open` does not read.
         """
-        images = self.posting_images[rows]
+        return self._read(*self._find(words))
+
+    def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
+        """The postings of some words, or of all, a block at a time: whole lists, ascending.
+
+        Parameters
+        ----------
+        most : int
+            Postings in a block; more where one list is longer, which is no longer than the segment has images.
+        words : ndarray, shape (m,), integer, optional
+            Distinct, ascending.
+
+        Raises
+        ------
+        CairnError
+            As `postings`.
+        """
+        at, starts, lengths = self._find(words)
+        ends = np.cumsum(lengths)
+        first = 0
+        while first < len(ends):
+            begin = int(ends[first] - lengths[first])
+            last = max(first + 1, int(np.searchsorted(ends, begin + most, side="right")))
+            yield self._read(at[first:last], starts[first:last], lengths[first:last])
+            first = last
+
+    def _find(
+        self, words: NDArray[np.integer] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of those of some words that the segment has, or of all: places in its words, first postings, and lengths."""
+        at = np.arange(len(self._posting_words))
+        if words is not None and len(at):
+            at = np.minimum(np.searchsorted(self._posting_words, words), len(at) - 1)
+            at = at[self._posting_words[at] == words]
+        starts = self._posting_offsets[at].astype(np.int64)
+        return at, starts, self._posting_offsets[at + 1].astype(np.int64) - starts
+
+    def _read(self, at: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Postings:
+        """Read some lists, one after the other."""
+        ends = np.cumsum(lengths)
+        # The entry j of list k is the posting starts[k] + j - (ends[k] - lengths[k]).
+        rows = np.repeat(starts - (ends - lengths), lengths)
+        rows += np.arange(len(rows))
+        images = self._posting_images[rows]
         if len(images) and images.max() >= self.images:
             raise _damaged(self.folder / "posting_images.npy")
-        return images
+        return Postings(self._posting_words[at], lengths, images, self._posting_counts[rows])
 
     def verify(self) -> list[str]:
         """Names of the files that are no longer what was written; see `verify_segment`."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.archive import Archive, open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
-from index.segment import Segment
+from index.segment import Postings, Segment
 from index.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -255,43 +255,37 @@ def shared_postings(
     """
     if len(first) == 0:
         return
-    place = np.full(words, -1)
-    place[segment.posting_words] = np.arange(len(segment.posting_words))
-    pairs = np.flatnonzero((place[first] >= 0) & (place[second] >= 0))
-    offsets = segment.posting_offsets.astype(np.int64)
-    lengths = np.diff(offsets)
-    one, other = place[first[pairs]], place[second[pairs]]
+    frequency = segment.document_frequency(words)
+    pairs = np.flatnonzero((frequency[first] > 0) & (frequency[second] > 0))
+    one, other = first[pairs], second[pairs]
     # The postings of the rarer word are looked up in those of the more frequent one.
-    swapped = lengths[one] > lengths[other]
+    swapped = frequency[one] > frequency[other]
     rare, frequent = np.where(swapped, other, one), np.where(swapped, one, other)
-    ends = np.cumsum(lengths[rare] + lengths[frequent])
+    ends = np.cumsum(frequency[rare] + frequency[frequent])
     start = 0
     while start < len(pairs):
         # Whole lists, as many as fit a block: at least one pair's, no longer than the segment has images.
         before = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_POSTINGS, side="right")))
-        rows, keys = _listed(segment, offsets, rare[start:stop])
-        their_rows, their_keys = _listed(segment, offsets, frequent[start:stop])
+        lists = segment.postings(np.union1d(rare[start:stop], frequent[start:stop]))
+        rows, keys = _listed(segment, lists, rare[start:stop])
+        their_rows, their_keys = _listed(segment, lists, frequent[start:stop])
         at = np.minimum(np.searchsorted(their_keys, keys), len(their_keys) - 1)
         both = their_keys[at] == keys
         rows, their_rows, which = rows[both], their_rows[at[both]], keys[both] // segment.images
-        yield (
-            pairs[start + which],
-            segment.posting_positions(rows),
-            segment.posting_counts[rows],
-            segment.posting_counts[their_rows],
-        )
+        yield pairs[start + which], lists.images[rows], lists.counts[rows], lists.counts[their_rows]
         start = stop
 
 
 def _listed(
-    segment: Segment, offsets: NDArray[np.int64], lists: NDArray[np.int64]
+    segment: Segment, lists: Postings, words: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The postings of some lists, one list after the other, and ascending keys that tell list and image."""
-    lengths = offsets[lists + 1] - offsets[lists]
-    rows = concatenated_ranges(offsets[lists], lengths)
-    keys = np.repeat(np.arange(len(lists)) * segment.images, lengths)
-    keys += segment.posting_positions(rows)
+    """The postings of some words, one list after the other, and ascending keys that tell list and image."""
+    at = np.searchsorted(lists.words, words)
+    lengths = lists.lengths[at]
+    rows = concatenated_ranges((np.cumsum(lists.lengths) - lists.lengths)[at], lengths)
+    keys = np.repeat(np.arange(len(words)) * segment.images, lengths)
+    keys += lists.images[rows]
     return rows, keys
 
 

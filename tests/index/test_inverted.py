@@ -1,7 +1,6 @@
 """tf-idf scores and learnt similarities against values worked out by hand and against a dense computation."""
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -195,17 +194,6 @@ def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
     for words, weights in [([3], None), ([-1], None), ([0], [1.0, 2.0]), ([0], [np.nan]), ([0], [-1.0]), ([0.5], None)]:
         with pytest.raises(ValueError):
             index_.score(np.array(words), None if weights is None else np.array(weights))
-
-
-def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    segment = segment_of(tmp_path / "s", [0, 1, 2, 3], [[0, 5], [0, 1, 5], [0, 5, 5], [0]])
-    expected = np.repeat([0, 1, 5], [4, 1, 3]).tolist()
-    for block in range(1, 10):
-        monkeypatch.setattr(index.inverted, "BLOCK_POSTINGS", block)
-        blocks = list(index.inverted._blocks(segment))
-        assert np.concatenate([words for _, words in blocks]).tolist() == expected
-        assert blocks[0][0].start == 0 and blocks[-1][0].stop == len(expected)
-        assert all(a.stop == b.start for (a, _), (b, _) in pairwise(blocks))
 
 
 # Learnt similarity

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from index.segment import Segment, verify_segment, write_segment
+from index.segment import Postings, Segment, verify_segment, write_segment
 
 VOCABULARY, DESCRIPTOR = "a" * 64, "b" * 64
 
@@ -36,11 +36,13 @@ def test_hand_made_segment(tmp_path: Path) -> None:
 
     assert (segment.images, segment.features) == (3, 4)
     assert segment.image_numbers.tolist() == [3, 8, 70_000]
-    assert segment.posting_words.tolist() == [4, 9]
-    assert segment.posting_offsets.tolist() == [0, 2, 3]
-    assert segment.posting_images.tolist() == [0, 2, 0]
-    assert segment.posting_counts.tolist() == [1, 1, 2]
+    postings = segment.postings(np.array([0, 4, 9, 10]))
+    assert postings.words.tolist() == [4, 9]
+    assert postings.lengths.tolist() == [2, 1]
+    assert postings.images.tolist() == [0, 2, 0]
+    assert postings.counts.tolist() == [1, 1, 2]
     assert segment.document_frequency(11).tolist() == [0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0]
+    assert segment.feature_frequency(11).tolist() == [0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0]
     first = segment.image(0)
     assert first.words.tolist() == [4, 9, 9]
     # Features of one word stay in the order they were given in.
@@ -93,24 +95,43 @@ def test_both_parts_hold_every_feature(
         got = segment.image(i)
         expected = sorted((word, 100 * i + k) for k, word in enumerate(row))
         assert list(zip(got.words.tolist(), got.columns["tag"][:, 0].tolist(), strict=True)) == expected
-    postings = {
-        (int(word), int(segment.posting_images[p])): int(segment.posting_counts[p])
-        for k, word in enumerate(segment.posting_words)
-        for p in range(int(segment.posting_offsets[k]), int(segment.posting_offsets[k + 1]))
-    }
-    assert postings == {(w, i): row.count(w) for i, row in enumerate(images) for w in row}
-    assert list(postings) == sorted(postings)
+    expected_postings = sorted({(w, i, row.count(w)) for i, row in enumerate(images) for w in row})
+    words = sorted({word for row in images for word in row})
+    assert listed([segment.postings(np.array(words, np.int64))]) == expected_postings
+    assert listed([segment.postings(np.array(words[::2], np.int64))]) == [
+        posting for posting in expected_postings if posting[0] in words[::2]
+    ]
     assert segment.verify() == []
+
+
+def listed(blocks: list[Postings]) -> list[tuple[int, int, int]]:
+    """Word, position and count of each posting."""
+    return [
+        posting
+        for block in blocks
+        for posting in zip(
+            np.repeat(block.words, block.lengths).tolist(), block.images.tolist(), block.counts.tolist(), strict=True
+        )
+    ]
+
+
+def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path) -> None:
+    segment = write(tmp_path / "s", [[0, 5], [0, 1, 5], [0, 5, 5], [0]])
+    expected = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1), (1, 1, 1), (5, 0, 1), (5, 1, 1), (5, 2, 2)]
+    for most in range(1, 10):
+        blocks = list(segment.posting_blocks(most))
+        assert listed(blocks) == expected
+        # Whole lists, and no more than one where that is longer than a block.
+        assert all(len(block.images) <= most or len(block.words) == 1 for block in blocks)
+        some = list(segment.posting_blocks(most, np.array([1, 3, 5])))
+        assert listed(some) == expected[4:]
 
 
 def test_widths_follow_the_values(tmp_path: Path) -> None:
     small = write(tmp_path / "small", [[65_535] * 300, [0]])
-    assert (small.words.dtype, small.posting_images.dtype, small.posting_counts.dtype) == (
-        np.uint16,
-        np.uint8,
-        np.uint16,
-    )
-    assert small.posting_counts.tolist() == [1, 300]
+    postings = small.postings(np.array([0, 65_535]))
+    assert (small.words.dtype, postings.images.dtype, postings.counts.dtype) == (np.uint16, np.uint8, np.uint16)
+    assert postings.counts.tolist() == [1, 300]
     assert write(tmp_path / "large", [[65_536]]).words.dtype == np.uint32
 
 
@@ -208,4 +229,6 @@ def test_images_without_any_feature(tmp_path: Path) -> None:
     segment = write(tmp_path / "s", [[], []], tag=[np.empty((0, 2), np.uint16)] * 2)
     assert (segment.images, segment.features, segment.bytes_per_feature) == (2, 0, 0.0)
     assert segment.document_frequency(3).tolist() == [0, 0, 0]
+    assert segment.feature_frequency(3).tolist() == [0, 0, 0]
+    assert listed([segment.postings(np.array([0, 2]))]) == listed(list(segment.posting_blocks(4))) == []
     assert segment.image(1).columns["tag"].shape == (0, 2)
