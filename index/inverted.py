@@ -13,6 +13,7 @@ from index.similarity import SimilarityMatrix, shared_postings
 
 # Postings gathered at a time: bounds the memory at a few tens of MB, and keeps the buffers in the processor's cache.
 BLOCK_POSTINGS = 1 << 18
+_SAMPLE = 200  # images that the mean idf is measured on
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,14 @@ class InvertedIndex:
             np.subtract.at(features, words, 1.0)
         total = features.sum()
         return float(self.words * np.square(features / total).sum()) if total > 0 else 0.0
+
+    @cached_property
+    def common_idf(self) -> float:
+        """Mean idf of the features of all images, measured on 200 of them, evenly spread; 0 without features."""
+        numbers = self.image_numbers
+        some = numbers[np.arange(min(len(numbers), _SAMPLE)) * len(numbers) // max(min(len(numbers), _SAMPLE), 1)]
+        words = [np.asarray(self.features(number).words) for number in some.tolist()]
+        return sum(float(self.idf[one].sum()) for one in words) / max(sum(map(len, words)), 1)
 
     def _refuse_mixed(self) -> None:
         for thing in ("vocabulary", "descriptor"):

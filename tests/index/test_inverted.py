@@ -51,6 +51,7 @@ def test_three_documents_by_hand(tmp_path: Path) -> None:
     L, l = 1.0986122886681098, 0.4054651081081644  # noqa: E741
     assert index_.idf == pytest.approx([0, l, L, L, 0])
     assert index_.norms == pytest.approx([np.hypot(2 * l, L), l, L])
+    assert index_.common_idf == pytest.approx((3 * l + 2 * L) / 9)
     # The query (1, 2): (l, L)/√(l²+L²) · (2l, L)/√(4l²+L²), and with image 20 it shares word 1: l/√(l²+L²).
     scores = index_.score(np.array([2, 1]))
     assert scores.image_numbers.tolist() == [10, 20, 30]
@@ -149,6 +150,7 @@ def test_nothing_to_say_is_zeros(tmp_path: Path) -> None:
     none = InvertedIndex([], words=3)
     assert len(none.score(np.array([0, 1]))) == 0 and len(rank(none.score(np.array([])), top=5)) == 0
     assert none.imbalance == 0
+    assert none.common_idf == 0
     gone = InvertedIndex(two.segments, words=3, removed={4, 9, 77})
     assert len(gone.score(np.array([0]))) == 0
 

@@ -1,6 +1,5 @@
 """Engine: cosine of tf-idf vectors, or a learnt similarity of them; verified by features of equal words."""
 
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,8 +12,6 @@ from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
-
-_PHOTOS = 200  # that the mean idf of a collection is measured on, evenly spread
 
 
 class TfIdf(Engine):
@@ -55,17 +52,8 @@ class TfIdf(Engine):
         own = self._mean_idf.get(view)
         if own is None:
             own = self._mean_idf[view] = self._mean(view.words)
-        return min(own, self._mean(words)) - self._common
+        return min(own, self._mean(words)) - self.index.common_idf
 
     def _mean(self, words: NDArray[np.integer]) -> float:
         """Mean idf of some words."""
         return float(self.index.idf[words].mean()) if len(words) else 0.0
-
-    @cached_property
-    def _common(self) -> float:
-        """Mean idf of the features of the collection, measured on some of its photos."""
-        numbers = self.index.image_numbers
-        some = numbers[np.arange(min(len(numbers), _PHOTOS)) * len(numbers) // max(min(len(numbers), _PHOTOS), 1)]
-        words = [np.asarray(self.index.features(number).words) for number in some.tolist()]
-        counts = sum(map(len, words))
-        return sum(float(self.index.idf[one].sum()) for one in words) / max(counts, 1)
