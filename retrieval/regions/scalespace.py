@@ -15,6 +15,7 @@ NOMINAL_BLUR = 0.5
 """Smoothing (standard deviation, pixels) that a camera's image is taken to have already (Lowe, IJCV 2004)."""
 
 _LARGEST_DOUBLED = 16_000
+_TESTED = 1 << 17  # samples whose neighbours are compared at a time: they fit the second-level cache
 _SMALLEST_SIDE = 16
 
 
@@ -152,7 +153,7 @@ def find_extrema(responses: list[NDArray[np.float32]], threshold: float, border:
     threshold : float
         Smallest absolute response kept.
     border : int
-        Samples at the border where none is looked for.
+        Samples at the border where none is looked for, at least 1.
 
     Returns
     -------
@@ -166,38 +167,78 @@ def find_extrema(responses: list[NDArray[np.float32]], threshold: float, border:
     height, width = responses[0].shape
     if len(responses) < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
         return Extrema(*(np.zeros(0) for _ in range(5)))
-    square = np.ones((3, 3), np.uint8)
-    tops = [cv2.dilate(response, square) for response in responses]
-    bottoms = [cv2.erode(response, square) for response in responses]
-    inside = (slice(border, height - border), slice(border, width - border))
+    lines = [np.ascontiguousarray(response).reshape(-1) for response in responses]
     found = []
-    for level in range(1, len(responses) - 1):
-        response = responses[level]
+    for level in range(1, len(lines) - 1):
         # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
-        for peaks, sign, nearest in ((tops, 1.0, np.maximum), (bottoms, -1.0, np.minimum)):
-            strong = response > 0.8 * threshold if sign > 0 else response < -0.8 * threshold
-            rows, columns = np.nonzero((strong & (response == peaks[level]))[inside])
-            rows, columns = rows + border, columns + border
-            values = response[rows, columns]
-            beside = nearest(peaks[level - 1][rows, columns], peaks[level + 1][rows, columns])
-            # Of neighbours that tie, as around a peak half way between samples, the first alone is taken.
-            above = [response[rows - 1, columns + across] for across in (-1, 0, 1)]
-            before = nearest.reduce([*above, response[rows, columns - 1]])
-            keep = (sign * values > sign * beside) & (sign * values > sign * before)
-            found.append(np.stack([columns[keep], rows[keep], np.full(int(keep.sum()), level)]))
-    return _refine(np.stack(responses), np.concatenate(found, axis=1), threshold, border)
+        for bound, beyond in ((0.8 * threshold, np.greater), (-0.8 * threshold, np.less)):
+            at = _stand_out(lines[level], width, bound, beyond, border)
+            at = _stand_out_in_scale(lines[level - 1 : level + 2], at, width, beyond)
+            found.append(np.stack([at % width, at // width, np.full(len(at), level)]))
+    return _refine(lines, (height, width), np.concatenate(found, axis=1), threshold, border)
 
 
-def _refine(stack: NDArray[np.float32], at: NDArray[np.int64], threshold: float, border: int) -> Extrema:
+def _stand_out(line: NDArray[np.float32], width: int, bound: float, beyond: np.ufunc, border: int) -> NDArray[np.int64]:
+    """Places of samples, row by row, that lie beyond a bound and beyond the four samples next to them.
+
+    All samples are tested, so this is what takes the time: on rows together (a neighbour is an offset), and on so many
+    at a time that what is compared stays in the cache.
+    """
+    height = len(line) // width
+    first, last = border * width, (height - border) * width
+    rows = max(1, _TESTED // width) * width
+    places = []
+    for start in range(first, last, rows):
+        end = min(start + rows, last)
+        # Of neighbours that tie, as around a peak half way between samples, the first alone is taken: it is beyond
+        # those before it, and those after it are not beyond it.
+        here = beyond(line[start:end], np.float32(bound))
+        vertical = beyond(line[start : end + width], line[start - width : end])
+        here &= np.greater(vertical[:-width], vertical[width:])
+        across = beyond(line[start : end + 1], line[start - 1 : end])
+        here &= np.greater(across[:-1], across[1:])
+        places.append(np.flatnonzero(here) + start)
+    found = np.concatenate(places)
+    column = found % width
+    return found[(column >= border) & (column < width - border)]
+
+
+def _stand_out_in_scale(
+    lines: list[NDArray[np.float32]], at: NDArray[np.int64], width: int, beyond: np.ufunc
+) -> NDArray[np.int64]:
+    """Keep the places that lie beyond their neighbours at the corners, and those in the levels below and above."""
+    below, line, above = lines
+    square = [down * width + across for down in (-1, 0, 1) for across in (-1, 0, 1)]
+    # Those that most fail by are asked first.
+    tests = [(level, 0, True) for level in (below, above)]
+    tests += [(line, corner, corner < 0) for corner in (-width - 1, 1 - width, width - 1, width + 1)]
+    tests += [(level, offset, True) for level in (below, above) for offset in square if offset]
+    values = line.take(at)
+    for level, offset, strictly in tests:
+        others = _beside(level, offset, at, width)
+        keep = np.flatnonzero(beyond(values, others) if strictly else ~beyond(others, values))
+        at, values = at.take(keep), values.take(keep)
+    return at
+
+
+def _beside(line: NDArray[np.float32], offset: int, at: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+    """Samples (N,) at an offset from places that do not lie on the border."""
+    farthest = width + 1
+    return line[farthest + offset :].take(at - farthest)
+
+
+def _refine(
+    lines: list[NDArray[np.float32]], shape: tuple[int, int], at: NDArray[np.int64], threshold: float, border: int
+) -> Extrema:
     """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample."""
-    levels, height, width = stack.shape
+    height, width = shape
     low = np.array([[border], [border], [1]])
-    high = np.array([[width - border - 1], [height - border - 1], [levels - 2]])
+    high = np.array([[width - border - 1], [height - border - 1], [len(lines) - 2]])
     settled: list[NDArray[np.float64]] = []
     for _ in range(5):
         if at.shape[1] == 0:
             break
-        gradient, hessian, value = _derivatives(stack, at)
+        gradient, hessian, value = _derivatives(lines, width, at)
         shift = _solve3(hessian, gradient)
         # What would leave the octave stays at its last sample, and is taken if the top is not far beyond.
         moved = np.clip(at + np.where(np.abs(shift) > 0.6, np.sign(shift), 0).astype(np.int64), low, high)
@@ -213,37 +254,37 @@ def _refine(stack: NDArray[np.float32], at: NDArray[np.int64], threshold: float,
     result = np.concatenate(settled, axis=1) if settled else np.zeros((8, 0))
     result = result[:, np.abs(result[3]) >= threshold]
     # Extrema that moved to the same sample are one.
-    _, first = np.unique(np.ravel_multi_index(result[[7, 6, 5]].astype(np.int64), stack.shape), return_index=True)
+    samples = np.ravel_multi_index(result[[7, 6, 5]].astype(np.int64), (len(lines), height, width))
+    _, first = np.unique(samples, return_index=True)
     return Extrema(*result[:5, np.sort(first)])
 
 
 def _derivatives(
-    stack: NDArray[np.float32], at: NDArray[np.int64]
+    lines: list[NDArray[np.float32]], width: int, at: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Give gradient (3, N), second derivatives xx, yy, ss, xy, xs, ys (6, N) and value (N,), by central differences."""
-    _, height, width = stack.shape
-    flat = stack.reshape(-1)
-    centre = (at[2] * height + at[1]) * width + at[0]
-    dx, dy, ds = 1, width, height * width
-
-    def read(offset: int) -> NDArray[np.float64]:
-        return np.asarray(flat[centre + offset].astype(np.float64))
-
-    value = read(0)
-    right, left, down, up, above, below = read(dx), read(-dx), read(dy), read(-dy), read(ds), read(-ds)
-
-    def mixed(first: int, second: int) -> NDArray[np.float64]:
-        return 0.25 * (read(first + second) - read(first - second) - read(second - first) + read(-first - second))
-
+    place = at[1] * width + at[0]
+    plane = [0, 1, -1, width, -width, 1 + width, 1 - width, width - 1, -1 - width]
+    cross = [0, 1, -1, width, -width]
+    samples = np.empty((len(plane) + 2 * len(cross), at.shape[1]))
+    for level in np.unique(at[2]):
+        members = np.flatnonzero(at[2] == level)
+        offsets = ((lines[level], plane), (lines[level + 1], cross), (lines[level - 1], cross))
+        rows = ((line, offset) for line, several in offsets for offset in several)
+        for row, (line, offset) in zip(samples, rows, strict=True):
+            row[members] = _beside(line, offset, place[members], width)
+    value, right, left, down, up, right_down, right_up, left_down, left_up = samples[:9]
+    above, right_above, left_above, down_above, up_above = samples[9:14]
+    below, right_below, left_below, down_below, up_below = samples[14:]
     gradient = 0.5 * np.stack([right - left, down - up, above - below])
     hessian = np.stack(
         [
             right + left - 2 * value,
             down + up - 2 * value,
             above + below - 2 * value,
-            mixed(dx, dy),
-            mixed(dx, ds),
-            mixed(dy, ds),
+            0.25 * (right_down - right_up - left_down + left_up),
+            0.25 * (right_above - right_below - left_above + left_below),
+            0.25 * (down_above - down_below - up_above + up_below),
         ]
     )
     return gradient, hessian, value

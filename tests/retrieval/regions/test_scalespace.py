@@ -1,15 +1,18 @@
 """Levels are smoothed by what they say, and extrema lie where the image's own formula puts them."""
 
 import warnings
+from unittest import mock
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrieval.regions import scalespace
 from retrieval.regions.detectors.dog import difference_of_gaussians
 from retrieval.regions.detectors.hessian import hessian_determinant
-from retrieval.regions.scalespace import NOMINAL_BLUR, ScaleSpaceOptions, build_scale_space, find_extrema
+from retrieval.regions.scalespace import NOMINAL_BLUR, ScaleSpaceOptions, _refine, build_scale_space, find_extrema
 
 OPTIONS = [ScaleSpaceOptions(double=True), ScaleSpaceOptions(double=False), ScaleSpaceOptions(False, levels=4, sigma=2)]
 
@@ -229,3 +232,47 @@ def test_extrema_of_a_quadratic_are_exact():
         assert found.value[0] == pytest.approx(200, abs=1e-3)
         spatial = curvature[1:, 1:]
         assert found.edge[0] == pytest.approx(np.trace(spatial) ** 2 / np.linalg.det(spatial), rel=1e-3)
+
+
+def extrema_by_all_neighbours(responses, threshold, border):
+    """Places (3, N) as x, y, level: of samples compared with each of their 26 neighbours in turn, maxima first."""
+    stack = np.stack(responses)
+    _, height, width = stack.shape
+    inner = stack[1:-1, border : height - border, border : width - border]
+    found = []
+    for level in range(inner.shape[0]):
+        for sign in (1, -1):
+            keep = sign * inner[level] > 0.8 * threshold
+            for scale in (-1, 0, 1):
+                for down in (-1, 0, 1):
+                    for across in (-1, 0, 1):
+                        other = sign * np.roll(stack[level + 1 + scale], (-down, -across), (0, 1))
+                        other = other[border : height - border, border : width - border]
+                        # Of neighbours in one level that tie, the first alone counts.
+                        later = scale == 0 and (down, across) >= (0, 0)
+                        keep &= (sign * inner[level] >= other) if later else (sign * inner[level] > other)
+            y, x = np.nonzero(keep)
+            found.append(np.stack([x + border, y + border, np.full(len(x), level + 1)]))
+    return np.concatenate(found, axis=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.tuples(st.integers(13, 60), st.integers(13, 400)),
+    levels=st.integers(3, 6),
+    steps=st.sampled_from([0.0, 0.5, 4.0]),
+    border=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+    tested=st.sampled_from([1, 500, 1 << 17]),
+)
+def test_the_extrema_are_those_that_stand_out_among_all_their_neighbours(shape, levels, steps, border, seed, tested):
+    generator = np.random.default_rng(seed)
+    noise = [cv2.GaussianBlur(one, (0, 0), 1.2) for one in generator.normal(0, 30, (levels, *shape)).astype(np.float32)]
+    responses = [np.float32(steps) * np.round(one / np.float32(steps)) if steps else one for one in noise]
+    expected = extrema_by_all_neighbours(responses, 2.0, border)
+    with mock.patch.object(scalespace, "_TESTED", tested):
+        found = find_extrema(responses, 2.0, border)
+    refined = _refine([response.reshape(-1) for response in responses], shape, expected, 2.0, border)
+    for name in ("x", "y", "level", "value", "edge"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(refined, name))
+    assert expected.shape[1] > 0 or shape[0] < 30 or steps
