@@ -11,6 +11,7 @@ from retrieval.commands.options import (
     Descriptor,
     Detector,
     EngineName,
+    EveryTurn,
     Expand,
     Json,
     MaxSide,
@@ -61,6 +62,7 @@ def retrieval(
     engine: EngineName = DEFAULT,
     expand: Expand = "none",
     turns: Turns = 8,
+    every_turn: EveryTurn = False,
     soft: Soft = 1,
     tf: TermFrequency = "linear",
     similarity: Similarity = None,
@@ -86,7 +88,13 @@ def retrieval(
     from retrieval.search.options import SearchOptions
 
     asked = SearchOptions(
-        engine=engine, expand=expand, turns=turns, soft=soft, scoring=ScoringOptions(tf), similarity=similarity
+        engine=engine,
+        expand=expand,
+        turns=turns,
+        every_turn=every_turn,
+        soft=soft,
+        scoring=ScoringOptions(tf),
+        similarity=similarity,
     )
     plain = CollectionOptions(
         descriptor=descriptor,

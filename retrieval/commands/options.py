@@ -81,9 +81,14 @@ Turns = Annotated[
     int,
     typer.Option(
         rich_help_panel=SEARCH,
-        help="Turns at which a query is tried, so that turned photos are found; 1: upright only.",
+        help="Turns at which a query is tried, so that turned photos are found; 1: upright only. With geometry, those "
+        "that are not upright are tried where they can still change the answer.",
         min=1,
     ),
+]
+EveryTurn = Annotated[
+    bool,
+    typer.Option("--every-turn", rich_help_panel=SEARCH, help="Try all turns, whatever upright has found: slower."),
 ]
 Soft = Annotated[
     int,

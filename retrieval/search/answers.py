@@ -241,6 +241,7 @@ def report_answer(
         "filter": wanted.describe() if wanted else None,
         "passing": len(among) if among is not None else None,
         "turned": any(one.answer.turned for one in found),
+        "sure": all(one.answer.sure for one in found),
         "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }

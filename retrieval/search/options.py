@@ -34,7 +34,7 @@ class SearchOptions:
     # whose inliers are that part of its features or the query's; and unless such a photo is rolled by more radians.
     sure_share: float = 0.1
     copy: float = 0.5
-    sure_roll: float = np.pi / 18
+    sure_roll: float = np.pi / 12
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 

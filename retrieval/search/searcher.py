@@ -26,6 +26,7 @@ class Answer:
     hits: Ranking
     seconds: dict[str, float]  # extract (of views at other turns than upright), search, verify
     turned: bool  # whether views at other turns than upright were looked at
+    sure: bool  # whether, by what upright found, they can hardly change the answer
 
 
 class Searcher:
@@ -125,14 +126,16 @@ class _Search:
         in_stages = verified is Verified.BEST
         self._look(1 if in_stages else len(self._views))
         found: dict[int, Tried] = {}
+        sure = False
         if decides or self._options.expand != "none":
             found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
-            if in_stages and len(self._views) > 1 and (self._options.every_turn or not self._is_sure(found)):
+            sure = in_stages and self._is_sure(found)
+            if in_stages and len(self._views) > 1 and (self._options.every_turn or not sure):
                 self._look(len(self._views))
                 found = self._verify_best({})
             if self._options.expand == "average" and region is not None and self._expand(region, found) and decides:
                 found = self._verify_best(found)
-        return Answer(self._ranking(found if decides else {}), self._seconds, len(self._table) > 1)
+        return Answer(self._ranking(found if decides else {}), self._seconds, len(self._table) > 1, sure)
 
     def _took(self, step: str) -> None:
         """Note that the time since the last note went into a step."""

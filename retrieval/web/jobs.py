@@ -128,7 +128,7 @@ class SearchJobs:
             raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
         if request["similarity"] is False:
             similarity = None
-        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
+        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns", "every_turn")} | instead
         scoring = ScoringOptions(request["tf"])
         return Searcher(collection, SearchOptions(**wanted, scoring=scoring, similarity=similarity))
 

@@ -64,6 +64,9 @@ class HowToMatch(BaseModel):
         "linear", description="How much a word counts that a photo has n times: n, or √n, which discounts repetition."
     )
     turns: int = Field(8, ge=1, le=16, description="Turns at which the query is tried; 1: upright only.")
+    every_turn: bool = Field(
+        False, description="Try all turns; else, with geometry, only where they can still change the answer."
+    )
     similarity: bool | None = Field(
         None, description="Score by the learnt similarity that the server was started with; left out: if there is one."
     )
@@ -234,6 +237,8 @@ class SearchAnswer(BaseModel):
     similarity: dict[str, Any] | None
     filter: dict[str, Any] | None = Field(description="What the photos had to fulfil, where that was asked for.")
     passing: int | None = Field(description="How many photos did.")
+    turned: bool = Field(description="Whether views at other turns than upright were looked at.")
+    sure: bool = Field(description="Whether they can hardly change the answer, by what upright found.")
     results: list[Result]
     seconds: dict[str, float]
 
