@@ -6,13 +6,16 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse._sparsetools import csc_matvecs
 
 from index.errors import CairnError
-from index.segment import ImageFeatures, Segment
+from index.segment import ImageFeatures, Postings, Segment
 from index.similarity import SimilarityMatrix, shared_postings
 
 # Postings gathered at a time: bounds the memory at a few tens of MB, and keeps the buffers in the processor's cache.
 BLOCK_POSTINGS = 1 << 18
+# Sums that are added to at a time, for several queries: more would not stay in the processor's cache.
+BLOCK_SUMS = 1 << 18
 _SAMPLE = 200  # images that the mean idf is measured on
 
 
@@ -182,20 +185,54 @@ class InvertedIndex:
         ValueError
             The arrays do not fit together, or a word is not in the vocabulary.
         """
-        words, weights = self._query_vector(query_words, query_weights)
-        sums = np.zeros(int(self._starts[-1]))
+        return Scores(self.image_numbers, self.score_many([(query_words, query_weights)])[0])
+
+    def score_many(
+        self, queries: Sequence[tuple[NDArray[np.integer], NDArray[np.floating] | None]]
+    ) -> NDArray[np.float32]:
+        """Scores of several queries, whose postings are read once: of each the same as alone.
+
+        Parameters
+        ----------
+        queries : sequence of Q tuples
+            The words and the weights of each: see `score`.
+
+        Returns
+        -------
+        ndarray, shape (Q, N), float32
+            Of all images by ascending number.
+
+        Raises
+        ------
+        ValueError
+            As `score`.
+        """
+        vectors = [self._query_vector(*query) for query in queries]
+        words = np.unique(np.concatenate([np.empty(0, np.int64), *(asked for asked, _ in vectors)]))
+        place = np.empty(self.words, np.int32)  # of each word that is asked for, in `words`
+        place[words] = np.arange(len(words), dtype=np.int32)
+        table = np.zeros((len(words), len(vectors)))
+        for column, (asked, weights) in zip(table.T, vectors, strict=True):
+            column[place[asked]] = weights
+        sums = np.empty((len(vectors), int(self._starts[-1])))
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
-            total = sums[start:stop]
+            together = max(1, BLOCK_SUMS // segment.images)
+            parts = [slice(first, first + together) for first in range(0, len(vectors), together)]
+            totals = [np.zeros((segment.images, table[:, part].shape[1])) for part in parts]
             for postings in segment.posting_blocks(BLOCK_POSTINGS, words):
-                known = weights[np.searchsorted(words, postings.words)]
-                np.add.at(
-                    total, postings.images, self.term_frequency(postings.counts) * np.repeat(known, postings.lengths)
-                )
-        dots = sums[self._by_number]
-        scores = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
-        # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all but
-        # vanishes gives more than they hold.
-        return Scores(self.image_numbers, np.minimum(scores, np.finfo(np.float32).max).astype(np.float32))
+                frequencies, rows = self.term_frequency(postings.counts), table.take(place[postings.words], axis=0)
+                for total, part in zip(totals, parts, strict=True):
+                    _add(total, postings, frequencies, rows[:, part])
+            for total, part in zip(totals, parts, strict=True):
+                sums[part, start:stop] = total.T
+        scores = np.empty((len(vectors), len(self.image_numbers)), np.float32)
+        for row, every in zip(scores, sums, strict=True):
+            dots = every[self._by_number]
+            cosines = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
+            # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all
+            # but vanishes gives more than they hold.
+            row[:] = np.minimum(cosines, np.finfo(np.float32).max)
+        return scores
 
     def features(self, image_number: int) -> ImageFeatures:
         """The features of an image, as views of its segment.
@@ -273,8 +310,7 @@ class InvertedIndex:
             total = squares[start:stop]
             for postings in segment.posting_blocks(BLOCK_POSTINGS):
                 weights = np.square(self.term_frequency(postings.counts))
-                weights *= np.repeat(diagonal[postings.words], postings.lengths)
-                np.add.at(total, postings.images, weights)
+                _add(total[:, None], postings, weights, diagonal[postings.words][:, None])
             for which, images, counts, others in shared_postings(segment, self.words, first, second):
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])
@@ -308,3 +344,33 @@ class InvertedIndex:
         # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
         useful = (expanded > 0) & (idf > 0) & (norm > 0)
         return distinct[useful], expanded[useful] / norm * idf[useful]
+
+
+def _add(
+    total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
+) -> None:
+    """Add postings to sums of several vectors over the words of each image, in the order of the words.
+
+    Parameters
+    ----------
+    total : ndarray, shape (images, V), float64
+        Added to; contiguous.
+    postings : Postings
+        Of m words.
+    values : ndarray, shape (P,), float64
+        Of each posting.
+    weights : ndarray, shape (m, V), float64
+        Of each word in each vector.
+    """
+    # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
+    # block at 0, and what is added up in another order differs in its last bit.
+    csc_matvecs(
+        len(total),
+        len(weights),
+        weights.shape[1],
+        np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32),
+        postings.images.astype(np.int32, copy=False),
+        values,
+        weights.ravel(),
+        total.ravel(),
+    )

@@ -398,9 +398,12 @@ class Segment:
         self, words: NDArray[np.integer] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Of those of some words that the segment has, or of all: places in its words, first postings, and lengths."""
-        at = np.arange(len(self._posting_words))
-        if words is not None and len(at):
-            at = np.minimum(np.searchsorted(self._posting_words, words), len(at) - 1)
+        if words is None or not len(self._posting_words):
+            at = np.arange(len(self._posting_words))
+        else:
+            # Of one type: searching among another copies all that is searched.
+            words = words[words <= self._posting_words[-1]].astype(self._posting_words.dtype)
+            at = np.searchsorted(self._posting_words, words)
             at = at[self._posting_words[at] == words]
         starts = self._posting_offsets[at].astype(np.int64)
         return at, starts, self._posting_offsets[at + 1].astype(np.int64) - starts

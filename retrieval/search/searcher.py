@@ -145,12 +145,10 @@ class _Search:
 
     def _look(self, views: int) -> None:
         """Score with the first views, so many, those that were not looked at before."""
-        new = range(len(self._table), views)
-        for which in new:
-            self._views[which]  # described now, if it was not before
+        new = [self._views[which] for which in range(len(self._table), views)]  # described now, if not before
         self._took("extract")
-        rows = [self._engine.score(self._views[which])[self._kept] for which in new]
-        self._table = np.stack([*self._table, *rows])
+        if new:
+            self._table = np.concatenate([self._table, self._engine.score_many(new)[:, self._kept]])
         self._took("search")
 
     def _is_sure(self, found: dict[int, Tried]) -> bool:

@@ -89,8 +89,14 @@ def test_scores_are_the_dense_ones_whatever_the_segments(
         segments.append(segment_of(folder / str(k), [numbers[i] for i in mine], [images[i] for i in mine]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index.inverted, "BLOCK_POSTINGS", block)
+        patch.setattr(index.inverted, "BLOCK_SUMS", block)
         index_ = InvertedIndex(segments, vocabulary, removed, options=ScoringOptions(tf=tf))
-        got = index_.score(np.array(query), None if weights is None else np.array(weights))
+        given_ = None if weights is None else np.array(weights)
+        got = index_.score(np.array(query), given_)
+        # Several at once: each as alone, to the last bit.
+        some = [(np.array([0, 3, 3]), None), (np.array(query), given_), (np.zeros(0, np.int32), None)]
+        many = index_.score_many(some)
+        assert [row.tobytes() for row in many] == [index_.score(*one).scores.tobytes() for one in some]
 
     kept = [i for i in range(len(images)) if numbers[i] not in removed]
     assert got.image_numbers.tolist() == [numbers[i] for i in kept]

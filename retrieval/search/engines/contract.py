@@ -65,21 +65,26 @@ class Engine(ABC):
         return None
 
     @abstractmethod
-    def score(self, view: View) -> NDArray[np.float32]:
-        """Score every photo of the index.
+    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
+        """Score every photo of the index for some views.
 
         Parameters
         ----------
-        view : View
-            Features of the query at one turn. Where the engine can be expanded, it scores `terms` by `weights`, and
-            not `words`, which are the query's own.
+        views : sequence of View
+            Features of the query, each at one turn. Where the engine can be expanded, it scores `terms` by `weights`,
+            and not `words`, which are the query's own.
 
         Returns
         -------
-        ndarray, shape (N,), float32
-            Of the photos in the order of `index.image_numbers`: 0 for what has nothing in common with the query, more
-            for what is more like it. The score of a photo depends on no other search.
+        ndarray, shape (views, N), float32
+            Of the photos in the order of `index.image_numbers`: 0 for what has nothing in common with the view, more
+            for what is more like it. The score of a photo depends on no other view and no other search.
         """
+
+    def score(self, view: View) -> NDArray[np.float32]:
+        """Score every photo of the index for one view, (N,) float32: see `score_many`."""
+        scores: NDArray[np.float32] = self.score_many([view])[0]
+        return scores
 
     @abstractmethod
     def verify(self, view: View, number: int) -> Verification:

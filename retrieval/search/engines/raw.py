@@ -1,5 +1,6 @@
 """Engine: nearest neighbours of unquantised descriptors, verified (Simonyan14, section 10.2); slow, and a yardstick."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,9 +32,9 @@ class Raw(Engine):
             return None
         return f"The engine raw needs descriptors, and {collection.folder} keeps none: index with --keep-descriptors."
 
-    def score(self, view: View) -> NDArray[np.float32]:
-        """Score every photo by its words: see `Engine.score`."""
-        return self.index.score(view.terms, view.weights).scores
+    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
+        """Score every photo by its words: see `Engine.score_many`."""
+        return self.index.score_many([(view.terms, view.weights) for view in views])
 
     def verify(self, view: View, number: int) -> Verification:
         """Verify a photo by descriptors that are each other's nearest: see `Engine.verify`."""

@@ -1,5 +1,6 @@
 """Engine: cosine of tf-idf vectors, or a learnt similarity of them; verified by features of equal words."""
 
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,9 +22,9 @@ class TfIdf(Engine):
         super().__init__(collection, options)
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
-    def score(self, view: View) -> NDArray[np.float32]:
-        """Score every photo: see `Engine.score`."""
-        return self.index.score(view.terms, view.weights).scores
+    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
+        """Score every photo: see `Engine.score_many`."""
+        return self.index.score_many([(view.terms, view.weights) for view in views])
 
     def verify(self, view: View, number: int) -> Verification:
         """Verify a photo by its features that have words of the query: see `Engine.verify`."""

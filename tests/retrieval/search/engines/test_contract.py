@@ -123,6 +123,9 @@ def test_scores_are_those_of_all_photos_and_depend_on_no_other_search(
     np.testing.assert_array_equal(engine.score(views[0]), first)
     again = load_engine(engine.options.engine)(collection, engine.options)
     np.testing.assert_array_equal(again.score(views[0]), first)
+    many = engine.score_many([views[1], views[0], nothing(views[0])])
+    assert many.dtype == np.float32
+    np.testing.assert_array_equal(many, [engine.score(views[1]), first, np.zeros_like(first)])
 
 
 def test_a_photo_is_most_like_itself(engine: Engine, collection: Collection, views: list[View]) -> None:
