@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from index.text import printable
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import TAG, column_key, has_value
+from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.places import EARTH_RADIUS, Near
@@ -25,7 +26,9 @@ LONGEST_FILTER = 1024
 def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter) -> tuple[int, Sequence[ImageRow]]:
     """How many photos pass, and those of one page by name: see `Catalogue.page`."""
     passing = _passing(session, wanted)
-    total = session.scalar(sa.select(sa.func.count(ImageRow.name)).where(*passing))
+    total = (
+        session.scalar(sa.select(sa.func.count(ImageRow.name)).where(*passing)) if wanted else count_indexed(session)
+    )
     # Numbers first: to skip the pages before, an index on the names is read, and no row.
     there = sa.select(ImageRow.number).where(*passing).order_by(_name(session)).offset(offset).limit(limit).subquery()
     rows = sa.select(ImageRow).join(there, ImageRow.number == there.c.number).order_by(_name(session))
@@ -41,10 +44,8 @@ def numbers_of(session: Session, wanted: PhotoFilter) -> NDArray[np.int64]:
 
 def folders_of(session: Session) -> list[tuple[str, int]]:
     """Folders of the photos' names and how many photos lie in each: see `Catalogue.folders`."""
-    # What is left of a name when every character that is not a slash is taken from its end.
-    folder = sa.func.rtrim(ImageRow.name, sa.func.replace(ImageRow.name, "/", ""))
-    query = sa.select(folder, sa.func.count()).where(ImageRow.name.is_not(None)).group_by(folder)
-    return sorted((with_slash.removesuffix("/"), int(count)) for with_slash, count in session.execute(query))
+    query = sa.select(ImageRow.folder, sa.func.count()).where(ImageRow.folder.is_not(None)).group_by(ImageRow.folder)
+    return sorted((folder or "", int(count)) for folder, count in session.execute(query))
 
 
 def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[bool]]:

@@ -46,6 +46,7 @@ from retrieval.catalogue.migrations import prepare
 from retrieval.catalogue.photos import (
     Known,
     all_indexed,
+    count_indexed,
     counts_of_photos,
     dates_added,
     first_and_last_added,
@@ -520,6 +521,11 @@ class Catalogue:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
         with self._transaction() as session:
             return counts_of_photos(session)
+
+    def count(self) -> int:
+        """How many images are indexed."""
+        with self._transaction() as session:
+            return count_indexed(session)
 
     def orphans(self, segments_dir: Path) -> list[Path]:
         """Folders of segments that were never committed: what a killed process leaves, or one at work still writes."""

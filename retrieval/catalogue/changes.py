@@ -64,7 +64,8 @@ def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
     renamed = [move for move in moves if move.name is not None]
     for chunk in chunks([move.number for move in renamed]):
         session.execute(
-            sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None), execution_options=_BULK
+            sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None, folder=None),
+            execution_options=_BULK,
         )
     names = dict(
         zip(
@@ -76,8 +77,8 @@ def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
     for move in moves:
         row = session.get_one(ImageRow, move.number)
         row.path, row.size, row.mtime_ns, row.missing_since = move.path, move.size, move.mtime_ns, None
-        row.__post_init__()  # its path's hash
         row.name = names.get(move.number, row.name)
+        row.derive()
     session.flush()
     return [names[move.number] for move in renamed]
 
@@ -99,7 +100,8 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
         wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
         rows = session.execute(sa.select(ImageRow.path, ImageRow.number).where(*wanted))
         buried.update((path, number) for path, number in rows)
-        session.execute(sa.update(ImageRow).where(*wanted).values(state=REMOVED, name=None), execution_options=_BULK)
+        tombstone = {"state": REMOVED, "name": None, "folder": None}
+        session.execute(sa.update(ImageRow).where(*wanted).values(tombstone), execution_options=_BULK)
     return buried
 
 
@@ -155,6 +157,7 @@ def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
         photo.position = None  # until its segment is there
         photo.name = names.get(photo.number)
         photo.state = INDEXED if photo.number in names else REMOVED
+        photo.derive()
     session.add_all(photos)
     session.flush()
 
@@ -221,15 +224,10 @@ def quantisation_errors(session: Session, since: int) -> tuple[tuple[int, float]
     tuple of (images, mean squared distance of their features), twice
         Only images count that have features and whose error is known; the distance is 0.0 where there are none.
     """
-    late = ImageRow.number >= since
-    query = (
-        sa.select(late, sa.func.count(), sa.func.sum(ImageRow.features * ImageRow.quantisation_error))
-        .add_columns(sa.func.sum(ImageRow.features))
-        .where(ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
-        .group_by(late)
-    )
-    found = {
-        bool(which): (int(count), float(total) / int(features))
-        for which, count, total, features in session.execute(query)
-    }
-    return found.get(False, (0, 0.0)), found.get(True, (0, 0.0))
+    measured = (ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
+    sums = (sa.func.sum(ImageRow.features * ImageRow.quantisation_error), sa.func.sum(ImageRow.features))
+    found = []
+    for part in (ImageRow.number < since, ImageRow.number >= since):
+        count, total, features = session.execute(sa.select(sa.func.count(), *sums).where(*measured, part)).one()
+        found.append((int(count), float(total) / int(features) if count else 0.0))
+    return found[0], found[1]

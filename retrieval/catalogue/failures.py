@@ -61,5 +61,7 @@ def forget_failed_rows(session: Session, rows: Sequence[tuple[int, str]]) -> Non
 def failures_in(session: Session) -> list[Failure]:
     """All failures, in the order in which they were recorded."""
     columns = (ImageRow.path, ImageRow.reason, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
-    rows = session.execute(sa.select(*columns).where(ImageRow.state == FAILED).order_by(ImageRow.number))
+    rows = session.execute(
+        sa.select(*columns).where(ImageRow.state == FAILED, ImageRow.name.is_(None)).order_by(ImageRow.number)
+    )
     return [Failure(row.path, row.reason, row.size, row.mtime_ns, row.sha256) for row in rows]

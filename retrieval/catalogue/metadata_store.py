@@ -264,7 +264,7 @@ def _rows(number: int, source: str, values: Iterable[tuple[str, Sequence[str]]])
 
 def _of_indexed() -> sa.ColumnElement[bool]:
     """That a value is of an indexed photo: the others are few, and are looked up once."""
-    return MetadataRow.number.not_in(sa.select(ImageRow.number).where(ImageRow.state != INDEXED))
+    return MetadataRow.number.not_in(sa.select(ImageRow.number).where(ImageRow.name.is_(None)))
 
 
 def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:

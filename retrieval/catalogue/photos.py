@@ -104,12 +104,26 @@ def photo_of_content(session: Session, sha256: str) -> ImageRow | None:
 def missing_photos(session: Session) -> list[ImageRow]:
     """Indexed photos whose files were gone when last looked for, by ascending number."""
     wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
-    return list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+    # Sorted here: for the order a database would read all photos, and there are few of these.
+    return sorted(session.scalars(sa.select(ImageRow).where(*wanted)), key=lambda row: row.number)
 
 
 def counts_of_photos(session: Session) -> dict[str, int]:
     """How many photos are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
-    count = sa.select(ImageRow.state, sa.func.count(), sa.func.sum(ImageRow.features)).group_by(ImageRow.state)
-    by_state = {state: (int(images), int(features)) for state, images, features in session.execute(count)}
-    images = {state: by_state.get(state, (0, 0))[0] for state in (INDEXED, FAILED, REMOVED)}
-    return {**images, "features": by_state.get(INDEXED, (0, 0))[1]}
+    sums = sa.select(sa.func.count(), sa.func.sum(ImageRow.features)).where(ImageRow.state == INDEXED)
+    indexed, features = session.execute(sums).one()
+    # Indexed photos alone have names; the others are few, and found by that.
+    others = sa.select(ImageRow.state, sa.func.count()).where(ImageRow.name.is_(None)).group_by(ImageRow.state)
+    by_state = {state: int(images) for state, images in session.execute(others)}
+    return {
+        INDEXED: int(indexed),
+        FAILED: by_state.get(FAILED, 0),
+        REMOVED: by_state.get(REMOVED, 0),
+        "features": int(features or 0),
+    }
+
+
+def count_indexed(session: Session) -> int:
+    """How many photos are indexed: all rows, which SQLite counts without reading them, but those without a name."""
+    rows = sa.select(sa.func.count()).select_from(ImageRow)
+    return int(session.scalar(rows) or 0) - int(session.scalar(rows.where(ImageRow.name.is_(None))) or 0)

@@ -1,6 +1,7 @@
 """What can still be read of a catalogue that is a damaged SQLite file: its rows, table by table."""
 
 import contextlib
+import dataclasses
 import sqlite3
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -93,16 +94,16 @@ def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str
 
 
 def _is_sound(name: str, row: Mapping[str, Any]) -> bool:
-    """Whether the values of a row are of the types that its table has, and its hashes what follows from them."""
+    """Whether the values of a row are of the types that its table has, and what follows from others does."""
     kind = _KINDS[name]
     values = {column.key: row.get(column.key) for column in kind.__table__.columns}
     for column in kind.__table__.columns:
         value = values[column.key]
         if not (column.nullable if value is None else isinstance(value, column.type.python_type)):
             return False
-    hashes = {key for key in values if key.endswith("_hash")}
-    again = kind(**{key: value for key, value in values.items() if key not in hashes})
-    return all(getattr(again, key) == values[key] for key in hashes)
+    derived = {one.name for one in dataclasses.fields(kind) if not one.init}
+    again = kind(**{key: value for key, value in values.items() if key not in derived})
+    return all(getattr(again, key) == values[key] for key in derived & row.keys())  # an earlier format has fewer
 
 
 def _text(value: bytes) -> str | bytes:

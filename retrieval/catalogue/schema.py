@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-FORMAT = 5
+FORMAT = 6
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
@@ -16,10 +16,17 @@ FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number",
 # The revision again: where the two differ, the catalogue is damaged. Catalogues of format 3 may have none.
 REVISION_COPY_KEY = "cairn.revision_copy"
 
+_IS_MISSING = sa.text("missing_since IS NOT NULL")
+
 
 def path_hash_of(path: str) -> int:
     """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
     return _hash_of(path.encode("utf-8", "surrogatepass"))
+
+
+def folder_of(name: str | None) -> str | None:
+    """The folder of a photo's name, "" for one without; None of none: what `ImageRow.folder` holds."""
+    return None if name is None else name.rpartition("/")[0]
 
 
 def value_hash_of(value: str) -> int:
@@ -62,7 +69,14 @@ class ImageRow(Base, kw_only=True):
     """A photo: indexed, failed, or removed (a tombstone until its segment is rewritten)."""
 
     __tablename__ = "images"
-    __table_args__ = (sa.CheckConstraint(f"state IN ('{INDEXED}', '{FAILED}', '{REMOVED}')"),)
+    __table_args__ = (
+        sa.CheckConstraint(f"state IN ('{INDEXED}', '{FAILED}', '{REMOVED}')"),
+        # What is counted of all photos, so that no row is read. It does not begin with the state: SQLite would take
+        # that for rare, and search by it whatever numbers are asked for.
+        sa.Index("ix_images_counted", "number", "state", "features", "quantisation_error", "date_added"),
+        # Photos whose files have gone are few. (Those that failed or were removed are found as they have no name.)
+        sa.Index("ix_images_missing", "missing_since", sqlite_where=_IS_MISSING, postgresql_where=_IS_MISSING),
+    )
 
     number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # never used again
     path: Mapped[str] = mapped_column(sa.Text)
@@ -91,9 +105,15 @@ class ImageRow(Base, kw_only=True):
     camera: Mapped[str | None] = mapped_column(sa.String(256), default=None)
     title: Mapped[str | None] = mapped_column(sa.Text, default=None)
     date_added: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC; None: not known
+    folder: Mapped[str | None] = mapped_column(sa.String(1024), index=True, init=False, repr=False)  # of its name
 
     def __post_init__(self) -> None:
+        self.derive()
+
+    def derive(self) -> None:
+        """Set what follows from other values, when these have changed."""
         self.path_hash = path_hash_of(self.path)
+        self.folder = folder_of(self.name)
 
 
 class MetadataRow(Base, kw_only=True):

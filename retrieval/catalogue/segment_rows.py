@@ -13,7 +13,7 @@ from retrieval.catalogue.exclusions import include
 from retrieval.catalogue.failures import forget_failed_rows
 from retrieval.catalogue.metadata_store import copy_imported, find_tombstones, store_metadata
 from retrieval.catalogue.names import free_names
-from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, values_of_row
+from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, folder_of, values_of_row
 from retrieval.catalogue.settings import next_number
 from retrieval.metadata.photo import Metadata
 
@@ -39,7 +39,8 @@ def commit_segment(
         forget_failed_rows(session, older)
     names = free_names(session, [(image.path, image.name) for image in images])
     rows = [
-        {**values_of_row(image), "name": name, "segment_id": segment_id, "state": INDEXED, "reason": None}
+        values_of_row(image)
+        | {"name": name, "folder": folder_of(name), "segment_id": segment_id, "state": INDEXED, "reason": None}
         for image, name in zip(images, names, strict=True)
     ]
     if rows:
@@ -61,7 +62,9 @@ def segments_in(session: Session) -> list[SegmentRow]:
 
 def tombstones_in(session: Session) -> frozenset[int]:
     """Numbers of photos that are in a segment but were removed."""
-    return frozenset(session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED)))
+    return frozenset(
+        session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED, ImageRow.name.is_(None)))
+    )
 
 
 def orphans_in(parent: Path, segments: Sequence[SegmentRow]) -> list[Path]:

@@ -42,7 +42,7 @@ def remove(
 
     with Collection.open(collection, catalogue=catalogue) as opened:
         removed = remove_photos(opened, names or [], missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
-        images = opened.catalogue.counts()["indexed"]
+        images = opened.catalogue.count()
         back = len(opened.catalogue.missing()) if missing and not dry_run else 0
     if dry_run:
         if json:
@@ -80,7 +80,7 @@ def compact(
     with Collection.open(collection, catalogue=catalogue) as opened:
         with progress_bars(quiet or json, {"compact": "Compacting (features)"}) as tell:
             report = compact_collection(opened, progress=tell)
-        images = opened.catalogue.counts()["indexed"]
+        images = opened.catalogue.count()
     if json:
         print_json(
             {
@@ -128,7 +128,7 @@ def retrain(
     with Collection.open(collection, catalogue=catalogue) as opened:
         with progress_bars(quiet or json, INDEXING) as tell:
             report = retrain_collection(opened, options, workers=workers or cores(), progress=tell)
-        images = opened.catalogue.counts()["indexed"]
+        images = opened.catalogue.count()
     if json:
         print_json(
             {

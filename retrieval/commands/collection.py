@@ -141,7 +141,7 @@ def index(
         return
     report = run()
     _report_index(opened, report, json)
-    if report.failed and (strict or not opened.catalogue.counts()["indexed"]):
+    if report.failed and (strict or not opened.catalogue.count()):
         raise typer.Exit(FAILED)
 
 

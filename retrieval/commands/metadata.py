@@ -104,7 +104,7 @@ def metadata(
             lines.append(f"{export}: what was imported for {count} photos, under {keys} keys.")
         elif table is None and not refresh:
             counted = opened.catalogue.metadata_keys()
-            summary |= {"photos": opened.catalogue.counts()["indexed"], "keys": dict(counted)}
+            summary |= {"photos": opened.catalogue.count(), "keys": dict(counted)}
             lines += [f"{key:<24} {count:10,} photos" for key, count in counted]
             lines = lines or ["Nothing is known of the photos: cairn metadata --refresh reads their files."]
     if json:

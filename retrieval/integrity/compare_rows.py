@@ -19,6 +19,7 @@ from retrieval.catalogue.schema import (
     MetadataRow,
     SegmentRow,
     Setting,
+    folder_of,
     path_hash_of,
     value_hash_of,
 )
@@ -40,6 +41,7 @@ class SegmentImage(NamedTuple):
     name: str | None
     path: str
     path_hash: int
+    folder: str | None
 
 
 def segment_ids(database: Database) -> list[int]:
@@ -103,6 +105,8 @@ def compare_segment(
             return f"The path of photo {image.number} is not what was written."
         if (image.name is None) == (image.state == INDEXED) or image.state == FAILED:
             return f"Photo {image.number} has no name, or one that it should not have."
+        if folder_of(image.name) != image.folder:
+            return f"The folder of photo {image.number} is not that of its name."
     if segment.notes:
         kept: list[Any] = ["number", "features", "sha256", "width", "height"]
         noted = [[getattr(one, key) for key in kept] for one in read_notes(segment.notes)]

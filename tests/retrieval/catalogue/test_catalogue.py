@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,6 +179,39 @@ def test_pages_are_what_filtering_and_sorting_all_names_gives(catalogue: Catalog
 
     counted = Counter(name.rpartition("/")[0] for name in BROWSED)
     assert catalogue.folders() == sorted(counted.items())
+
+
+def test_what_is_asked_of_all_photos_is_answered_from_an_index(tmp_path: Path) -> None:
+    """The table itself is ten times as large."""
+    from sqlalchemy import event
+
+    with Catalogue.open(tmp_path / "c", create=True) as catalogue:
+        add(catalogue, "000001", ["/a/b.jpg", "/a/c.jpg"])
+        for ask, index, searched in (
+            (catalogue.folders, "ix_images_folder", True),
+            (catalogue.counts, "ix_images_counted", False),
+            (catalogue.first_and_last_added, "ix_images_counted", False),
+            (lambda: catalogue.quantisation_errors(1), "ix_images_counted", True),
+            (lambda: catalogue.page(0, 60), "sqlite_autoindex_images_2", True),
+            (catalogue.removed, "sqlite_autoindex_images_2 (name=?)", True),
+            (catalogue.failures, "sqlite_autoindex_images_2 (name=?)", True),
+            (catalogue.missing, "ix_images_missing", True),
+            (lambda: catalogue.images([1, 0]), "(number=?", True),
+        ):
+            plans: list[str] = []
+
+            def explain(
+                connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any, plans: list[str] = plans
+            ) -> None:
+                cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                plans += [row[3] for row in cursor.fetchall()]
+
+            engine = catalogue._database._engine
+            event.listen(engine, "before_cursor_execute", explain)
+            ask()
+            event.remove(engine, "before_cursor_execute", explain)
+            assert any(index in plan and (plan.startswith("SEARCH") or not searched) for plan in plans), (ask, plans)
+            assert "SCAN images" not in plans, (ask, plans)
 
 
 def test_letters_beyond_ascii_are_found_in_upper_and_lower_case(tmp_path: Path) -> None:

@@ -59,7 +59,11 @@ def tables_of(address: str) -> dict[str, Any]:
             "columns": [{**column, "type": str(column["type"])} for column in inspector.get_columns(name)],
             "key": inspector.get_pk_constraint(name),
             "foreign keys": inspector.get_foreign_keys(name),
-            "indexes": sorted(inspector.get_indexes(name), key=lambda index: str(index["name"])),
+            # As text: SQLite's conditions of indexes are objects, each unlike every other.
+            "indexes": sorted(
+                str({**index, "dialect_options": {key: str(value) for key, value in index["dialect_options"].items()}})
+                for index in inspector.get_indexes(name)
+            ),
             "unique": inspector.get_unique_constraints(name),
             "checks": inspector.get_check_constraints(name),
         }
@@ -99,7 +103,7 @@ def differences(address: str) -> list[Any]:
 def migrated(rows: Rows) -> Rows:
     """Rows of format 1 after the migration, as far as their columns go."""
     settings = {str(row["key"]): row["value"] for row in rows["settings"]}
-    settings |= {"cairn.format": "5", "cairn.revision": "1", "cairn.revision_copy": "1"}
+    settings |= {"cairn.format": "6", "cairn.revision": "1", "cairn.revision_copy": "1"}
     return {**rows, "settings": [{"key": key, "value": settings[key]} for key in sorted(settings)]}
 
 
@@ -153,15 +157,51 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
+def make_format_5(address: str) -> None:
+    """Take from a catalogue what format 6 added."""
+    for index in ("counted", "missing", "folder"):
+        write(address, f"DROP INDEX ix_images_{index}")
+    write(address, "ALTER TABLE images DROP COLUMN folder")
+    write(address, "UPDATE settings SET value = '5' WHERE key = 'cairn.format'")
+    write(address, "UPDATE alembic_version SET version_num = '0005'")
+
+
 def undated(rows: list[str]) -> list[str]:
-    """Rows of images, of which nobody knows when they were added."""
-    return [f"{row.removesuffix(')')}, None)" for row in rows]
+    """Rows of images that failed, of which nobody knows when they were added."""
+    return [f"{row.removesuffix(')')}, None, None)" for row in rows]
+
+
+def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewAddress) -> None:
+    address = new_address()
+    names = ["a.jpg", "b/c.jpg", "b/c/d.jpg", "b//e.jpg", "ü/日本/f g.jpg", "b/b/b.b"]
+    with Catalogue.open(address, create=True) as catalogue:
+        first = catalogue.reserve_numbers(len(names) + 1)
+        rows = [
+            ImageRow(number=first + i, path=f"/{i}", name=name, position=i)
+            for i, name in enumerate([*names, "gone.jpg"])
+        ]
+        values: dict[str, Any] = {"images": len(rows), "features": 0, "bytes": 0}
+        segment = SegmentRow(
+            folder="000001", vocabulary_fingerprint="v" * 64, descriptor_fingerprint="d" * 64, **values
+        )
+        catalogue.commit_segment(segment, rows)
+        catalogue.remove([first + len(names)])
+        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+        counted = catalogue.folders()
+    assert counted == [("", 1), ("b", 1), ("b/", 1), ("b/b", 1), ("b/c", 1), ("ü/日本", 1)]
+    before = everything_in(address)
+    make_format_5(address)
+    Catalogue.open(address).close()
+    after = everything_in(address)
+    assert after["rows"]["images"] == before["rows"]["images"]
+    assert after["tables"] == before["tables"] and differences(address) == []
 
 
 def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
         catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+    make_format_5(address)
     write(address, "ALTER TABLE images DROP COLUMN date_added")
     write(address, "UPDATE settings SET value = '4' WHERE key = 'cairn.format'")
     write(address, "UPDATE alembic_version SET version_num = '0004'")
@@ -177,6 +217,7 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
     with Catalogue.open(address, create=True) as catalogue:
         catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
         catalogue.set_setting("key", "value")
+    make_format_5(address)
     for statement in (
         "DROP TABLE excluded",
         "DROP TABLE links",
@@ -205,6 +246,7 @@ def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_c
         catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
         catalogue.set_setting("key", "value")
     write(address, "DROP TABLE links")
+    make_format_5(address)
     write(address, "ALTER TABLE images DROP COLUMN date_added")
     if not has_copy:
         write(address, "DELETE FROM settings WHERE key = 'cairn.revision_copy'")
@@ -342,12 +384,12 @@ def write(address: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("UPDATE settings SET value = '6' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '7' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
         ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
         ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
-        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0005'\)"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0006'\)"),
         ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
         ("UPDATE alembic_version SET version_num = '0002'", "revision"),
         ("INSERT INTO alembic_version VALUES ('0001')", "revision"),

@@ -239,6 +239,9 @@ def damage_an_index(folder: Path) -> None:
 def as_of_format_4(folder: Path) -> None:
     """As an earlier version left it: without a snapshot."""
     with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        for index in ("counted", "missing", "folder"):
+            connection.execute(f"DROP INDEX ix_images_{index}")
+        connection.execute("ALTER TABLE images DROP COLUMN folder")
         connection.execute("ALTER TABLE images DROP COLUMN date_added")
         connection.execute("UPDATE settings SET value = '4' WHERE key = 'cairn.format'")
         connection.execute("UPDATE alembic_version SET version_num = '0004'")

@@ -1,0 +1,25 @@
+"""Format 6: the folder of each photo's name, and indexes of what is counted and of what is rare."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+
+
+def upgrade() -> None:
+    """Add a column, which follows from the names, and the indexes."""
+    op.add_column("images", sa.Column("folder", sa.String(1024)))
+    images = sa.table("images", sa.column("name", sa.String), sa.column("folder", sa.String))
+    # What is left of a name when every character that is not a slash is taken from its end, without that slash.
+    begins = sa.func.rtrim(images.c.name, sa.func.replace(images.c.name, "/", ""))
+    folder = sa.case((begins == "", ""), else_=sa.func.substr(begins, 1, sa.func.length(begins) - 1))
+    op.execute(sa.update(images).where(images.c.name.is_not(None)).values(folder=folder))
+    op.create_index("ix_images_folder", "images", ["folder"])
+    op.create_index("ix_images_counted", "images", ["number", "state", "features", "quantisation_error", "date_added"])
+    is_missing = sa.text("missing_since IS NOT NULL")
+    op.create_index(
+        "ix_images_missing", "images", ["missing_since"], sqlite_where=is_missing, postgresql_where=is_missing
+    )
+    settings = sa.table("settings", sa.column("key", sa.String), sa.column("value", sa.Text))
+    op.execute(sa.update(settings).where(settings.c.key == "cairn.format").values(value="6"))
