@@ -46,6 +46,7 @@ from retrieval.catalogue.migrations import prepare
 from retrieval.catalogue.photos import (
     Known,
     all_indexed,
+    contents_of_photos,
     count_indexed,
     counts_of_photos,
     dates_added,
@@ -411,6 +412,11 @@ class Catalogue:
         """Number, name and path of all indexed images, by ascending number."""
         with self._transaction() as session:
             return places_of_photos(session)
+
+    def contents(self) -> list[tuple[int, str | None]]:
+        """Number and SHA-256 of the content of all indexed images, by ascending number."""
+        with self._transaction() as session:
+            return contents_of_photos(session)
 
     def metadata(self, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
         """What is known of each of some images: what was imported, else what its file says; tags of both."""

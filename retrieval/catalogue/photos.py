@@ -59,6 +59,12 @@ def places_of_photos(session: Session) -> list[tuple[int, str, str]]:
     return [(number, name or "", path) for number, name, path in session.execute(query.order_by(ImageRow.number))]
 
 
+def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:
+    """Number and SHA-256 of the content of all indexed photos, by ascending number."""
+    query = sa.select(ImageRow.number, ImageRow.sha256).where(ImageRow.state == INDEXED)
+    return [(number, sha256) for number, sha256 in session.execute(query.order_by(ImageRow.number))]
+
+
 def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
     """When the indexed photos of some paths were added, by path, where that is known."""
     found: dict[str, str] = {}

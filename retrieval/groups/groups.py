@@ -5,7 +5,7 @@ import io
 import itertools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from index.arrays import check_format, fingerprint, load_json, save_bytes, save_
 from index.errors import CairnError
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
-from retrieval.collection.collection import Collection
+from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Link, components, link_photos
@@ -34,6 +34,7 @@ FORMAT = 1
 _RULES = 2  # how groups are made: those of other rules are out of date
 # Links of so many inliers are kept whatever is asked for, so that fewer can be asked for later.
 KEPT_INLIERS = 10
+_ROWS = 1_000  # rows of photos that are read at a time
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def group_photos(
     """
     options = options or GroupOptions()
     with sealed_afterwards(collection):
-        rows = {row.number: row for row in collection.catalogue.images(collection.index.image_numbers.tolist())}
+        numbers = collection.index.image_numbers.tolist()
         links = link_photos(
             collection,
             min_inliers=min(options.inliers, KEPT_INLIERS),
@@ -125,11 +126,15 @@ def group_photos(
             progress=progress,
         )
         strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
-        copies = find_copies(see_photos(rows.values(), collection.folder / CACHE, workers=workers, progress=progress))
-        found = Groups(form_groups(rows, strong, options.duplicates, copies), options.inliers, len(rows))
+        seen = see_photos(_rows(collection, numbers), collection.folder / CACHE, workers=workers, progress=progress)
+        copies = find_copies(seen)
+        joined = {number for pair in (*strong, *(copy.pair for copy in copies)) for number in pair}
+        joined |= _repeated(collection.catalogue.contents())
+        rows = {row.number: row for row in _rows(collection, sorted(joined.intersection(numbers)))}
+        found = Groups(form_groups(rows, strong, options.duplicates, copies), options.inliers, len(numbers))
         kept = {
             "format": FORMAT,
-            "state": _state(np.array(sorted(rows), np.int64)),
+            "state": _state(np.array(numbers, np.int64)),
             "inliers": found.inliers,
             "photos": found.photos,
             "groups": [
@@ -197,7 +202,8 @@ def form_groups(
     Parameters
     ----------
     rows : mapping of int to ImageRow
-        The photos by their numbers. Those of one content are in one group, whatever verification finds in them.
+        By their numbers, the photos of `links` and of `copies`, and whatever others. Those of one content are in one
+        group, whatever verification finds in them.
     links : mapping of (int, int) to Link
         By the two numbers, ascending.
     options : DuplicateOptions
@@ -273,6 +279,26 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
             duplicate_of = "" if original is None else rows[original].name
             table.writerow([group.number, rows[number].name, rows[number].path, duplicate_of])
     return text.getvalue()
+
+
+def _rows(collection: Collection, numbers: Sequence[int]) -> Iterator[ImageRow]:
+    """Give the rows of photos in the order of their numbers, some at a time: those of all would fill the memory."""
+    for start in range(0, len(numbers), _ROWS):
+        try:
+            yield from collection.catalogue.images(numbers[start : start + _ROWS])
+        except KeyError:
+            raise CollectionChanged(
+                f"Photos were removed from {collection.folder} meanwhile: run cairn group again, which goes on."
+            ) from None
+
+
+def _repeated(contents: Iterable[tuple[int, str | None]]) -> set[int]:
+    """The photos whose content others have too."""
+    numbers: defaultdict[str, list[int]] = defaultdict(list)
+    for number, sha256 in contents:
+        if sha256 is not None:
+            numbers[sha256].append(number)
+    return {number for same in numbers.values() if len(same) > 1 for number in same}
 
 
 def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:

@@ -15,22 +15,25 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from index.errors import CairnError
-from index.parallel import run
+from index.inverted import Scores, rank
+from index.parallel import one_thread, run
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import LINKS_LOCK
 from retrieval.collection.locking import lock_file
+from retrieval.search.engines.contract import Engine, load_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import indexed_view
-from retrieval.search.searcher import Searcher
 
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
 
 _OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1)
 _BATCH = 4  # photos that a process asks with at a time
+# Photos that are verified at a time, the most alike first: where none of them shows the same, no more are looked at.
+_LOOK = 25
 _FORMAT = 2  # of links; 1: of an earlier verification, some of them wrong
 _PAUSE = 1.0  # seconds after which what was found is kept: no more work than that is lost with a killed process
 _LINK = np.dtype([("found", "<i8"), ("inliers", "<i4"), ("transform", "<f8", 6)])
@@ -118,8 +121,8 @@ def link_photos(
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
     """Ask with each of some photos; give its number and its links to all others, in the order of the numbers."""
     if workers == 1 or len(numbers) <= _BATCH:
-        searcher = Searcher(collection, _OPTIONS)
-        yield from ((number, _ask(searcher, number)) for number in numbers)
+        engine = _load_engine(collection)
+        yield from ((number, _ask(engine, number)) for number in numbers)
         return
     # Each process opens the collection once in this run; in the next one it may have changed.
     place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
@@ -220,23 +223,38 @@ def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) ->
 
 def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Link]:
     try:
-        return _ask(_open_searcher(folder, catalogue, once), number)
+        return _ask(_open_engine(folder, catalogue, once), number)
     except KeyError:  # it was removed after this run began
         return []
 
 
 @lru_cache(maxsize=1)
-def _open_searcher(folder: Path, catalogue: str, once: str) -> Searcher:
+def _open_engine(folder: Path, catalogue: str, once: str) -> Engine:
     """Open a collection in a process of its own; the catalogue is closed when the index is there."""
     with Collection.open(folder, catalogue=catalogue) as collection:
-        return Searcher(collection, _OPTIONS)
+        return _load_engine(collection)
 
 
-def _ask(searcher: Searcher, number: int) -> list[Link]:
+def _load_engine(collection: Collection) -> Engine:
+    return load_engine(_OPTIONS.engine)(collection, _OPTIONS)
+
+
+def _ask(engine: Engine, number: int) -> list[Link]:
     """Ask with a photo's features as they are indexed."""
-    view = indexed_view(searcher.index.features(number))
-    return [
-        Link(number, hit.number, hit.verification.inliers, tuple(hit.verification.transform.ravel().tolist()))
-        for hit in searcher.search([view]).hits
-        if hit.verification.transform is not None and hit.number != number
-    ]
+    view = indexed_view(engine.index.features(number))
+    depth = engine.options.verification.depth
+    links: list[Link] = []
+    with one_thread():
+        best = rank(Scores(engine.index.image_numbers, engine.score(view)), depth + 1).image_numbers
+        others = best[best != number][:depth].tolist()
+        for start in range(0, len(others), _LOOK):
+            some = others[start : start + _LOOK]
+            found = [
+                Link(number, other, seen.inliers, tuple(seen.transform.ravel().tolist()))
+                for other, seen in zip(some, engine.verify_many(view, some), strict=True)
+                if seen.transform is not None
+            ]
+            if not found:
+                break
+            links += found
+    return links

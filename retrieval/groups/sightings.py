@@ -1,6 +1,6 @@
 """The looks of a collection's photos, taken from their thumbnails."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,16 +47,16 @@ def see_photos(
     dict of int to Look
         By the photos' numbers; without those that show next to nothing, or cannot be read now.
     """
-    contents: dict[str, ImageRow] = {}
+    # The rows of a large collection are not kept.
+    wanted: dict[str, tuple[int, Callable[[], Look | None]]] = {}
     for row in rows:
-        contents.setdefault(row.sha256 or f"none {row.number}", row)
-    wanted = list(contents.values())
+        task = partial(_see, row.path, row.sha256, row.width, row.height, cache)
+        wanted.setdefault(row.sha256 or f"none {row.number}", (row.number, task))
     looks: dict[int, Look] = {}
-    tasks = (partial(_see, row.path, row.sha256, row.width, row.height, cache) for row in wanted)
-    found = run(tasks, workers, batch=_BATCH)
-    for done, (row, seen) in enumerate(zip(wanted, found, strict=True), start=1):
+    found = run((task for _, task in wanted.values()), workers, batch=_BATCH)
+    for done, ((number, _), seen) in enumerate(zip(wanted.values(), found, strict=True), start=1):
         if seen is not None:
-            looks[row.number] = seen
+            looks[number] = seen
         if progress is not None:
             progress(STEP, done, len(wanted))
     return looks

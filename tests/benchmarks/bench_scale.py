@@ -41,6 +41,10 @@ from retrieval.features.extraction import Features
 from retrieval.features.staging import Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.listing import list_photos
+from retrieval.search.answers import ask_with_photo, best_results, report_answer, search_photo
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+from tests.benchmarks import bench_query
 from tests.support.paths import ROOT
 
 SETS = ("landmarks/images", "unlabelled", "distractors", "paintings/images", "matching")
@@ -259,26 +263,19 @@ def milliseconds(collection: Collection, what: str) -> float:
 
 def time_report(folder: Path, number: int) -> float:
     """Processor time, in ms, of choosing 20 results and reporting them, homographies included."""
-    from retrieval.search.answers import Asked, Found, best_results, photo_file, report_answer
-    from retrieval.search.options import SearchOptions
-    from retrieval.search.query import read_query
-    from retrieval.search.searcher import Searcher
-
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, SearchOptions(turns=1))
         row = collection.catalogue.images([number])[0]
-        query = read_query(collection, photo_file(row), None, 1)
-        found = [Found(query, searcher.search(query.views, region=query.region), 0.0)]
+        asked = ask_with_photo(row, row.name or "")
+        found = [search_photo(searcher, asked)]
         start = time.process_time()
         results = best_results(searcher, found, top=20)
-        report_answer(searcher, [Asked(row.name or "", Path(row.path))], found, results)
+        report_answer(searcher, [asked], found, results)
         return round(1000 * (time.process_time() - start), 1)
 
 
 def measure(folder: Path, queries: int) -> dict[str, Any]:
     """Measure what the table of large collections holds."""
-    from tests.benchmarks import bench_query
-
     with Collection.open(folder) as collection:
         counts = collection.catalogue.counts()
         planted = collection.catalogue.page(0, 100, folder=ALBUM_OF_REAL)[1]

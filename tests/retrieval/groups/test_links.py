@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
+from index.segment import ImageFeatures
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import LINKS_LOCK
@@ -23,6 +25,9 @@ from retrieval.groups import links
 from retrieval.groups.links import Link, components, decode_links, encode_links, link_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
+from retrieval.matching.verification import NOTHING, Verification
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import View
 from tests.support.paths import ROOT
 from tests.support.picture_views import LINKED, SIZE, linked, write_views  # noqa: F401
 from tests.support.postgresql import postgresql  # noqa: F401
@@ -160,6 +165,45 @@ def test_only_photos_that_were_added_are_asked_with(
     assert gone.number in copy.catalogue.links()
     compact(copy)
     assert gone.number not in copy.catalogue.links() and len(copy.catalogue.links()) == len(names)
+
+
+class Listed:
+    """An engine whose photo 0 is linked with some others, which it finds less and less alike: 1, 2, and so on."""
+
+    def __init__(self, shown: set[int], photos: int) -> None:
+        self.options = SearchOptions()
+        features = ImageFeatures(np.zeros(0, np.uint8), {"position": np.zeros((0, 2)), "shape": np.zeros((0, 3))})
+        self.index = SimpleNamespace(image_numbers=np.arange(photos, dtype=np.uint32), features=lambda number: features)
+        self.shown, self.verified = shown, list[int]()
+
+    def score(self, view: View) -> np.ndarray:
+        return -np.arange(len(self.index.image_numbers), dtype=np.float32)
+
+    def verify_many(self, view: View, numbers: list[int]) -> list[Verification]:
+        self.verified += numbers
+        found = Verification(np.zeros((30, 2), np.int32), np.eye(2, 3))
+        return [found if number in self.shown else NOTHING for number in numbers]
+
+
+def test_photos_are_verified_while_there_is_something_to_be_found() -> None:
+    look = links._LOOK
+    for same, verified in (
+        (set(), look),
+        ({1, 2, 3}, 2 * look),
+        ({look}, 2 * look),
+        ({1, look + 1}, 3 * look),
+        ({2 * look + 1}, look),  # among those that are less alike than many that show something else
+        (set(range(1, 1000)), SearchOptions().verification.depth),
+    ):
+        engine = Listed(same, 1000)
+        found = links._ask(engine, 0)  # type: ignore[arg-type]
+        assert engine.verified == list(range(1, 1 + verified))
+        assert [link.found for link in found] == sorted(same.intersection(engine.verified))
+
+
+def test_a_small_collection_is_verified_whole() -> None:
+    engine = Listed({1, 2}, 3)
+    assert [link.found for link in links._ask(engine, 0)] == engine.verified == [1, 2]  # type: ignore[arg-type]
 
 
 def test_a_link_has_one_inlier_at_least(photos: Collection) -> None:
