@@ -1,8 +1,45 @@
 """Gradients of patches, soft-assigned to orientation channels."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+
+def orientation_ramps(
+    across: NDArray[np.float32], down: NDArray[np.float32], orientations: int
+) -> Iterator[NDArray[np.float32]]:
+    """Split gradients by their orientation, in a form that takes few steps to compute.
+
+    With m the magnitude and a the angle, in steps of 2π / orientations: ramp k is m times a - k, cropped to 0..1. Of a
+    magnitude that is shared between its two nearest orientations, linearly, channel k has ramp k - 1 less ramp k, and
+    channel 0 has m less the first ramp plus the last. What is linear, as pooling is, may be done before that difference
+    is taken.
+
+    Parameters
+    ----------
+    across, down : ndarray, shape (A, B), float32
+        Gradients along x and y.
+    orientations : int
+        Number of ramps.
+
+    Yields
+    ------
+    ndarray, shape (A, B), float32
+        m, then the ramps in turn, each in the memory of the one before it.
+    """
+    polar: Any = cv2.cartToPolar(across, down)
+    magnitude, rest = polar
+    yield magnitude
+    rest *= orientations / (2 * np.pi)
+    rest *= magnitude
+    ramp = np.empty_like(magnitude)
+    for _ in range(orientations):
+        np.minimum(rest, magnitude, out=ramp)
+        rest -= ramp
+        yield ramp
 
 
 def orientation_channels(patches: NDArray[np.float32], orientations: int = 8) -> NDArray[np.float32]:
@@ -26,21 +63,13 @@ def orientation_channels(patches: NDArray[np.float32], orientations: int = 8) ->
     across = patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]
     down = patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]
     number = len(patches)
-    across, down = across.reshape(number, -1), down.reshape(number, -1)
-    magnitude, angle = cv2.cartToPolar(across, down)
-    angle *= orientations / (2 * np.pi)
-    channels = np.empty((orientations, *magnitude.shape), np.float32)
-    # The share of channel k is a triangle of half-width one bin around k, on the circle.
-    for channel in range(1, orientations):
-        share = channels[channel]
-        np.subtract(angle, channel, out=share)
-        np.abs(share, out=share)
-        np.subtract(1, share, out=share)
-        np.maximum(share, 0, out=share)
-        share *= magnitude
-    # What the others leave of the magnitude belongs to channel 0, which sits on both ends of the range.
-    np.subtract(magnitude, channels[1:].sum(axis=0), out=channels[0])
-    np.maximum(channels[0], 0, out=channels[0])
+    ramps = orientation_ramps(across.reshape(number, -1), down.reshape(number, -1), orientations)
+    magnitude = next(ramps)
+    channels = np.zeros((orientations, *magnitude.shape), np.float32)
+    channels[0] = magnitude
+    for channel, ramp in enumerate(ramps):
+        channels[channel] -= ramp
+        channels[(channel + 1) % orientations] += ramp
     return channels
 
 

@@ -1,13 +1,15 @@
 """SIFT and rootSIFT of a patch."""
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from retrieval.descriptors.contract import check_patches
-from retrieval.descriptors.gradients import orientation_channels
+from retrieval.descriptors.gradients import orientation_ramps
 
-_CHUNK = 128  # patches at a time: their channels fit the second-level cache
+_CHUNK = 48  # patches at a time: their gradients and a channel fit the second-level cache
+_ORIENTATIONS = 8
 
 
 class Sift:
@@ -31,7 +33,7 @@ class Sift:
         self.name = "rootsift" if root else "sift"
         self.patch_size = patch_size
         self._root = root
-        self._pooling = _bilinear_grid(patch_size, bins=4)
+        self._pooling = _pooling_weights(patch_size, bins=4)
         # The parameters, not the arrays made of them: another processor may round those otherwise.
         self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
@@ -46,10 +48,8 @@ class Sift:
         patches = check_patches(patches, self.patch_size)
         rows = np.empty((len(patches), self.dim), np.float32)
         for start in range(0, len(patches), _CHUNK):
-            channels = orientation_channels(patches[start : start + _CHUNK])
-            pooled = channels.reshape(-1, channels.shape[2]) @ self._pooling
-            pooled = pooled.reshape(len(channels), -1, self._pooling.shape[1])  # (8, n, 16)
-            rows[start : start + _CHUNK] = pooled.transpose(1, 2, 0).reshape(-1, self.dim)
+            part = slice(start, start + _CHUNK)
+            rows[part] = self._pool(patches[part])
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         np.minimum(rows, 0.2, out=rows)
         if self._root:
@@ -58,12 +58,37 @@ class Sift:
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         return rows
 
+    def _pool(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Sums (N, 128) of the gradient's magnitude over the bins of place and orientation."""
+        number, size = len(patches), self.patch_size
+        bins = len(self._pooling)
+        # The patches of a chunk lie side by side, (S, S, N): a difference, and the pooling along an axis, is then one
+        # operation on long rows.
+        rows = cv2.transpose(patches.reshape(number, -1)).reshape(size, size * number)
+        line = rows.reshape(-1)
+        down = rows[2:] - rows[:-2]
+        # In the first and last column, which have no weight, across the end of the row.
+        across = line[(size + 1) * number : (1 - size) * number] - line[(size - 1) * number : -(size + 1) * number]
+        pooled = np.empty((1 + _ORIENTATIONS, bins, size * number), np.float32)
+        inner = np.ascontiguousarray(self._pooling[:, 1:-1])
+        for place, ramp in zip(pooled, orientation_ramps(across.reshape(down.shape), down, _ORIENTATIONS), strict=True):
+            np.matmul(inner, ramp, out=place)
+        channels = pooled[:-1] - pooled[1:]
+        channels[0] += pooled[-1]
+        sums = np.matmul(self._pooling, channels.reshape(-1, size, number)).reshape(_ORIENTATIONS, -1, number)
+        # Rounding may leave a little less than nothing.
+        return np.asarray(np.maximum(sums.transpose(2, 1, 0).reshape(number, -1), 0))
 
-def _bilinear_grid(size: int, bins: int) -> NDArray[np.float32]:
-    """Pooling weights ((size-2)², bins²): triangles around a grid of bins, under a Gaussian of half its width."""
+
+def _pooling_weights(size: int, bins: int) -> NDArray[np.float32]:
+    """Weights (bins, size) along an axis: triangles around bins, under a Gaussian of half their width; 0 at both ends.
+
+    The weight of a sample in a bin of the plane is the product of those along the axes.
+    """
     width = size / (bins + 1)
-    axis = np.arange(1, size - 1) - (size - 1) / 2
+    axis = np.arange(size) - (size - 1) / 2
     centres = (np.arange(bins) - (bins - 1) / 2) * width
-    triangle = np.maximum(0, 1 - np.abs(axis[:, None] - centres) / width)
-    weighted = triangle * np.exp(-0.5 * (axis / (bins / 2 * width)) ** 2)[:, None]
-    return np.asarray(np.einsum("yi,xj->yxij", weighted, weighted).reshape(axis.size**2, bins**2).astype(np.float32))
+    weights = np.maximum(0, 1 - np.abs(axis - centres[:, None]) / width)
+    weights *= np.exp(-0.5 * (axis / (bins / 2 * width)) ** 2)
+    weights[:, [0, -1]] = 0  # where central differences lack a neighbour
+    return weights.astype(np.float32)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.regions.patches import sample_frames
+from retrieval.regions.patches import sample_frames, sampling_order
 from retrieval.regions.scalespace import ScaleSpace
+
+_CHUNK = 128  # regions at a time: their samples fit the second-level cache
 
 
 @dataclass(frozen=True)
@@ -52,20 +54,11 @@ def adapt_shapes(
     kept = np.ones(number, bool)
     if options.iterations and number:
         levels = space.finest(sigmas)
-        active = np.arange(number)
+        active = sampling_order(levels, centres)
         grid, weights = _window(options)
         for _ in range(options.iterations):
-            moments = np.empty((len(active), 3))
-            for level in np.unique(levels[active]):
-                here = np.nonzero(levels[active] == level)[0]
-                members = active[here]
-                moments[here] = _second_moments(
-                    space.level(int(level)),
-                    centres[members],
-                    shapes[members] * sigmas[members, None, None],
-                    grid,
-                    weights,
-                )
+            frames = shapes[active] * sigmas[active, None, None]
+            moments = _second_moments(space, levels[active], centres[active], frames, grid, weights)
             step, ratio = _inverse_square_root(moments)
             moving = ratio < options.converged
             shapes[active[moving]] = shapes[active[moving]] @ step[moving]
@@ -80,33 +73,35 @@ def adapt_shapes(
 
 
 def _window(options: AdaptationOptions) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Sampling grid (2, S, S) in units of the detection scale, and Gaussian weights (S-2, S-2) of its inner part."""
+    """Sampling grid (2, S, S) in units of the detection scale, and Gaussian weights (S, S), 0 along the border."""
     axis = np.linspace(-options.window, options.window, options.samples)
     grid = np.stack(np.meshgrid(axis, axis)).astype(np.float32)
-    inner = axis[1:-1]
-    weight = np.exp(-0.5 * (inner / (options.window / 2.5)) ** 2)
+    weight = np.exp(-0.5 * (axis / (options.window / 2.5)) ** 2)
+    weight[[0, -1]] = 0  # where a difference would need a sample beyond the window
     return grid, np.outer(weight, weight).astype(np.float32)
 
 
 def _second_moments(
-    level: tuple[NDArray[np.float32], float, float],
+    space: ScaleSpace,
+    levels: NDArray[np.int64],
     centres: NDArray[np.float64],
     frames: NDArray[np.float64],
     grid: NDArray[np.float32],
     weights: NDArray[np.float32],
 ) -> NDArray[np.float64]:
-    """Second-moment matrices (N, 3) as xx, xy, yy of patches sampled through frames, in chunks that fit the cache."""
+    """Second-moment matrices (N, 3) as xx, xy, yy of patches sampled through frames."""
     moments = np.empty((len(centres), 3))
-    flat = weights.reshape(-1)
-    for start in range(0, len(centres), 512):
-        part = slice(start, start + 512)
-        patches = sample_frames(level, centres[part], frames[part], grid)
-        across = patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]
-        down = patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]
-        number = len(patches)
-        moments[part, 0] = (across * across).reshape(number, -1) @ flat
-        moments[part, 1] = (across * down).reshape(number, -1) @ flat
-        moments[part, 2] = (down * down).reshape(number, -1) @ flat
+    flat, size = weights.reshape(-1), weights.shape[1]
+    for start in range(0, len(centres), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        patches = sample_frames(space, levels[part], centres[part], frames[part], grid)
+        # All rows as one line: what is taken across the end of a row, or of a patch, has no weight.
+        line = patches.reshape(-1)
+        across, down = np.zeros((2, line.size), np.float32)
+        np.subtract(line[2:], line[:-2], out=across[1:-1])
+        np.subtract(line[2 * size :], line[: -2 * size], out=down[size:-size])
+        for column, (first, second) in enumerate(((across, across), (across, down), (down, down))):
+            moments[part, column] = (first * second).reshape(len(patches), -1) @ flat
     return moments
 
 

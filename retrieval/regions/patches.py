@@ -6,21 +6,26 @@ from numpy.typing import NDArray
 
 from retrieval.regions.scalespace import ScaleSpace
 
-_ROWS = 16_384  # cv2.remap takes at most 32,767 rows at a time
+_MOST_ROWS = 32_767  # that cv2.remap takes at a time
+_SAMPLED = 1 << 16  # samples taken at a time: they and their places fit the second-level cache
 
 
 def sample_frames(
-    level: tuple[NDArray[np.float32], float, float],
+    space: ScaleSpace,
+    levels: NDArray[np.int64],
     centres: NDArray[np.float64],
     frames: NDArray[np.float64],
     grid: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Sample an image through affine frames, all in one call.
+    """Sample an image through affine frames.
 
     Parameters
     ----------
-    level : tuple of ndarray (H, W) float32, float, float
-        Pixels of a level, its step and its offset (see `scalespace.Octave`).
+    space : ScaleSpace
+        The image's scale space.
+    levels : ndarray, shape (N,), int64
+        The level that each frame is sampled from (see `ScaleSpace.level`). Frames of one level that follow each other
+        are sampled in one call: quickest in `sampling_order`.
     centres : ndarray, shape (N, 2)
         Points (x, y), pixels of the image.
     frames : ndarray, shape (N, 2, 2)
@@ -33,20 +38,27 @@ def sample_frames(
     ndarray, shape (N, S, S), float32
         Linearly interpolated; beyond the border the image is continued by its border pixels.
     """
-    pixels, step, offset = level
-    size = grid.shape[-1]
-    scaled = np.concatenate([frames / step, ((centres - offset) / step)[:, :, None]], axis=2).astype(np.float32)
-    points = np.concatenate([grid.reshape(2, -1), np.ones((1, size * size), np.float32)])
-    number = len(centres)
+    number, size = len(centres), grid.shape[-1]
     patches = np.empty((number, size, size), np.float32)
-    most = max(1, _ROWS // size)
-    for start in range(0, number, most):
-        part = scaled[start : start + most]
-        across = (part[:, 0] @ points).reshape(-1, size)
-        down = (part[:, 1] @ points).reshape(-1, size)
-        sampled = cv2.remap(pixels, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        patches[start : start + most] = sampled.reshape(-1, size, size)
+    points = np.concatenate([grid.reshape(2, -1), np.ones((1, size * size), np.float32)])
+    most = max(1, min(_SAMPLED // (size * size), _MOST_ROWS // size))
+    begins = np.flatnonzero(np.diff(levels, prepend=levels[:1] - 1)).tolist()
+    for begin, end in zip(begins, [*begins, number][1:], strict=True):
+        pixels, step, offset = space.level(int(levels[begin]))
+        centre = (centres[begin:end] - offset) / step
+        maps = np.concatenate([frames[begin:end] / step, centre[:, :, None]], axis=2).astype(np.float32)
+        for start in range(0, end - begin, most):
+            part = maps[start : start + most]
+            across = (part[:, 0] @ points).reshape(-1, size)
+            down = (part[:, 1] @ points).reshape(-1, size)
+            sampled = patches[begin + start : begin + start + len(part)].reshape(-1, size)
+            cv2.remap(pixels, across, down, cv2.INTER_LINEAR, sampled, borderMode=cv2.BORDER_REPLICATE)
     return patches
+
+
+def sampling_order(levels: NDArray[np.int64], centres: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Order (N,) in which frames are best sampled: level by level, and neighbours, which share pixels, together."""
+    return np.lexsort((centres[:, 1], levels))
 
 
 def patch_grid(size: int) -> NDArray[np.float32]:
@@ -76,15 +88,18 @@ def extract_patches(
     ndarray, shape (N, S, S), float32
         Grey values.
     """
+    levels = patch_levels(space, frames, size)
+    order = sampling_order(levels, centres)
+    patches = np.empty((len(centres), size, size), np.float32)
+    patches[order] = sample_frames(space, levels[order], centres[order], frames[order], patch_grid(size))
+    return patches
+
+
+def patch_levels(space: ScaleSpace, frames: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """Levels (N,) int64 of a scale space that suit measurement regions (see `extract_patches`)."""
     spacing = np.sqrt(np.abs(np.linalg.det(frames))) * 2 / (size - 1)
     # Half a sample of smoothing is what sampling at this spacing asks for: as much as a camera's image has.
-    levels = space.finest(0.62 * spacing)
-    grid = patch_grid(size)
-    patches = np.empty((len(centres), size, size), np.float32)
-    for level in np.unique(levels):
-        members = np.nonzero(levels == level)[0]
-        patches[members] = sample_frames(space.level(int(level)), centres[members], frames[members], grid)
-    return patches
+    return space.finest(0.62 * spacing)
 
 
 def resample_patches(patches: NDArray[np.number], size: int) -> NDArray[np.float32]:

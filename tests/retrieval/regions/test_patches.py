@@ -6,7 +6,7 @@ import pytest
 from scipy import ndimage
 
 from retrieval.regions.geometry import rotations
-from retrieval.regions.patches import extract_patches, patch_grid, sample_frames
+from retrieval.regions.patches import extract_patches, patch_grid, sample_frames, sampling_order
 from retrieval.regions.scalespace import ScaleSpaceOptions, build_scale_space
 
 BOTH = [ScaleSpaceOptions(double=True), ScaleSpaceOptions(double=False)]
@@ -77,7 +77,8 @@ def test_a_grating_finer_than_the_samples_does_not_alias(options, angle, half):
     wave = np.cos(2 * np.pi * (np.cos(angle) * x + np.sin(angle) * y) / (1.25 * spacing))
     space = build_scale_space((128 + 100 * wave).astype(np.float32), options)
     found = extract_patches(space, np.array([[200.0, 200.0]]), frames(half), 31)
-    plain = sample_frames((space.image, 1.0, 0.0), np.array([[200.0, 200.0]]), frames(half), patch_grid(31))
+    itself = np.array([-1 - len(space.fine)])
+    plain = sample_frames(space, itself, np.array([[200.0, 200.0]]), frames(half), patch_grid(31))
     assert plain.std() > 35  # what would come without smoothing
     assert found.std() < 0.25 * plain.std()
 
@@ -87,11 +88,13 @@ def test_the_border_is_continued():
     image[:, :40] = 50
     for level in range(-1, 6):
         space = build_scale_space(image, BOTH[0])
-        found = sample_frames(space.level(level), np.array([[79.0, 59.0], [0.0, 0.0]]), frames([30, 30]), patch_grid(9))
+        corners = np.array([[79.0, 59.0], [0.0, 0.0]])
+        found = sample_frames(space, np.array([level, level]), corners, frames([30, 30]), patch_grid(9))
         np.testing.assert_allclose(found[0], 200, atol=0.5)
         np.testing.assert_allclose(found[1], 50, atol=0.5)
     ramp = np.tile(np.arange(80, dtype=np.float32), (60, 1))
-    beyond = sample_frames((ramp, 1.0, 0.0), np.array([[70.0, 30.0]]), frames(20), patch_grid(41))[0]
+    space = build_scale_space(ramp, BOTH[0])
+    beyond = sample_frames(space, np.array([-1]), np.array([[70.0, 30.0]]), frames(20), patch_grid(41))[0]
     np.testing.assert_allclose(beyond[20], np.minimum(np.arange(50, 91), 79), atol=1e-3)
 
 
@@ -125,6 +128,24 @@ def test_a_patch_does_not_depend_on_its_company():
         # A coordinate that is rounded the other way is off by 1/32 of a sample.
         np.testing.assert_allclose(together[row], alone, atol=255 / 16)
         assert np.abs(together[row] - alone).mean() < 0.05
+
+
+def test_frames_are_sampled_from_the_level_that_each_names_in_any_order():
+    generator = np.random.default_rng(7)
+    image = generator.uniform(0, 255, (200, 300)).astype(np.float32)
+    space = build_scale_space(image, BOTH[0])
+    centres, maps = generator.uniform(0, 200, (400, 2)), frames(generator.uniform(5, 40, 400), 0.3, 1.5)
+    levels = generator.integers(-1, 9, 400)
+    order = sampling_order(levels, centres)
+    assert (np.diff(levels[order]) >= 0).all() and sorted(order) == list(range(400))
+    mixed = sample_frames(space, levels, centres, maps, patch_grid(11))
+    sorted_first = sample_frames(space, levels[order], centres[order], maps[order], patch_grid(11))
+    np.testing.assert_allclose(mixed[order], sorted_first, atol=255 / 16)
+    for row in range(0, 400, 40):
+        pixels, step, offset = space.level(int(levels[row]))
+        place = (points(centres[row : row + 1], maps[row : row + 1], 11)[0] - offset) / step
+        exact = ndimage.map_coordinates(pixels, [place[..., 1], place[..., 0]], order=1, mode="nearest")
+        np.testing.assert_allclose(mixed[row], exact, atol=255 / 16)
 
 
 def test_no_regions_give_no_patches():
