@@ -12,7 +12,7 @@ from index.segment import Segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.schema import FILE, SegmentRow
 from retrieval.collection.identity import keep_identity, sealed_database
 from retrieval.collection.layout import (
     DESCRIPTOR,
@@ -48,6 +48,7 @@ class _Read:
 
     extractor: Extractor | None = None
     vocabulary: Vocabulary | None = None
+    opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
     content: tuple[list[Segment], frozenset[int]] | None = None  # segments and tombstones of one moment
     indexes: dict[tuple[ScoringOptions, Path | None], InvertedIndex] = field(default_factory=dict)
 
@@ -236,14 +237,7 @@ class Collection:
         for _ in range(_LOOKS):
             rows, removed = self.catalogue.snapshot()
             try:
-                segments = [
-                    Segment.open(
-                        self.folder / SEGMENTS / row.folder,
-                        vocabulary_fingerprint=self.vocabulary.fingerprint,
-                        descriptor_fingerprint=self.extractor.fingerprint,
-                    )
-                    for row in rows
-                ]
+                opened = {key: self._open_segment(key, row.folder) for key, row in ((_key(row), row) for row in rows)}
             except (CairnError, FileNotFoundError):
                 if {row.id for row in self.catalogue.segments()} == {row.id for row in rows} and not self._is_outdated:
                     raise
@@ -253,8 +247,20 @@ class Collection:
                         break
                     self._read.vocabulary = None
                 continue
-            return segments, removed
+            self._read.opened = opened
+            return list(opened.values()), removed
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
+
+    def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
+        """Open a segment, or give the one that is open: what is written is never changed."""
+        segment = self._read.opened.get(key)
+        if segment is not None and segment.vocabulary_fingerprint == self.vocabulary.fingerprint:
+            return segment
+        return Segment.open(
+            self.folder / SEGMENTS / folder,
+            vocabulary_fingerprint=self.vocabulary.fingerprint,
+            descriptor_fingerprint=self.extractor.fingerprint,
+        )
 
     @property
     def _is_outdated(self) -> bool:
@@ -263,7 +269,10 @@ class Collection:
         return known is not None and known.fingerprint != _fingerprint(self.vocabulary_folder)
 
     def forget(self) -> None:
-        """Forget what was read of the segments, and of a vocabulary that is no longer in use."""
+        """Forget which segments there are, and a vocabulary that is no longer in use.
+
+        Segments that are still there when they are next asked for stay open: what is read again is what has changed.
+        """
         if self._is_outdated:
             self._read.vocabulary = None
         self._read.content = None
@@ -300,6 +309,10 @@ class Collection:
                 segments, self.vocabulary.words, removed, options=key[0], similarity=learnt
             )
         return self._read.indexes[key]
+
+
+def _key(row: SegmentRow) -> tuple[object, ...]:
+    return row.id, row.folder, row.created, row.sha256
 
 
 def _refuse_damaged(folder: Path) -> None:

@@ -17,7 +17,7 @@ from index.errors import CairnError
 from index.inverted import ScoringOptions
 from retrieval.catalogue.filters import filter_of
 from retrieval.catalogue.schema import ImageRow
-from retrieval.collection.collection import Collection
+from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized
@@ -67,7 +67,7 @@ def photo_row(collection: Collection, number: int) -> ImageRow:
 
 
 class SearchJobs:
-    """Searches one collection, which stays open between jobs, and is opened anew when it has changed.
+    """Searches one collection, which stays open between jobs; what has changed of it is opened anew.
 
     Parameters
     ----------
@@ -78,17 +78,64 @@ class SearchJobs:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._collection: Collection | None = None
+        self._revision: int | None = None  # of the catalogue, at which what is open was up to date
         self._state: object = None
+        self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
         with contextlib.suppress(CairnError):  # the first job tells
-            self._open()
+            self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         """Do one of the jobs `ready`, `collection`, `search`, `match`, `picture`."""
+        if self._collection is None:
+            self.renew()
         try:
-            return self._do(self._open(), job, request)
-        except KeyError:  # a photo was removed since the collection was looked at
-            return self._do(self._open(again=True), job, request)
+            return self._do(self._opened(), job, request)
+        except (KeyError, CollectionChanged):  # a photo was removed since the collection was looked at
+            self.renew()
+            return self._do(self._opened(), job, request)
+
+    def is_outdated(self) -> bool:
+        """Whether the collection has changed since it was opened, or is not open."""
+        if self._collection is None:
+            return True
+        revision = self._collection.catalogue.revision()
+        if revision == self._revision:
+            return False
+        if self._state != _state(self._collection):
+            return True
+        self._revision = revision  # what has changed is read with every job
+        return False
+
+    def renew(self) -> None:
+        """Open the collection, or what of it has changed; CairnError where it cannot be opened."""
+        collection, self._collection = self._collection, None
+        if collection is None:
+            collection = Collection.open(self._place.folder, catalogue=self._place.catalogue)
+        try:
+            before = collection.vocabulary.fingerprint if self._queries else None
+            collection.forget()
+            self._revision = collection.catalogue.revision()
+            self._state = _state(collection)
+            collection.index  # noqa: B018 (it is read now, not while somebody waits)
+            if self._place.similarity is not None:
+                collection.scored_index(similarity=self._place.similarity)
+            if before != collection.vocabulary.fingerprint:
+                self._queries.clear()
+        except BaseException:
+            collection.catalogue.close()
+            raise
+        self._searchers.clear()
+        self._collection = collection
+
+    def let_go(self) -> None:
+        """Close the connections to the catalogue."""
+        if self._collection is not None:
+            self._collection.catalogue.close()
+
+    def _opened(self) -> Collection:
+        assert self._collection is not None
+        return self._collection
 
     def _do(self, collection: Collection, job: str, request: dict[str, Any]) -> Answer:
         match job:
@@ -107,21 +154,6 @@ class SearchJobs:
             case _:
                 raise ValueError(f"there is no job {job!r}")
 
-    def _open(self, again: bool = False) -> Collection:
-        """Open the collection where it is not open, or has changed since."""
-        if self._collection is not None and (again or self._state != _state(self._collection)):
-            self._collection.catalogue.close()
-            self._collection = None
-            self._queries.clear()
-        if self._collection is None:
-            collection = Collection.open(self._place.folder, catalogue=self._place.catalogue)
-            self._state = _state(collection)
-            collection.index  # noqa: B018 (it is read now, not while somebody waits)
-            if self._place.similarity is not None:
-                collection.scored_index(similarity=self._place.similarity)
-            self._collection = collection
-        return self._collection
-
     def _searcher(self, collection: Collection, request: dict[str, Any], **instead: Any) -> Searcher:
         similarity = self._place.similarity
         if request["similarity"] and similarity is None:
@@ -129,8 +161,12 @@ class SearchJobs:
         if request["similarity"] is False:
             similarity = None
         wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns", "every_turn")} | instead
-        scoring = ScoringOptions(request["tf"])
-        return Searcher(collection, SearchOptions(**wanted, scoring=scoring, similarity=similarity))
+        options = SearchOptions(**wanted, scoring=ScoringOptions(request["tf"]), similarity=similarity)
+        if options not in self._searchers:
+            if len(self._searchers) >= 16:
+                self._searchers.clear()
+            self._searchers[options] = Searcher(collection, options)
+        return self._searchers[options]
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
         searcher = self._searcher(collection, request)
@@ -239,6 +275,16 @@ class SearchJobs:
 
 class PictureJobs:
     """Decodes photos and encodes them as JPEG, so that nothing of a file but its pixels is ever sent."""
+
+    def is_outdated(self) -> bool:
+        """Nothing is open between jobs."""
+        return False
+
+    def renew(self) -> None:
+        """Nothing is open between jobs."""
+
+    def let_go(self) -> None:
+        """Nothing is open between jobs."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         """Do one of the jobs `thumbnail`, `image` (photos of the collection) and `preview` (an upload)."""

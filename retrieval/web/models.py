@@ -146,6 +146,7 @@ class Health(BaseModel):
     status: Literal["ok"]
     collection: str
     images: int
+    ready: bool = Field(description="Whether all is open that searches need; they wait for that otherwise.")
 
 
 class Photo(BaseModel):

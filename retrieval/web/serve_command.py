@@ -59,11 +59,12 @@ def serve(
 
 
 def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> None:
-    """Wait until a process has opened the collection; CairnError where that takes too long, or the process dies."""
+    """Wait until the collection is open; CairnError where that takes too long, or the process dies."""
     from index.errors import CairnError
     from retrieval.web.workers import Died, TookTooLong
 
     try:
+        pool.wait_until_open(seconds)
         pool.submit("ready", {}, seconds).result()
     except TookTooLong:
         raise CairnError(

@@ -2,28 +2,29 @@
 
 Python's own pools cannot be mended once a process of theirs has died. Here a thread stands for each worker: it takes
 a job from the queue, hands it to its process through a pipe and waits for the answer, but no longer than the job's
-limit. Jobs and answers cross the pipe as JSON and bytes, never as pickles: a process that a hostile photo has taken
-over must not be able to run code in the server.
+limit. What the processes open does not count for that: see `retrieval.web.hiring`.
 """
 
 import contextlib
 import json
-import multiprocessing
-import os
-import queue
-import signal
 import threading
 import time
-import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
-from index.errors import CairnError
-from index.parallel import end_with_parent, without_interrupt
+from retrieval.web.hiring import Died, Source, Start, Worker, make_source
+from retrieval.web.job_process import OPENING, OUTDATED, Answer, Jobs, Refused
+
+__all__ = ["Answer", "Busy", "Died", "Failed", "Jobs", "Pool", "PoolOptions", "Refused", "TookTooLong"]
+
+LOOK = 5.0
+"""Seconds between two looks at whether what workers have open has changed."""
+LONGEST_OPENING = 600.0
+"""Seconds that a worker may take to open anew what has changed."""
+_PAUSE = 1.0  # seconds before all is opened again after the process that did so has died
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class PoolOptions:
 
     workers: int = 2  # processes
     waiting: int = 32  # jobs that may wait for one; more are refused
-    seconds: float = 60.0  # a job that has not ended so long after it was submitted is given up
+    seconds: float = 60.0  # a job that has not ended so long after it was submitted, or all was open, is given up
     memory: int = 3 << 30  # bytes that a process may take on top of what it needs to start; 0: no limit
     nice: int = 0  # by how much the processes stand back behind others, where the system knows that
 
@@ -45,39 +46,17 @@ class TookTooLong(Exception):
     """A job did not end in time; its process was killed."""
 
 
-class Died(Exception):
-    """The process of a job died: it was killed, ran out of memory, or a library crashed."""
-
-
 class Failed(Exception):
     """A job failed as none should; the message is the trace, for the log alone."""
 
 
-class Refused(CairnError):
-    """A job that cannot be done, for a reason its requester can mend.
-
-    Parameters
-    ----------
-    sentence : str
-        The reason.
-    kind : str
-        Which sort it is: a word that the jobs and the requester agree on.
-    """
-
-    def __init__(self, sentence: str, kind: str = "request") -> None:
-        super().__init__(sentence)
-        self.kind = kind
-
-
-Answer = tuple[dict[str, Any], bytes]
-"""What a job gives: an object, and bytes."""
-
-
-class Jobs(Protocol):
-    """What a worker process does; it lives in that process alone."""
-
-    def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do a job; `Refused` or another CairnError where it cannot be done."""
+@dataclass
+class _Task:
+    job: str
+    request: dict[str, Any]
+    seconds: float  # that it may take
+    deadline: float  # of time.monotonic
+    future: "Future[Answer]" = field(default_factory=Future)
 
 
 class Pool:
@@ -86,7 +65,7 @@ class Pool:
     Parameters
     ----------
     make : callable
-        Makes the `Jobs` in each process; a function of a module, for the process imports it by its name.
+        Makes the `Jobs` in a process; a function of a module, for the process imports it by its name.
     arguments : tuple
         Its arguments, which must be picklable.
     options : PoolOptions
@@ -95,12 +74,19 @@ class Pool:
 
     def __init__(self, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
         self.options = options
-        self._start = (make, arguments, options)
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._start = Start(make, arguments, options.memory, options.nice)
+        self._changed = threading.Condition()  # of all that follows
+        self._tasks: deque[_Task] = deque()
+        self._workers: dict[int, Worker] = {}  # by place
+        self._opening: Source | None = None
+        self._source: Source | None = None  # that has opened all
+        self._deaths = 0  # of processes that opened
         self._closing = False
-        self._workers: set[_Worker] = set()
-        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(options.workers)]
+        self._serving = options.workers  # threads that may have a worker
+        self._threads = [threading.Thread(target=self._keep_open, daemon=True)]
+        self._threads += [
+            threading.Thread(target=self._serve, args=(place,), daemon=True) for place in range(options.workers)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -114,161 +100,237 @@ class Pool:
         Busy
             As many jobs wait as may.
         """
-        with self._lock:
-            if self._closing or self.waiting() >= self.options.waiting:
+        limit = self.options.seconds if seconds is None else seconds
+        with self._changed:
+            if self._closing or len(self._tasks) >= self.options.waiting:
                 raise Busy
-            limit = self.options.seconds if seconds is None else seconds
-            task = _Task(job, request, time.monotonic() + limit, Future())
-            self._tasks.put(task)
+            task = _Task(job, request, limit, time.monotonic() + limit)
+            self._tasks.append(task)
+            self._changed.notify_all()
         return task.future
 
     def waiting(self) -> int:
         """Number of jobs that no worker has begun."""
-        return self._tasks.qsize()
+        return len(self._tasks)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all is open that workers need: otherwise jobs wait for that."""
+        return self._source is not None
+
+    def wait_until_open(self, seconds: float) -> None:
+        """Wait until all is open that workers need.
+
+        Raises
+        ------
+        TookTooLong
+            It is not after so many seconds.
+        Died
+            The process that opens it has died.
+        """
+        with self._changed:
+            self._await_source(time.monotonic() + seconds)
 
     def processes(self) -> list[int]:
         """Process ids of the workers."""
-        with self._lock:
-            return [worker.process.pid for worker in self._workers if worker.process.pid is not None]
+        with self._changed:
+            return [worker.pid for worker in self._workers.values()]
 
     def close(self) -> None:
         """End all workers, those at work too; what waits is given up."""
-        with self._lock:
+        with self._changed:
             self._closing = True
-            workers = list(self._workers)
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    self._give_up(self._tasks.get_nowait())
-        for _ in self._threads:
-            self._tasks.put(None)
-        for worker in workers:
-            worker.process.kill()
+            given_up = list(self._tasks)
+            self._tasks.clear()
+            for worker in self._workers.values():
+                worker.kill()
+            if self._opening is not None and self._source is None:
+                self._opening.kill()
+            self._changed.notify_all()
+        for task in given_up:
+            if task.future.set_running_or_notify_cancel():
+                task.future.set_exception(Busy())
         for thread in self._threads:
             thread.join(10)
 
-    def _serve(self) -> None:
+    def _serve(self, place: int) -> None:
         """Do one task after another with a process of one's own."""
-        worker = self._hire()
-        while (task := self._tasks.get()) is not None and not self._closing:
-            if not task.future.set_running_or_notify_cancel():
-                continue
-            if time.monotonic() > task.deadline:  # it only waited: the process has done nothing wrong
-                task.future.set_exception(TookTooLong())
-                continue
-            outcome: Answer | Exception
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or self._tasks or self._is_outdated(place))
+                if self._closing:
+                    break
+                task = self._tasks.popleft() if self._tasks else None
+            if task is None:
+                with contextlib.suppress(Busy, Died, TookTooLong):
+                    self._hire(place, time.monotonic())
+            elif task.future.set_running_or_notify_cancel():
+                self._do(place, task)
+        self._dismiss(place)
+        with self._changed:
+            self._serving -= 1
+            self._changed.notify_all()
+
+    def _do(self, place: int, task: _Task) -> None:
+        """Have a task done, and tell whoever waits for it."""
+        asked = False
+        try:
+            if time.monotonic() > task.deadline:  # it only waited: no process has done anything wrong
+                raise TookTooLong
+            worker = self._hire(place, task.deadline, task)
+            asked = True
+            answer = _ask(worker, task, renew=worker.renews)
+            if answer is None:  # a fork of what has been opened anew is there at once; it opens what could not be
+                worker = self._hire_anew(place, worker, task)
+                answer = _ask(worker, task, renew=True)
+            if answer is None:
+                raise Died
+        except Exception as error:
+            task.future.set_exception(error)
+            if asked and isinstance(error, TookTooLong | Died):
+                self._dismiss(place)
+            return
+        task.future.set_result(answer)
+
+    def _is_outdated(self, place: int) -> bool:
+        """Whether there is no worker at a place, or an earlier one than there might be."""
+        if self._source is None:
+            return False
+        worker = self._workers.get(place)
+        return worker is None or worker.generation != self._source.generation
+
+    def _hire(self, place: int, deadline: float, task: _Task | None = None) -> Worker:
+        """Give the worker of a place, a new one where it is outdated. That does not count for a task's limit."""
+        hired = None
+        began = time.monotonic()
+        while hired is None:
+            with self._changed:
+                worker = self._workers.get(place)
+                if worker is not None and not self._is_outdated(place):
+                    return worker
+                source = self._await_source(deadline)
             try:
-                outcome = worker.ask(task)
-            except Exception as error:
-                outcome = error
-            # First the answer, then a new process: whoever waits need not wait for that.
-            if isinstance(outcome, tuple):
-                task.future.set_result(outcome)
-            else:
-                task.future.set_exception(outcome)
-            if isinstance(outcome, TookTooLong | Died):
-                self._dismiss(worker)
-                worker = self._hire()
-        self._dismiss(worker)
-        self._give_up(task)
+                hired = source.hire()
+            except Died:
+                self._lose(source)
+        if task is not None:
+            task.deadline += time.monotonic() - began
+        self._dismiss(place)
+        with self._changed:
+            self._workers[place] = hired
+            if self._closing:  # `close` has not seen this one
+                hired.kill()
+        return hired
 
-    @staticmethod
-    def _give_up(task: "_Task | None") -> None:
-        if task is not None and task.future.set_running_or_notify_cancel():
-            task.future.set_exception(Busy())
-
-    def _hire(self) -> "_Worker":
-        worker = _Worker(*self._start)
-        with self._lock:
-            self._workers.add(worker)
-            closing = self._closing
-        if closing:  # `close` has not seen this one
-            worker.process.kill()
+    def _hire_anew(self, place: int, worker: Worker, task: _Task) -> Worker:
+        """Have all opened anew that has changed, and give a worker that has it, or the same where there is none."""
+        began = time.monotonic()
+        with self._changed:
+            source = self._source
+        if source is not None:
+            self._renew(source)
+            with contextlib.suppress(Busy, Died, TookTooLong):
+                worker = self._hire(place, began)
+        task.deadline += time.monotonic() - began
         return worker
 
-    def _dismiss(self, worker: "_Worker") -> None:
-        worker.end()
-        with self._lock:
-            self._workers.discard(worker)
+    def _dismiss(self, place: int) -> None:
+        with self._changed:
+            worker = self._workers.pop(place, None)
+        if worker is not None:
+            worker.end()
 
+    def _await_source(self, deadline: float) -> Source:
+        """Wait, with the lock, for the process that has opened all; `TookTooLong`, `Died` or `Busy` without."""
+        deaths = self._deaths
+        self._changed.wait_for(
+            lambda: self._source is not None or self._closing or self._deaths > deaths, deadline - time.monotonic()
+        )
+        if self._closing:
+            raise Busy
+        if self._source is None:
+            raise Died if self._deaths > deaths else TookTooLong
+        return self._source
 
-@dataclass(frozen=True)
-class _Task:
-    job: str
-    request: dict[str, Any]
-    deadline: float  # of time.monotonic
-    future: "Future[Answer]"
-
-
-class _Worker:
-    """One process, and this side of the pipe to it."""
-
-    def __init__(self, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
-        self._pipe, there = context.Pipe()
-        self.process = context.Process(target=_work, args=(there, make, arguments, options), daemon=True)
-        with without_interrupt():
-            self.process.start()
-        there.close()
-
-    def ask(self, task: _Task) -> Answer:
-        """Have a task done."""
-        try:
-            self._pipe.send_bytes(json.dumps([task.job, task.request]).encode())
-            if not self._pipe.poll(max(0.0, task.deadline - time.monotonic())):
-                raise TookTooLong
-            head = json.loads(self._pipe.recv_bytes())
-            body = self._pipe.recv_bytes()
-        except (OSError, EOFError, ValueError) as error:
-            raise Died from error
-        if "failed" in head:
-            raise Failed(head["failed"])
-        if "refused" in head:
-            raise Refused(head["refused"], head["kind"])
-        return head["done"], body
-
-    def end(self) -> None:
-        """Kill the process, and wait until it is gone."""
-        self.process.kill()
-        self.process.join()
-        self._pipe.close()
-
-
-def _work(pipe: Connection, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
-    """Do jobs until the pipe is closed: what runs in a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the server ends this one
-    end_with_parent()
-    if options.nice and hasattr(os, "nice"):
-        os.nice(options.nice)
-    jobs = make(*arguments)
-    _limit_memory(options.memory)
-    with contextlib.suppress(EOFError, OSError):  # the server is gone
-        while True:
-            job, request = json.loads(pipe.recv_bytes())
-            body = b""
+    def _keep_open(self) -> None:
+        """Open all that workers need, and open anew what changes, beside their work."""
+        while not self._closing:
+            source = make_source(self._start)
+            with self._changed:
+                self._opening = source
+                if self._closing:
+                    source.kill()
             try:
-                done, body = jobs.do(job, request)
-                message = json.dumps({"done": done})
-            except CairnError as error:
-                kind = error.kind if isinstance(error, Refused) else "request"
-                message = json.dumps({"refused": str(error), "kind": kind})
-            except MemoryError:
-                message = json.dumps({"refused": "There is not enough memory for this request.", "kind": "memory"})
-            except Exception:  # a defect, which the server's log tells of
-                message = json.dumps({"failed": traceback.format_exc()})
-            pipe.send_bytes(message.encode())
-            pipe.send_bytes(body)
+                source.open()
+                with self._changed:
+                    self._source = source
+                    for task in self._tasks:
+                        task.deadline = time.monotonic() + task.seconds
+                    self._changed.notify_all()
+                self._watch(source)
+            except Died:
+                with self._changed:
+                    self._deaths += 1
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._closing, _PAUSE)
+            finally:
+                with self._changed:  # workers end before the process that they were forked of, which buries them
+                    self._changed.wait_for(lambda: not self._closing or not self._serving)
+                source.end()
+
+    def _watch(self, source: Source) -> None:
+        """Look for changes as long as a source is in use."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or self._source is not source, LOOK)
+                if self._closing or self._source is not source:
+                    return
+            self._renew(source)
+
+    def _renew(self, source: Source) -> None:
+        """Let a source open anew what has changed; workers that wait for work are replaced then."""
+        try:
+            source.look()
+        except Died:
+            self._lose(source)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _lose(self, source: Source) -> None:
+        """Do without a source whose process has died: `_keep_open` makes another."""
+        with self._changed:
+            if self._source is source:
+                self._source = None
+            self._changed.notify_all()
 
 
-def _limit_memory(memory: int) -> None:
-    """Bound what this process may allocate from now on, where the system can."""
+def _ask(worker: Worker, task: _Task, *, renew: bool) -> Answer | None:
+    """Have a worker do a task; None where it is outdated, and is not to renew itself."""
     try:
-        import resource
+        worker.pipe.send_bytes(json.dumps([task.job, task.request, renew]).encode())
+        head = _receive(worker, task.deadline)
+        if head == OPENING:
+            began = time.monotonic()
+            _receive(worker, began + LONGEST_OPENING)
+            task.deadline += time.monotonic() - began
+            head = _receive(worker, task.deadline)
+        if head == OUTDATED:
+            return None
+        body = worker.pipe.recv_bytes()
+    except (OSError, EOFError, ValueError) as error:
+        raise Died from error
+    if "failed" in head:
+        raise Failed(head["failed"])
+    if "refused" in head:
+        raise Refused(head["refused"], head["kind"])
+    return head["done"], body
 
-        pages = int(Path("/proc/self/statm").read_text().split()[5])  # data and stack
-    except (ImportError, OSError):
-        return
-    if memory:
-        # Not the address space: files of the index that are mapped read-only count there too.
-        limit = pages * resource.getpagesize() + memory
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
+
+def _receive(worker: Worker, deadline: float) -> dict[str, Any]:
+    """The next object from a worker; `TookTooLong` where none comes in time."""
+    if not worker.pipe.poll(max(0.0, deadline - time.monotonic())):
+        raise TookTooLong
+    head = json.loads(worker.pipe.recv_bytes())
+    if not isinstance(head, dict):
+        raise ValueError("no object")
+    return head

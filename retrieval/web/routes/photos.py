@@ -32,7 +32,8 @@ JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 3
 def health(request: Request) -> Health:
     """Tell that the server is alive."""
     service = service_of(request)
-    return Health(status="ok", collection=service.name, images=service.collection.catalogue.count())
+    images = service.collection.catalogue.count()
+    return Health(status="ok", collection=service.name, images=images, ready=service.searching.is_open)
 
 
 @router.get("/collection")

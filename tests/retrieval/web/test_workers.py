@@ -1,5 +1,6 @@
 """Worker processes: whatever a job does, its requester is told, and the next job is done."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -11,16 +12,26 @@ import psutil
 import pytest
 
 from index.errors import CairnError
+from retrieval.web import hiring, workers
 from retrieval.web.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
-from tests.support.odd_jobs import OddJobs
+from tests.support.odd_jobs import OddJobs, Reader, SlowToStart
 
+FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
 OPTIONS = PoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
 
 
+@pytest.fixture(params=[pytest.param("forked", marks=FORKS), "spawned"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How workers come into being."""
+    if request.param == "spawned":
+        monkeypatch.setattr(hiring, "can_fork", lambda: False)
+    return str(request.param)
+
+
 @pytest.fixture
-def pool() -> Iterator[Pool]:
+def pool(way: str) -> Iterator[Pool]:
     pool = Pool(OddJobs, (), OPTIONS)
     yield pool
     pool.close()
@@ -97,14 +108,133 @@ def test_too_many_jobs_are_refused_and_closing_gives_up_those_that_wait() -> Non
         pool.submit("echo", {})
 
 
-def test_workers_end_with_a_server_that_is_killed() -> None:
+@pytest.mark.parametrize("busy", [False, pytest.param(True, marks=FORKS)])
+def test_workers_end_with_a_server_that_is_killed(busy: bool) -> None:
     """Nothing holds their pipe open then."""
     pool = Pool(OddJobs, (), OPTIONS)
     process = psutil.Process(_ask(pool, "echo")[0]["pid"])
-    (worker,) = pool._workers
-    worker._pipe.close()
+    (worker,) = pool._workers.values()
+    if busy:
+        worker.pipe.send_bytes(b'["sleep", {}, false]')
+        time.sleep(0.2)
+    worker.pipe.close()
     process.wait(30)
     pool.close()
+
+
+# What is opened
+
+
+@pytest.fixture
+def reader(way: str, tmp_path: Path) -> Iterator[tuple[Pool, Path]]:
+    """A pool of two workers that read a file."""
+    path = tmp_path / "state"
+    path.write_text("first")
+    pool = Pool(Reader, (path,), PoolOptions(workers=2, seconds=60.0))
+    yield pool, path
+    pool.close()
+
+
+def _read(pool: Pool) -> str:
+    text = _ask(pool, "echo")[0]["text"]
+    assert isinstance(text, str)
+    return text
+
+
+def _log(path: Path) -> list[list[str]]:
+    """What was read, and by which process, in order."""
+    return [line.split() for line in path.with_suffix(".log").read_text().splitlines()]
+
+
+def _settle(pool: Pool) -> list[int]:
+    """Wait until there are two workers; give their process ids."""
+    pool.wait_until_open(60)
+    while len(found := pool.processes()) < 2:
+        time.sleep(0.01)
+    return found
+
+
+def test_a_worker_that_is_killed_in_a_job_has_a_successor_that_need_not_open(
+    reader: tuple[Pool, Path], way: str
+) -> None:
+    pool, path = reader
+    before = _settle(pool)
+    opened = len(_log(path))
+    assert opened == (1 if way == "forked" else 2)
+    for _ in range(3):
+        dying = [pool.submit("die", {}) for _ in range(2)]
+        assert [type(one.exception(60)) for one in dying] == [Died, Died]
+        assert _read(pool) == "first"
+    assert not set(_settle(pool)) & set(before)
+    if way == "forked":
+        assert len(_log(path)) == opened
+        assert str(pool._source._process.pid) == _log(path)[0][1] and _log(path)[0][1] not in map(str, before)
+
+
+def test_what_has_changed_is_opened_once_and_what_cannot_be_is_told(reader: tuple[Pool, Path], way: str) -> None:
+    pool, path = reader
+    _settle(pool)
+    for text in ("second", "third"):
+        path.write_text(text)
+        assert [_read(pool) for _ in range(4)] == [text] * 4
+        if way == "forked":
+            assert [one[0] for one in _log(path)].count(text) == 1
+    path.write_text("damaged")
+    with pytest.raises(CairnError, match="It is damaged"):
+        _read(pool)
+    path.write_text("sound")
+    assert [_read(pool) for _ in range(4)] == ["sound"] * 4
+
+
+@FORKS
+def test_what_has_changed_is_opened_beside_the_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LOOK", 0.05)
+    path = tmp_path / "state"
+    path.write_text("first")
+    pool = Pool(Reader, (path,), PoolOptions(workers=2))
+    before = _settle(pool)
+    path.write_text("second")
+    while set(pool.processes()) & set(before) or len(pool.processes()) < 2:  # nothing is asked
+        time.sleep(0.01)
+    assert _read(pool) == "second"
+    pool.close()
+
+
+@pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
+def test_jobs_go_on_while_the_process_that_opened_all_is_replaced(reader: tuple[Pool, Path]) -> None:
+    pool, _ = reader
+    _settle(pool)
+    sleeping = pool.submit("sleep", {"seconds": 2})
+    while pool.waiting():
+        time.sleep(0.01)
+    assert isinstance(pool._source, hiring.ForkServer)
+    psutil.Process(pool._source._process.pid).kill()
+    with pytest.raises(Died):  # the other one, which is to have a successor
+        _ask(pool, "die")
+    assert _read(pool) == "first"
+    assert sleeping.result(60)[0]["text"] == "first"
+
+
+@pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
+def test_workers_share_the_memory_of_what_is_open(reader: tuple[Pool, Path]) -> None:
+    pool, _ = reader
+    _settle(pool)
+    assert _ask(pool, "echo")[0]["sum"] == 1024
+    for pid in pool.processes():
+        of = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        assert sum(int(size) for size in re.findall(r"Private_\w+:\s+(\d+) kB", of)) < 48 << 10
+        assert int(re.findall(r"Rss:\s+(\d+) kB", of)[0]) > 64 << 10
+
+
+def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) -> None:
+    pool = Pool(SlowToStart, ("nap",), PoolOptions(workers=1, seconds=1.5))
+    try:
+        late = pool.submit("echo", {})
+        assert isinstance(late.exception(60), TookTooLong) and not pool.is_open
+        waited = pool.submit("sleep", {"seconds": 1.0})
+        assert waited.exception(60) is None and pool.is_open
+    finally:
+        pool.close()
 
 
 # In the server

@@ -1,0 +1,360 @@
+"""How worker processes come into being: forked from one process that has opened all, or each started by itself.
+
+A fork shares the memory of the process it is forked from until it writes to it, and is there in milliseconds. So one
+process opens the collection, does no job itself and has no second thread; each worker is a fork of it. Where the system
+cannot fork safely, each worker is started anew and opens the collection itself.
+"""
+
+import contextlib
+import gc
+import json
+import multiprocessing
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol
+
+from index.parallel import end_with_parent, without_interrupt
+from retrieval.web.job_process import Jobs, limit_memory, work
+
+_LOOK = 0.5  # seconds between two looks at whether the server is there
+
+
+class Died(Exception):
+    """A process died: it was killed, ran out of memory, or a library crashed."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How the jobs of a worker are made."""
+
+    make: Callable[..., Jobs]  # a function of a module, for the process imports it by its name
+    arguments: tuple[Any, ...]  # which must be picklable
+    memory: int  # bytes that a worker may take on top of what it needs to start; 0: no limit
+    nice: int  # by how much the processes stand back behind others, where the system knows that
+
+
+class Worker(Protocol):
+    """A process that does jobs, as the server has it."""
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+
+    @property
+    def pipe(self) -> Connection:
+        """Where it takes jobs, and answers."""
+
+    @property
+    def generation(self) -> int:
+        """What it was made from: see `Source`."""
+
+    @property
+    def renews(self) -> bool:
+        """Whether it is to open anew what has changed itself, as no other process can do so for it."""
+
+    def kill(self) -> None:
+        """Kill the process."""
+
+    def end(self) -> None:
+        """Kill the process, and wait until it is gone."""
+
+
+class Source(Protocol):
+    """Where workers come from. It is used by one thread until it is open."""
+
+    generation: int  # how often what has changed was opened anew: workers of an earlier one are outdated
+
+    def open(self) -> None:
+        """Open all that workers need; `Died` where the process that does so dies."""
+
+    def hire(self) -> Worker:
+        """Give a worker that has opened all; `Died` where none can be had."""
+
+    def look(self) -> None:
+        """Open anew what has changed; `Died` where the process that does so dies."""
+
+    def kill(self) -> None:
+        """Break off what is being opened."""
+
+    def end(self) -> None:
+        """Let go; the workers stay."""
+
+
+def make_source(start: Start) -> Source:
+    """Make what workers come from, which is not open yet."""
+    return ForkServer(start) if can_fork() else Spawner(start)
+
+
+def can_fork() -> bool:
+    """Whether workers can be forked here, and told apart from whatever process has their number later."""
+    if sys.platform != "linux":  # elsewhere libraries of the system have threads of their own
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
+class ForkServer:
+    """A process that opens what jobs need, and of which workers are forked."""
+
+    def __init__(self, start: Start) -> None:
+        self.generation = 0
+        self._lock = threading.Lock()
+        self._control, self._process = _start_process(_serve_forks, start)
+
+    def open(self) -> None:
+        """Wait until the process has opened all."""
+        with _or_died():
+            self._control.recv_bytes()
+
+    def hire(self) -> Worker:
+        """Fork a worker."""
+        here, there = multiprocessing.Pipe()
+        try:
+            with _or_died(), self._lock:
+                self._control.send_bytes(b"fork")
+                reduction.send_handle(self._control, there.fileno(), self._process.pid)
+                pid, generation = json.loads(self._control.recv_bytes())
+                return _Forked(pid, here, generation, os.pidfd_open(pid))
+        except Died:
+            here.close()
+            raise
+        finally:
+            there.close()
+
+    def look(self) -> None:
+        """Let the process open anew what has changed, beside the jobs that workers do."""
+        with _or_died(), self._lock:
+            self._control.send_bytes(b"look")
+            self.generation = int(json.loads(self._control.recv_bytes()))
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()
+        with self._lock:
+            self._control.close()
+
+
+@dataclass(frozen=True)
+class _Forked:
+    """A worker that is no child of this process."""
+
+    pid: int
+    pipe: Connection
+    generation: int
+    handle: int  # of the process, and of no later one with its number
+    renews: bool = False
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+
+    def end(self) -> None:
+        self.kill()
+        gone = select.poll()
+        gone.register(self.handle, select.POLLIN)
+        gone.poll()
+        os.close(self.handle)
+        self.pipe.close()
+
+
+class Spawner:
+    """Starts each worker by itself."""
+
+    def __init__(self, start: Start) -> None:
+        self.generation = 0
+        self._start = start
+        self._beginning: set[_Spawned] = set()
+        self._first: list[Worker] = []
+
+    def open(self) -> None:
+        """Start the first worker."""
+        self._first.append(self._begin())
+
+    def hire(self) -> Worker:
+        """Give the first worker, or start one and wait until it has opened all."""
+        with contextlib.suppress(IndexError):
+            return self._first.pop()
+        return self._begin()
+
+    def _begin(self) -> Worker:
+        worker = _Spawned(*_start_process(_work_alone, self._start))
+        self._beginning.add(worker)
+        try:
+            with _or_died():
+                worker.pipe.recv_bytes()
+        except Died:
+            worker.end()
+            raise
+        finally:
+            self._beginning.discard(worker)
+        return worker
+
+    def look(self) -> None:
+        """Workers open anew by themselves what has changed."""
+
+    def kill(self) -> None:
+        """Kill the workers that are being started."""
+        for worker in list(self._beginning):
+            worker.kill()
+
+    def end(self) -> None:
+        """End the first worker, where it was not hired."""
+        for worker in self._first:
+            worker.end()
+
+
+@dataclass(frozen=True, eq=False)
+class _Spawned:
+    """A worker that is a child of this process."""
+
+    pipe: Connection
+    process: BaseProcess
+    generation: int = 0
+    renews: bool = True
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid or 0
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+@contextlib.contextmanager
+def _or_died() -> Iterator[None]:
+    """Take what a pipe says whose other end has gone for what it is: `Died`."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError) as error:
+        raise Died from error
+
+
+def _start_process(run: Callable[[Connection, Start], None], start: Start) -> tuple[Connection, BaseProcess]:
+    """Start a process; give this side of the pipe to it, and the process."""
+    context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
+    here, there = context.Pipe()
+    process = context.Process(target=run, args=(there, start), daemon=True)
+    with without_interrupt():
+        process.start()
+    there.close()
+    return here, process
+
+
+def _stand_back(start: Start) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the server ends this one
+    if start.nice and hasattr(os, "nice"):
+        os.nice(start.nice)
+
+
+def _work_alone(pipe: Connection, start: Start) -> None:
+    """Open all, and do jobs: what runs in a worker that was started by itself."""
+    _stand_back(start)
+    end_with_parent()
+    jobs = start.make(*start.arguments)
+    limit_memory(start.memory)
+    pipe.send_bytes(b"open")
+    work(pipe, jobs)
+
+
+def _serve_forks(control: Connection, start: Start) -> None:
+    """Open all, and fork workers as they are asked for: what runs in a `ForkServer`."""
+    _stand_back(start)
+    _keep_one_thread()
+    with _ending_with_parent():
+        jobs = start.make(*start.arguments)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
+    generation = 0
+    with contextlib.suppress(EOFError, OSError):  # the server is gone
+        control.send_bytes(b"open")
+        while True:
+            if control.recv_bytes() == b"look":
+                generation += _renew(jobs)
+                control.send_bytes(json.dumps(generation).encode())
+                continue
+            handle = reduction.recv_handle(control)
+            jobs.let_go()
+            gc.collect()
+            gc.freeze()  # a collection in a worker would write to what is shared
+            pid = os.fork()
+            if not pid:
+                _be_worker(control, handle, jobs, start)
+            os.close(handle)
+            control.send_bytes(json.dumps([pid, generation]).encode())
+
+
+def _renew(jobs: Jobs) -> bool:
+    """Open anew what has changed; whether anything has, and could be opened. The workers tell what is wrong."""
+    with contextlib.suppress(Exception):
+        if jobs.is_outdated():
+            jobs.renew()
+            return True
+    return False
+
+
+def _be_worker(control: Connection, handle: int, jobs: Jobs, start: Start) -> None:
+    """Do jobs in a fork, and end with it: nothing of what called this goes on."""
+    try:
+        control.close()  # what comes through it is not for a process that reads photos of others
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        threading.Thread(target=_end_with_server, args=(handle,), daemon=True).start()
+        limit_memory(start.memory)
+        work(Connection(handle), jobs)
+    finally:
+        os._exit(0)
+
+
+def _end_with_server(handle: int) -> None:
+    """End this process when nothing holds the other end of its pipe any more, whatever it is doing."""
+    gone = select.poll()
+    gone.register(handle, 0)  # that it is closed is told in any case
+    gone.poll()
+    os._exit(1)
+
+
+def _keep_one_thread() -> None:
+    """Let libraries compute in the thread that calls them: a fork has no other, and requests run side by side."""
+    from threadpoolctl import threadpool_limits
+
+    os.environ["OMP_NUM_THREADS"] = "1"  # of those that are loaded later
+    threadpool_limits(1)
+
+
+@contextlib.contextmanager
+def _ending_with_parent() -> Iterator[None]:
+    """Let this process end when the one that started it has gone, within a block, after which there is no thread."""
+    done = threading.Event()
+    parent = os.getppid()
+
+    def watch() -> None:
+        while not done.wait(_LOOK):
+            if os.getppid() != parent:
+                os._exit(1)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,108 @@
+"""What runs in a worker process: jobs come in through a pipe, one after another, and answers go out.
+
+Jobs and answers cross the pipe as JSON and bytes, never as pickles: a process that a hostile photo has taken over must
+not be able to run code in the server.
+"""
+
+import contextlib
+import json
+import traceback
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+from index.errors import CairnError
+
+Answer = tuple[dict[str, Any], bytes]
+"""What a job gives: an object, and bytes."""
+
+OPENING, OPENED = {"opening": True}, {"opened": True}
+"""What a process says before and after it opens anew what has changed: that time is not the job's."""
+OUTDATED = {"outdated": True}
+"""What a process says that has not done a job, as what it has open has changed."""
+
+
+class Refused(CairnError):
+    """A job that cannot be done, for a reason its requester can mend.
+
+    Parameters
+    ----------
+    sentence : str
+        The reason.
+    kind : str
+        Which sort it is: a word that the jobs and the requester agree on.
+    """
+
+    def __init__(self, sentence: str, kind: str = "request") -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+
+class Jobs(Protocol):
+    """What a worker process does. It is made in one process, and copied with that process's memory into each worker."""
+
+    def do(self, job: str, request: dict[str, Any]) -> Answer:
+        """Do a job; `Refused` or another CairnError where it cannot be done."""
+
+    def is_outdated(self) -> bool:
+        """Whether what is open has changed since it was opened, or nothing is open."""
+
+    def renew(self) -> None:
+        """Open anew what has changed; CairnError where it cannot be opened."""
+
+    def let_go(self) -> None:
+        """Close connections, which no two processes may share; they are opened again when they are needed."""
+
+
+def work(pipe: Connection, jobs: Jobs) -> None:
+    """Do jobs until the pipe is closed: each comes with its request, and whether to open anew what has changed."""
+    with contextlib.suppress(EOFError, OSError):  # the server is gone
+        while True:
+            job, request, renew = json.loads(pipe.recv_bytes())
+            head: dict[str, Any]
+            body = b""
+            try:
+                if jobs.is_outdated():
+                    if not renew:
+                        _send(pipe, OUTDATED)
+                        continue
+                    _renew(pipe, jobs)
+                done, body = jobs.do(job, request)
+                head = {"done": done}
+            except CairnError as error:
+                kind = error.kind if isinstance(error, Refused) else "request"
+                head = {"refused": str(error), "kind": kind}
+            except MemoryError:
+                head = {"refused": "There is not enough memory for this request.", "kind": "memory"}
+            except Exception:  # a defect, which the server's log tells of
+                head = {"failed": traceback.format_exc()}
+            _send(pipe, head)
+            pipe.send_bytes(body)
+
+
+def _renew(pipe: Connection, jobs: Jobs) -> None:
+    _send(pipe, OPENING)
+    try:
+        jobs.renew()
+    finally:
+        _send(pipe, OPENED)
+
+
+def _send(pipe: Connection, head: Mapping[str, Any]) -> None:
+    pipe.send_bytes(json.dumps(head).encode())
+
+
+def limit_memory(memory: int) -> None:
+    """Bound what this process may allocate from now on, in bytes, where the system can; 0: no bound."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[5])  # data and stack
+    except (ImportError, OSError):
+        return
+    if memory:
+        # Not the address space: files of the index that are mapped read-only count there too.
+        limit = pages * resource.getpagesize() + memory
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
