@@ -160,7 +160,7 @@ class SearchJobs:
             raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
         if request["similarity"] is False:
             similarity = None
-        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns", "every_turn")} | instead
+        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
         options = SearchOptions(**wanted, scoring=ScoringOptions(request["tf"]), similarity=similarity)
         if options not in self._searchers:
             if len(self._searchers) >= 16:
@@ -169,7 +169,7 @@ class SearchJobs:
         return self._searchers[options]
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
-        searcher = self._searcher(collection, request)
+        searcher = self._searcher(collection, request, every_turn=request["every_turn"])
         wanted = filter_of(request)
         among = passing_numbers(collection, wanted)
         asked, found = [], []
@@ -220,7 +220,7 @@ class SearchJobs:
     def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Searcher, Asked, Query, ImageRow, Any]:
         """Match a query with one photo, with the geometry that some engines do without."""
         geometric = find_engine(request["engine"]).explained_by or request["engine"]
-        searcher = self._searcher(collection, request, engine=geometric, expand="none")
+        searcher = self._searcher(collection, request, engine=geometric, expand="none", every_turn=True)
         row = photo_row(collection, request["photo"])
         asked, query, _ = self._ask(searcher, request["queries"][0])
         hit = searcher.search(query.views, np.array([row.number])).hits[0]

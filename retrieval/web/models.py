@@ -63,10 +63,7 @@ class HowToMatch(BaseModel):
     tf: Literal["linear", "sqrt"] = Field(
         "linear", description="How much a word counts that a photo has n times: n, or √n, which discounts repetition."
     )
-    turns: int = Field(8, ge=1, le=16, description="Turns at which the query is tried; 1: upright only.")
-    every_turn: bool = Field(
-        False, description="Try all turns; else, with geometry, only where they can still change the answer."
-    )
+    turns: int = Field(8, ge=1, le=16, description="Turns at which the query may be tried; 1: upright only.")
     similarity: bool | None = Field(
         None, description="Score by the learnt similarity that the server was started with; left out: if there is one."
     )
@@ -120,6 +117,9 @@ class HowToSearch(HowToMatch, Filters):
     """How a query is answered, and what may be found."""
 
     match: Literal["any", "all"] = Field("any", description="Whether results must match any of the photos, or all.")
+    every_turn: bool = Field(
+        False, description="Try all turns; else, with geometry, only where they can still change the answer."
+    )
     expand: Literal["none", "average"] = Field("none", description="Query expansion.")
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
 

@@ -16,7 +16,7 @@ from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.decoding import ImageOptions
-from retrieval.search.answers import search_photo
+from retrieval.search.answers import find_photo, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
@@ -55,7 +55,7 @@ def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> Non
         stems = {row.number: Path(row.path).stem for row in collection.catalogue.images()}
         search = Searcher(collection, options)
         for query, score in zip(queries, scores, strict=True):
-            found = search_photo(search, indexed.photos / f"{query.stem}.jpg", query.box)
+            found = search_photo(search, find_photo(collection, str(indexed.photos / f"{query.stem}.jpg"), query.box))
             assert score.name == query.name
             ranking = [stems[hit.number] for hit in found.answer.hits]
             assert set(ranking) == set(stems.values())

@@ -277,8 +277,11 @@ def _covariance(ellipse: list[float]) -> np.ndarray:
 
 
 def test_a_match_is_what_the_search_verified(client: httpx.Client, numbers: dict[str, int]) -> None:
-    for entry in _get(client, "/api/search", q=numbers[QUERY], turns=4)["results"][:6]:
-        found = _get(client, "/api/match", q=numbers[QUERY], photo=entry["number"], turns=4, turn=entry["turn"])
+    answers = [_get(client, "/api/search", q=numbers[QUERY], turns=4, every_turn=every) for every in (False, True)]
+    assert [answer["turned"] for answer in answers] == [False, True]
+    shown = [(4 if answer["turned"] else 1, entry) for answer in answers for entry in answer["results"][:6]]
+    for turns, entry in shown:
+        found = _get(client, "/api/match", q=numbers[QUERY], photo=entry["number"], turns=turns, turn=entry["turn"])
         for key in ("score", "inliers", "homography", "turn"):
             assert found[key] == entry[key], (entry["name"], key)
 

@@ -169,9 +169,10 @@ function run() {
 
 // Results
 
-function result(entry) {
+function result(entry, turned) {
   const asked = queries[entry.query_index ?? 0] ?? queries[0];
-  const { engine, turns, similarity } = said();
+  const { engine, similarity } = said();
+  const turns = turned ? said().turns : "1";
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
   const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, from: here().split("?")[1] });
@@ -190,7 +191,7 @@ function result(entry) {
 }
 
 function showResults(answer) {
-  at("results").replaceChildren(...answer.results.map(result));
+  at("results").replaceChildren(...answer.results.map((entry) => result(entry, answer.turned)));
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   const found = answer.results.length;
   const verified = answer.results.filter((one) => one.inliers > 0).length;
