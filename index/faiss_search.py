@@ -107,7 +107,8 @@ class FaissSearch(NearestNeighbours):
             quantiser.add(arrays["lists"])
             plain = _faiss.IndexIVFPQ(quantiser, dim, lists, codes, 4)
             plain.by_residual = False
-            order = np.argsort(arrays["list_of"], kind="stable")
+            # Numbers of 16 bits are sorted several times faster.
+            order = np.argsort(arrays["list_of"].astype(np.uint16 if lists <= 1 << 16 else np.int32), kind="stable")
             ends = np.cumsum(np.bincount(arrays["list_of"], minlength=lists))
             for number, members in enumerate(np.split(order, ends[:-1])):
                 if len(members):
@@ -162,7 +163,8 @@ def _read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int, ...
             raise ValueError("it holds other arrays")
         arrays = {name: np.ascontiguousarray(archive.array(name)) for name in wanted}
     for name, array in arrays.items():
-        if (array.dtype.str, array.shape) != wanted[name] or not np.isfinite(array).all():
+        is_number = array.dtype.kind != "f" or bool(np.isfinite(array).all())
+        if (array.dtype.str, array.shape) != wanted[name] or not is_number:
             raise ValueError(f"its {name} are of another kind or size")
     return arrays
 

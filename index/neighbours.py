@@ -34,8 +34,8 @@ class SearchOptions:
 class NearestNeighbours(abc.ABC):
     """Search for the nearest of a fixed set of points, by squared Euclidean distance.
 
-    Made by `build` or `load`, never changed afterwards. It keeps its own copy of the points, so what a caller does to
-    the array later makes no difference. Results may be approximate, distances never are: what is returned beside a
+    Made by `build` or `load`, never changed afterwards. `build` copies the points, so what a caller does to the array
+    later makes no difference. Results may be approximate, distances never are: what is returned beside a
     neighbour is its exact squared distance, and neighbours come nearest first.
 
     The number of threads is the caller's business (`faiss.omp_set_num_threads`), and never changes a result.
@@ -87,14 +87,16 @@ class NearestNeighbours(abc.ABC):
         return search
 
     @classmethod
-    def load(cls, folder: Path, points: NDArray[np.float32]) -> Self:
+    def load(cls, folder: Path, points: NDArray[np.float32], *, known: bool = False) -> Self:
         """Read back what `save` wrote.
 
         Parameters
         ----------
         folder : Path
         points : (N, D) float32 ndarray
-            The points it was built from, which `save` does not write.
+            The points it was built from, which `save` does not write. Kept as they are, such as mapped from a file.
+        known : bool
+            Points and files are known to be what was written: their checksums are not compared.
 
         Raises
         ------
@@ -116,9 +118,9 @@ class NearestNeighbours(abc.ABC):
             raise CairnError(
                 f"{folder} was written by the search back-end {name[:40]!r}, not {cls.name!r}: load it by that."
             )
-        search = cls(_own(points), options, seed)
+        search = cls(_read_only(np.ascontiguousarray(_checked(points))), options, seed)
         # Before the index is opened: with other points a kd-tree reads past their end.
-        if points_fingerprint != fingerprint({"points": search.points}, {}):
+        if not known and points_fingerprint != fingerprint({"points": search.points}, {}):
             raise CairnError(f"The search index in {folder} was built from other points: make the vocabulary again.")
         if index_sha256 is None:
             search._build()
@@ -127,7 +129,7 @@ class NearestNeighbours(abc.ABC):
         if file is None:
             raise CairnError(f"{folder / INDEX_FILE} is missing: make the vocabulary again.")
         contents = file.read_bytes()
-        if hashlib.sha256(contents).hexdigest() != index_sha256:
+        if not known and hashlib.sha256(contents).hexdigest() != index_sha256:
             raise CairnError(f"{file} is damaged: make the vocabulary again.")
         if file.name == EARLIER_INDEX_FILE:
             search._build()
@@ -290,10 +292,19 @@ def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries
 
 def _own(points: NDArray[np.float32]) -> NDArray[np.float32]:
     """A private, read-only float32 copy."""
+    return _read_only(np.array(_checked(points), order="C", copy=True))
+
+
+def _checked(points: NDArray[Any]) -> NDArray[np.float32]:
+    """Points as float32; ValueError where there are none."""
     points = np.asarray(points)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"points must be (N, D) with N and D at least 1, not {points.shape}")
-    points = np.array(points, dtype=np.float32, order="C", copy=True)
+    return points.astype(np.float32, copy=False)
+
+
+def _read_only(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    points = points.view()
     points.flags.writeable = False
     return points
 

@@ -292,12 +292,14 @@ class Vocabulary:
             raise
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read back what `save` wrote, and check it against its fingerprint.
+    def load(cls, folder: Path, *, known: bool = False) -> Self:
+        """Read back what `save` wrote, and check it against its fingerprint. The centres are mapped, not read.
 
         Parameters
         ----------
         folder : Path
+        known : bool
+            The files are known to be what was written: their contents are not looked through.
 
         Raises
         ------
@@ -318,17 +320,21 @@ class Vocabulary:
             if not (0 <= recall <= 1 and 0 <= error < np.inf):
                 raise damaged
             backend = search_backend(name)
-            points = load_array(folder / CENTRES_FILE)
+            points = load_array(folder / CENTRES_FILE, mmap=True).view(np.ndarray)
             if points.ndim != 2 or points.dtype != np.float32 or points.size == 0:
                 raise damaged
-            if not -LARGEST_VALUE < points.min() <= points.max() < LARGEST_VALUE:  # NaN fails the comparison too
+            # NaN fails the comparison too.
+            if not known and not -LARGEST_VALUE < points.min() <= points.max() < LARGEST_VALUE:
                 raise damaged
             training = dict(meta["training"])
-            vocabulary = cls(backend.load(folder, points), descriptor, trained_on, recall, error, training)
-            recorded = meta["fingerprint"]
+            search = backend.load(folder, points, known=known)
+            vocabulary = cls(search, descriptor, trained_on, recall, error, training)
+            recorded = str(meta["fingerprint"])
         except (KeyError, TypeError, ValueError, OverflowError) as cause:
             raise damaged from cause
-        if vocabulary.fingerprint != recorded:
+        if known:
+            vars(vocabulary)["fingerprint"] = recorded  # what the property would compute
+        elif vocabulary.fingerprint != recorded:
             raise damaged
         return vocabulary
 

@@ -28,6 +28,7 @@ from retrieval.collection.layout import (
 from retrieval.collection.locking import lock_folder
 from retrieval.collection.opening import open_catalogue
 from retrieval.collection.options import CollectionOptions, read_options, write_options
+from retrieval.collection.seal import is_as_sealed
 from retrieval.collection.segments import published
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
@@ -197,13 +198,25 @@ class Collection:
             self._read.vocabulary = self._load_vocabulary()
         return self._read.vocabulary
 
-    def _load_vocabulary(self) -> Vocabulary:
+    def check_vocabulary(self) -> None:
+        """Compare all of the vocabulary with its fingerprint, before words are given by it and kept.
+
+        Reading it trusts files of the size and time that they were sealed with.
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged or of another descriptor.
+        """
+        self._read.vocabulary = self._load_vocabulary(trusting=False)
+
+    def _load_vocabulary(self, *, trusting: bool = True) -> Vocabulary:
         for _ in range(_LOOKS):
             folder = self.vocabulary_folder
             if not folder.is_dir():
                 raise CairnError(f"{self.folder} has no vocabulary yet: run cairn index with some photos.")
             try:
-                vocabulary = Vocabulary.load(folder)
+                vocabulary = Vocabulary.load(folder, known=trusting and is_as_sealed(self.folder, folder.name))
             except (CairnError, FileNotFoundError):
                 if self.vocabulary_folder != folder:  # another took its place while it was read
                     continue

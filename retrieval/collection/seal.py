@@ -11,6 +11,7 @@ from typing import Any
 
 from index.arrays import check_format, fingerprint, save_bytes
 from index.errors import CairnError, refuse_unreadable
+from retrieval.collection.layout import SEAL
 
 FORMAT = 1
 _LARGEST_SEAL = 1 << 26  # bytes
@@ -96,6 +97,27 @@ def sound_seal(path: Path) -> Seal | None:
         return read_seal(path)
     except SealDamagedError:
         return None
+
+
+def is_as_sealed(folder: Path, part: str) -> bool:
+    """Whether the files of a folder in a collection look as they were sealed, by their sizes and times.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the collection.
+    part : str
+        Name of the folder in it.
+    """
+    try:
+        kept = sound_seal(folder / SEAL)
+        files = {name: one for name, one in kept.files.items() if name.startswith(f"{part}/")} if kept else {}
+        states = {f"{part}/{path.name}": path.stat() for path in (folder / part).iterdir()}
+    except (CairnError, OSError):
+        return False
+    return bool(files) and {name: (one.bytes, one.mtime_ns) for name, one in files.items()} == {
+        name: (state.st_size, state.st_mtime_ns) for name, state in states.items()
+    }
 
 
 def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:

@@ -226,7 +226,7 @@ def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
     before = earlier.files.get(name) if earlier is not None else None
     # Without a vocabulary, a collection may get other options; with one, none of these files is written again.
     if earlier is not None and earlier.vocabulary is not None and before is not None:
-        return before
+        return _seen_again(folder / name, before)
     try:
         state = (folder / name).stat()
         if before is not None and (before.bytes, before.mtime_ns) == (state.st_size, state.st_mtime_ns):
@@ -234,6 +234,17 @@ def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
         return SealedFile(hash_file(folder / name), state.st_size, state.st_mtime_ns)
     except OSError as error:
         raise CairnError(f"{folder / name} cannot be read ({error.strerror or error}): run cairn check.") from error
+
+
+def _seen_again(path: Path, before: SealedFile) -> SealedFile:
+    """What was sealed of a file, with the time that it has now: it may be a copy, with the same contents."""
+    try:
+        state = path.stat()
+        if (state.st_size, state.st_mtime_ns) == (before.bytes, before.mtime_ns) or hash_file(path) != before.sha256:
+            return before
+    except OSError:  # missing or unreadable, which `cairn check` finds
+        return before
+    return replace(before, mtime_ns=state.st_mtime_ns)
 
 
 def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> None:

@@ -93,6 +93,8 @@ def index_photos(
                 if not _make_vocabulary(collection, staging, files, report, workers, extracted, tell):
                     collection.catalogue.include(_taken_again(files))
                     files = []
+        elif files:
+            collection.check_vocabulary()
         batch = collection.options.batch
         for start in range(0, len(files), batch):
 

@@ -254,7 +254,7 @@ class _Repair:
         if not rows:
             return
         try:
-            _ = collection.vocabulary, collection.extractor
+            collection.check_vocabulary()
         except CairnError as error:
             self.report.notes.append(f"The segments wait for the vocabulary and the descriptor: {error}")
             return
@@ -303,7 +303,7 @@ class _Repair:
             (self.folder / SNAPSHOT).unlink(missing_ok=True)
         if collection.has_vocabulary:
             try:
-                _ = collection.vocabulary
+                collection.check_vocabulary()
             except CairnError:
                 return
         seal(collection)

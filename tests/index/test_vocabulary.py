@@ -191,6 +191,20 @@ def test_a_damaged_vocabulary_is_refused_with_a_sentence(folder, name, damage):
     assert str(caught.value).endswith(".")
 
 
+def test_files_that_are_known_are_not_looked_through(vocabulary, folder):
+    loaded = Vocabulary.load(folder, known=True)
+    assert loaded.describe() == vocabulary.describe()
+    queries = descriptors(500, seed=1)
+    np.testing.assert_array_equal(loaded.assign(queries), vocabulary.assign(queries))
+    assert not loaded.centres.flags.writeable
+    flip_last_byte(folder / "centres.npy")
+    assert Vocabulary.load(folder, known=True).fingerprint == vocabulary.fingerprint
+    # What does not fit is refused all the same.
+    (folder / "centres.npy").write_bytes((folder / "centres.npy").read_bytes()[:-100])
+    with pytest.raises(CairnError):
+        Vocabulary.load(folder, known=True)
+
+
 def test_no_vocabulary_at_all(tmp_path):
     with pytest.raises(CairnError, match="no vocabulary"):
         Vocabulary.load(tmp_path / "nowhere")

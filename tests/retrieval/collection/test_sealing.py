@@ -15,11 +15,12 @@ import pytest
 
 from index.arrays import hash_file
 from index.errors import CairnError
+from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.collection import sealing, snapshot
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
-from retrieval.collection.seal import Seal, read_seal
+from retrieval.collection.seal import Seal, is_as_sealed, read_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal, sealed_afterwards
 from retrieval.collection.snapshot import read_snapshot
 from retrieval.groups import links
@@ -190,3 +191,45 @@ def test_an_error_before_anything_is_written_seals_nothing(folder: Path, monkeyp
 
 def _killed(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_copy_is_sealed_with_its_own_times_and_damage_with_none(folder: Path) -> None:
+    name = f"{VOCABULARY}/{CENTRES_FILE}"
+    file = folder / name
+    before = change(folder, "1").files[name]
+    os.utime(file, ns=(1, 1))
+    after = change(folder, "2").files[name]
+    assert (after.sha256, after.bytes, after.mtime_ns) == (before.sha256, before.bytes, 1)
+    flip_last_byte(file)
+    os.utime(file, ns=(2, 2))
+    assert change(folder, "3").files[name] == after
+
+
+def test_a_vocabulary_is_looked_through_where_it_may_have_changed_since_it_was_sealed(folder: Path) -> None:
+    file = folder / VOCABULARY / CENTRES_FILE
+    state = file.stat()
+    assert is_as_sealed(folder, VOCABULARY)
+    flip_last_byte(file)
+    assert not is_as_sealed(folder, VOCABULARY)
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match="other points"):
+        _ = collection.vocabulary
+    # A disk that forgets leaves the times as they are: that is found by who looks, and by who writes words.
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with Collection.open(folder) as collection:
+        assert collection.vocabulary.words
+        with pytest.raises(CairnError, match="other points"):
+            collection.check_vocabulary()
+    assert [one.file for one in check_collection(folder).damaged] == [f"{VOCABULARY}/{CENTRES_FILE}"]
+    # Nothing is known without a seal, nor of a file more or less.
+    (folder / VOCABULARY / "search.json").rename(folder / VOCABULARY / "other.json")
+    assert not is_as_sealed(folder, VOCABULARY)
+    (folder / VOCABULARY / "other.json").rename(folder / VOCABULARY / "search.json")
+    assert is_as_sealed(folder, VOCABULARY)
+    (folder / SEAL).unlink()
+    assert not is_as_sealed(folder, VOCABULARY)
+
+
+def flip_last_byte(file: Path) -> None:
+    contents = bytearray(file.read_bytes())
+    contents[-1] ^= 1
+    file.write_bytes(contents)
