@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse._sparsetools import csc_matvecs
 
 from index.errors import CairnError
-from index.segment import ImageFeatures, Postings, Segment
+from index.postings.word_lists import Postings
+from index.segment import ImageFeatures, Segment
 from index.similarity import SimilarityMatrix, shared_postings
 
 # Postings gathered at a time: bounds the memory at a few tens of MB, and keeps the buffers in the processor's cache.

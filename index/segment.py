@@ -5,6 +5,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -23,20 +24,31 @@ from index.arrays import (
     save_json,
 )
 from index.errors import CairnError, Unreadable, refuse_unreadable
+from index.postings.sorted_lists import blocks_of
+from index.postings.word_lists import CodedLists, DamagedListsError, PlainLists, Postings, coded_lists
 
-FORMAT = 1
+FORMAT = 2  # that is written; format 1 is read
 META = "meta.json"
 # A segment is written in a sibling folder whose name ends so; one that is found later was left by a killed process.
 TEMPORARY_SUFFIX = ".writing"
-# What counts as postings, images and words in `Segment.bytes`; any other file is a column under its own name.
+# What counts as postings, images and words in `Segment.bytes`, by format; another file is a column under its own name.
 PARTS = {
-    "image_numbers": "images",
-    "offsets": "images",
-    "words": "words",
-    "posting_words": "postings",
-    "posting_offsets": "postings",
-    "posting_images": "postings",
-    "posting_counts": "postings",
+    1: {
+        "image_numbers": "images",
+        "offsets": "images",
+        "words": "words",
+        "posting_words": "postings",
+        "posting_offsets": "postings",
+        "posting_images": "postings",
+        "posting_counts": "postings",
+    },
+    2: {
+        "image_numbers": "images",
+        "offsets": "images",
+        "word_lists": "words",
+        "posting_starts": "postings",
+        "posting_lists": "postings",
+    },
 }
 NOTES = "notes"
 COLUMN_PREFIX = "column_"
@@ -45,34 +57,12 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Postings:
-    """The images that have each of some words, one list after the other.
-
-    Attributes
-    ----------
-    words : ndarray, shape (n,), unsigned
-        Distinct, ascending.
-    lengths : ndarray, shape (n,), int64
-        How many images have each word: at least one.
-    images : ndarray, shape (P,), unsigned
-        Positions in `Segment.image_numbers`, ascending for each word; P is the sum of the lengths.
-    counts : ndarray, shape (P,), unsigned
-        How many features of that image have the word: at least one.
-    """
-
-    words: NDArray[np.unsignedinteger]
-    lengths: NDArray[np.int64]
-    images: NDArray[np.unsignedinteger]
-    counts: NDArray[np.unsignedinteger]
-
-
-@dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """The features of one image; those that a segment gives are read-only views of its files, ordered by word.
+    """The features of one image; those that a segment gives are ordered by word, their columns views of its files.
 
     Attributes
     ----------
-    words : ndarray, shape (n,), uint8 | uint16 | uint32
+    words : ndarray, shape (n,), integer
     columns : dict of str to ndarray, shape (n, ...)
         Row i of each belongs to `words[i]`.
     """
@@ -125,22 +115,20 @@ def write_segment(
     numbers, words = _checked_images(image_numbers, words)
     if folder.exists():
         raise CairnError(f"{folder} already exists: remove it first, or choose another name.")
-    orders = [np.argsort(image_words, kind="stable") for image_words in words]
     lengths = np.array([len(image_words) for image_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    sorted_words = np.concatenate([image_words[order] for image_words, order in zip(words, orders, strict=True)])
-    sorted_words = sorted_words.astype(_narrowest(sorted_words))
+    # None where they are sorted already, as those of segments that are merged.
+    orders = [
+        np.argsort(image_words, kind="stable") if (image_words[1:] < image_words[:-1]).any() else None
+        for image_words in words
+    ]
 
     temporary = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     temporary.mkdir()
     try:
         arrays: Iterator[tuple[str, NDArray[Any]]] = itertools.chain(
-            [
-                ("image_numbers", numbers),
-                ("offsets", offsets.astype(np.uint64)),
-                ("words", sorted_words),
-            ],
-            postings_of(sorted_words, lengths),
+            [("image_numbers", numbers), ("offsets", offsets.astype(np.uint64))],
+            _lists_of(words, orders, offsets),
             # One column at a time: a column of descriptors is most of the segment.
             ((COLUMN_PREFIX + name, _column(name, rows, orders, offsets)) for name, rows in columns.items()),
             [(NOTES, np.frombuffer(notes, np.uint8))] if notes else [],
@@ -208,9 +196,8 @@ class Segment:
         Ascending.
     offsets : ndarray, shape (n + 1,), uint64
         Image i has the features offsets[i] to offsets[i + 1].
-    words : ndarray, shape (features,), uint8 | uint16 | uint32
-        Ascending within an image.
     columns : dict of str to ndarray, shape (features, ...)
+    format : int
     vocabulary_fingerprint, descriptor_fingerprint : str
     bytes : dict of str to int
         Of the files, by part: images, words, postings, notes, and each column by its name.
@@ -222,23 +209,25 @@ class Segment:
         self.descriptor_fingerprint: str = meta["descriptor"]
         self.image_numbers: NDArray[np.uint32] = arrays["image_numbers"]
         self.offsets: NDArray[np.uint64] = arrays["offsets"]
-        self.words: NDArray[np.unsignedinteger] = arrays["words"]
-        self._posting_words: NDArray[np.unsignedinteger] = arrays["posting_words"]
-        self._posting_offsets: NDArray[np.unsignedinteger] = arrays["posting_offsets"]
-        self._posting_images: NDArray[np.unsignedinteger] = arrays["posting_images"]
-        self._posting_counts: NDArray[np.unsignedinteger] = arrays["posting_counts"]
+        self.format: int = meta["format"]
+        self._lists = PlainLists(arrays) if self.format == 1 else CodedLists(arrays)
         self.columns = {
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
         self._notes = arrays.get(NOTES)
         self.bytes: dict[str, int] = {}
         for name in arrays:
-            part = PARTS.get(name, name.removeprefix(COLUMN_PREFIX))
+            part = PARTS[self.format].get(name, name.removeprefix(COLUMN_PREFIX))
             self.bytes[part] = self.bytes.get(part, 0) + (folder / f"{name}.npy").stat().st_size
 
     @classmethod
     def open(
-        cls, folder: Path, *, vocabulary_fingerprint: str | None = None, descriptor_fingerprint: str | None = None
+        cls,
+        folder: Path,
+        *,
+        vocabulary_fingerprint: str | None = None,
+        descriptor_fingerprint: str | None = None,
+        with_notes: bool = True,
     ) -> Self:
         """Map a segment.
 
@@ -247,6 +236,8 @@ class Segment:
         folder : Path
         vocabulary_fingerprint, descriptor_fingerprint : str, optional
             What it must have been made with.
+        with_notes : bool
+            Whether the notes are opened, too; they can be read without them where they are damaged.
 
         Raises
         ------
@@ -265,12 +256,14 @@ class Segment:
                 )
         arrays = {}
         for name, entry in meta["files"].items():
+            if name == NOTES and not with_notes:
+                continue
             # As a plain array: views of np.memmap cost several times more to make.
             array = load_array(folder / f"{name}.npy", mmap=True).view(np.ndarray)
             if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
                 raise _damaged(folder / f"{name}.npy")
             arrays[name] = array
-        for name in _misfits(arrays):
+        for name in _misfits(arrays, meta["format"]):
             raise _damaged(folder / f"{name}.npy")
         return cls(folder, meta, arrays)
 
@@ -282,7 +275,7 @@ class Segment:
     @property
     def features(self) -> int:
         """Number of features."""
-        return len(self.words)
+        return int(self.offsets[-1])
 
     @property
     def notes(self) -> bytes:
@@ -295,7 +288,7 @@ class Segment:
         return sum(self.bytes.values()) / self.features if self.features else 0.0
 
     def image(self, i: int) -> ImageFeatures:
-        """The features of the image at position `i` (not its number), without copying them.
+        """The features of the image at position `i` (not its number), the columns without copying them.
 
         Raises
         ------
@@ -305,7 +298,31 @@ class Segment:
         if not 0 <= i < self.images:
             raise IndexError(f"image {i} of {self.images}")
         rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
-        return ImageFeatures(self.words[rows], {name: column[rows] for name, column in self.columns.items()})
+        words = self.words_of(np.array([i]))[1]
+        return ImageFeatures(words, {name: column[rows] for name, column in self.columns.items()})
+
+    def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """The words of some images, a few nanoseconds a feature.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (n,), integer
+            In [0, images), in any order.
+
+        Returns
+        -------
+        lengths : ndarray, shape (n,), int64
+            Features of each image: its rows of the columns begin at `offsets[position]`.
+        words : ndarray, shape (sum of lengths,), integer
+            Of one image after the other; ascending within each.
+
+        Raises
+        ------
+        CairnError
+            They are damaged, which `open` does not notice.
+        """
+        with self._refusing_damage():
+            return self._lists.words_of(positions)
 
     def document_frequency(self, words: int) -> NDArray[np.int64]:
         """In how many images of the segment each word of the vocabulary is.
@@ -324,12 +341,13 @@ class Segment:
         CairnError
             The segment has words that a vocabulary of that size has not.
         """
-        if len(self._posting_words) and int(self._posting_words[-1]) >= words:
+        if self._lists.words_below > words:
             raise CairnError(
                 f"{self.folder} has words beyond the {words} of the vocabulary: run cairn check, then cairn repair."
             )
         frequency = np.zeros(words, dtype=np.int64)
-        frequency[self._posting_words] = np.diff(self._posting_offsets.astype(np.int64))
+        with self._refusing_damage():
+            self._lists.add_images(frequency)
         return frequency
 
     def feature_frequency(self, words: int) -> NDArray[np.int64]:
@@ -345,9 +363,8 @@ class Segment:
         ndarray, shape (words,), int64
         """
         frequency = np.zeros(words, dtype=np.int64)
-        if len(self._posting_words):
-            starts = self._posting_offsets[:-1].astype(np.intp)
-            frequency[self._posting_words] = np.add.reduceat(self._posting_counts, starts, dtype=np.int64)
+        with self._refusing_damage():
+            self._lists.add_features(frequency)
         return frequency
 
     def postings(self, words: NDArray[np.integer]) -> Postings:
@@ -366,9 +383,10 @@ class Segment:
         Raises
         ------
         CairnError
-            There are no images at some of the positions, which `open` does not read.
+            They are damaged, which `open` does not notice.
         """
-        return self._read(*self._find(words))
+        with self._refusing_damage():
+            return self._lists.read(self._lists.find(words)[0], words)
 
     def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
         """The postings of some words, or of all, a block at a time: whole lists, ascending.
@@ -385,43 +403,22 @@ class Segment:
         CairnError
             As `postings`.
         """
-        at, starts, lengths = self._find(words)
-        ends = np.cumsum(lengths)
-        first = 0
-        while first < len(ends):
-            begin = int(ends[first] - lengths[first])
-            last = max(first + 1, int(np.searchsorted(ends, begin + most, side="right")))
-            yield self._read(at[first:last], starts[first:last], lengths[first:last])
-            first = last
-
-    def _find(
-        self, words: NDArray[np.integer] | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of those of some words that the segment has, or of all: places in its words, first postings, and lengths."""
-        if words is None or not len(self._posting_words):
-            at = np.arange(len(self._posting_words))
-        else:
-            # Of one type: searching among another copies all that is searched.
-            words = words[words <= self._posting_words[-1]].astype(self._posting_words.dtype)
-            at = np.searchsorted(self._posting_words, words)
-            at = at[self._posting_words[at] == words]
-        starts = self._posting_offsets[at].astype(np.int64)
-        return at, starts, self._posting_offsets[at + 1].astype(np.int64) - starts
-
-    def _read(self, at: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Postings:
-        """Read some lists, one after the other."""
-        ends = np.cumsum(lengths)
-        # The entry j of list k is the posting starts[k] + j - (ends[k] - lengths[k]).
-        rows = np.repeat(starts - (ends - lengths), lengths)
-        rows += np.arange(len(rows))
-        images = self._posting_images[rows]
-        if len(images) and images.max() >= self.images:
-            raise _damaged(self.folder / "posting_images.npy")
-        return Postings(self._posting_words[at], lengths, images, self._posting_counts[rows])
+        at, lengths = self._lists.find(words)
+        for first, last in blocks_of(lengths, most):
+            with self._refusing_damage():
+                postings = self._lists.read(at[first:last], words)
+            yield postings
 
     def verify(self) -> list[str]:
         """Names of the files that are no longer what was written; see `verify_segment`."""
         return verify_segment(self.folder)
+
+    @contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except DamagedListsError as error:
+            raise _damaged(self.folder / f"{error.array}.npy") from error
 
 
 def _checked_images(
@@ -444,33 +441,21 @@ def _checked_images(
     return numbers.astype(np.uint32), [row.astype(np.uint32, copy=False) for row in rows]
 
 
-def _narrowest(values: NDArray[np.integer]) -> np.dtype[np.unsignedinteger]:
-    """The smallest unsigned type that holds the values, none of which is negative."""
-    return np.min_scalar_type(int(values.max()) if len(values) else 0)
-
-
-def postings_of(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Postings of features that are grouped by image (`lengths` of each) and ordered by word within it."""
-    images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
-    # A posting is a run of equal (image, word).
-    first = np.ones(len(words), dtype=bool)
-    first[1:] = (words[1:] != words[:-1]) | (images[1:] != images[:-1])
-    starts = np.flatnonzero(first)
-    counts = np.diff(starts, append=len(words))
-    order = np.argsort(words[starts], kind="stable")  # stable, so images stay ascending for each word
-    distinct, frequency = np.unique(words[starts], return_counts=True)
-    offsets = np.concatenate([[0], np.cumsum(frequency)])
-    yield "posting_words", distinct.astype(words.dtype)
-    yield "posting_offsets", offsets.astype(_narrowest(offsets))
-    yield "posting_images", images[starts][order].astype(np.min_scalar_type(len(lengths) - 1))
-    yield "posting_counts", counts[order].astype(_narrowest(counts))
+def _lists_of(
+    words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.int64] | None], offsets: NDArray[np.int64]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Coded words of images and postings of words."""
+    rows = [some if order is None else some[order] for some, order in zip(words, orders, strict=True)]
+    together = np.concatenate(rows)
+    del rows
+    yield from coded_lists(together, offsets)
 
 
 def _column(
-    name: str, rows: Sequence[NDArray[Any]], orders: Sequence[NDArray[np.int64]], offsets: NDArray[np.int64]
+    name: str, rows: Sequence[NDArray[Any]], orders: Sequence[NDArray[np.int64] | None], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
     """One column of all images, each image's rows in its order."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS.values(), NOTES}:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS[FORMAT].values(), NOTES}:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if len(rows) != len(orders):
         raise ValueError(f"column {name!r} has {len(rows)} arrays for {len(orders)} images")
@@ -480,15 +465,15 @@ def _column(
     if like.dtype.hasobject:
         raise ValueError(f"column {name!r} holds Python objects")
     column = np.empty((int(offsets[-1]), *like.shape[1:]), dtype=like.dtype)
-    for array, order, start in zip(arrays, orders, offsets[:-1], strict=True):
-        if len(array) != len(order):
-            raise ValueError(f"column {name!r} has {len(array)} rows for {len(order)} features of an image")
+    for array, order, start, end in zip(arrays, orders, offsets[:-1], offsets[1:], strict=True):
+        if len(array) != end - start:
+            raise ValueError(f"column {name!r} has {len(array)} rows for {end - start} features of an image")
         if len(array) and (array.dtype != like.dtype or array.shape[1:] != like.shape[1:]):
             raise ValueError(
                 f"column {name!r} has {array.dtype} {array.shape[1:]} beside {like.dtype} {like.shape[1:]}"
             )
         if len(array):
-            column[start : start + len(order)] = array[order]
+            column[start:end] = array if order is None else array[order]
     return column
 
 
@@ -504,7 +489,8 @@ def _load_meta(folder: Path) -> dict[str, Any]:
     if not isinstance(meta, dict):
         raise _damaged(folder / META)
     try:
-        check_format(folder, meta.get("format"), FORMAT)
+        if meta.get("format") not in PARTS or isinstance(meta["format"], bool):
+            check_format(folder, meta.get("format"), FORMAT)
     except ValueError as error:
         raise _damaged(folder / META) from error
     claimed = meta.pop("sha256", None)
@@ -518,9 +504,10 @@ def _is_described(meta: Mapping[str, Any]) -> bool:
     files = meta.get("files")
     if not (isinstance(meta.get("vocabulary"), str) and isinstance(meta.get("descriptor"), str)):
         return False
-    if not isinstance(files, dict) or not PARTS.keys() <= files.keys():
+    parts = PARTS[meta["format"]]
+    if not isinstance(files, dict) or not parts.keys() <= files.keys():
         return False
-    known = {*PARTS, NOTES}
+    known = {*parts, NOTES}
     return all(
         (name in known or (name.startswith(COLUMN_PREFIX) and _COLUMN_NAME.fullmatch(name.removeprefix(COLUMN_PREFIX))))
         and isinstance(entry, dict)
@@ -532,27 +519,20 @@ def _is_described(meta: Mapping[str, Any]) -> bool:
     )
 
 
-def _misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+def _misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
     """Names of arrays of a segment that do not fit the others, as far as that shows without reading it all."""
+    for name in PARTS[form]:
+        if arrays[name].ndim != 1 or arrays[name].dtype.kind != "u":
+            yield name
+    if not len(arrays["image_numbers"]) or (arrays["image_numbers"][1:] <= arrays["image_numbers"][:-1]).any():
+        yield "image_numbers"
+    yield from (PlainLists if form == 1 else CodedLists).misfits(arrays)
     for name, array in arrays.items():
         if name == NOTES:
             fits = array.ndim == 1 and array.dtype == np.uint8
-        elif name in PARTS:
-            fits = array.ndim == 1 and array.dtype.kind == "u"
+        elif name not in PARTS[form]:
+            fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == int(arrays["offsets"][-1])
         else:
-            fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == len(arrays["words"])
+            fits = True
         if not fits:
-            yield name
-    for name in ("image_numbers", "posting_words"):
-        if (arrays[name][1:] <= arrays[name][:-1]).any():
-            yield name
-    if not len(arrays["image_numbers"]):
-        yield "image_numbers"
-    if len(arrays["posting_counts"]) != len(arrays["posting_images"]):
-        yield "posting_counts"
-    lists = {"offsets": ("image_numbers", "words"), "posting_offsets": ("posting_words", "posting_images")}
-    for name, (of, members) in lists.items():
-        ends = arrays[name]
-        whole = len(ends) == len(arrays[of]) + 1 and ends[0] == 0 and ends[-1] == len(arrays[members])
-        if not whole or (ends[1:] < ends[:-1]).any():
             yield name

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_array, save_array, save_bytes
 from index.errors import CairnError
-from index.segment import COLUMN_PREFIX, FORMAT, META, NOTES, PARTS, postings_of, verify_segment
+from index.postings.sorted_lists import SortedLists
+from index.postings.word_lists import coded_lists, plain_postings
+from index.segment import COLUMN_PREFIX, META, NOTES, PARTS, verify_segment
 
-_FIRST_COLUMNS = ("position", "shape", "angle", "descriptor")  # in this order, then any others
+_FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "descriptor")  # in this order, then any others
 _SPARE = ".again.npy"
 
 
@@ -52,14 +54,16 @@ def restore_segment(
     for left in folder.glob(f"*{_SPARE}"):  # by a process that was killed
         left.unlink()
     if _sha256(folder / META) != sha256:
-        contents = _description(folder, vocabulary_fingerprint, descriptor_fingerprint)
-        if contents is None or hashlib.sha256(contents).hexdigest() != sha256:
+        described = (_description(folder, form, vocabulary_fingerprint, descriptor_fingerprint) for form in PARTS)
+        contents = next((one for one in described if one and hashlib.sha256(one).hexdigest() == sha256), None)
+        if contents is None:
             return []
         save_bytes(folder / META, contents)
         restored.append(META)
-    entries = json.loads((folder / META).read_bytes())["files"]
+    meta = json.loads((folder / META).read_bytes())
+    entries = meta["files"]
     bad = {name.removesuffix(".npy") for name in verify_segment(folder)}
-    for make in (_known, _offsets_from_postings, _words_from_postings, _postings_from_words):
+    for make in (_known, *_MAKERS[meta["format"]]):
         try:
             made = make(folder, entries, known)
         except (CairnError, ValueError, IndexError, MemoryError, OverflowError):
@@ -106,23 +110,62 @@ def _postings_from_words(
     folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """The images of each word, from the words of each image."""
-    return dict(postings_of(np.asarray(load_array(folder / "words.npy")), np.diff(_load(folder, "offsets"))))
+    return dict(plain_postings(np.asarray(load_array(folder / "words.npy")), np.diff(_load(folder, "offsets"))))
 
 
-def _description(folder: Path, vocabulary: str, descriptor: str) -> bytes | None:
+def _coded_words_from_postings(
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """The words of each image, ascending, and where they begin, from the images of each word."""
+    images = entries["image_numbers"]["shape"][0]
+    lists = _sorted_lists(folder, "posting_lists", "posting_starts")
+    # Numbers that say list, word in it, and image; then image, and word.
+    keys = np.concatenate(
+        [
+            values + np.repeat(np.arange(first, first + len(some)), some) * lists.universe
+            for first, some, values in lists.blocks()
+        ]
+    )
+    words, positions = np.divmod(keys, images)
+    order = np.lexsort((words, positions))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(positions, minlength=images))])
+    return {"offsets": offsets, **dict(coded_lists(words[order], offsets))}
+
+
+def _postings_from_coded_words(
+    folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """The images of each word, from the words of each image."""
+    lists = _sorted_lists(folder, "word_lists", "offsets")
+    words = np.concatenate([values for _, _, values in lists.blocks()])
+    return dict(coded_lists(words, lists.starts.astype(np.int64)))
+
+
+# By the format of the segment; in this order.
+_MAKERS = {
+    1: (_offsets_from_postings, _words_from_postings, _postings_from_words),
+    2: (_coded_words_from_postings, _postings_from_coded_words),
+}
+
+
+def _sorted_lists(folder: Path, name: str, starts: str) -> SortedLists:
+    return SortedLists(*(np.asarray(load_array(folder / f"{file}.npy")) for file in (name, starts)))
+
+
+def _description(folder: Path, form: int, vocabulary: str, descriptor: str) -> bytes | None:
     """What meta.json must have said of the files that are there."""
     names = {path.stem for path in folder.glob("*.npy")}
     columns = [name for name in (COLUMN_PREFIX + column for column in _FIRST_COLUMNS) if name in names]
-    others = sorted(name for name in names - {*PARTS, *columns, NOTES} if name.startswith(COLUMN_PREFIX))
+    others = sorted(name for name in names - {*PARTS[form], *columns, NOTES} if name.startswith(COLUMN_PREFIX))
     files = {}
     try:
-        for name in (*PARTS, *columns, *others, *([NOTES] if NOTES in names else [])):
+        for name in (*PARTS[form], *columns, *others, *([NOTES] if NOTES in names else [])):
             array = load_array(folder / f"{name}.npy", mmap=True)
             digest = _sha256(folder / f"{name}.npy")
             files[name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}
     except CairnError:
         return None
-    meta = {"format": FORMAT, "vocabulary": vocabulary, "descriptor": descriptor, "files": files}
+    meta = {"format": form, "vocabulary": vocabulary, "descriptor": descriptor, "files": files}
     return (json.dumps({**meta, "sha256": fingerprint({}, meta)}, indent=2, ensure_ascii=False) + "\n").encode()
 
 

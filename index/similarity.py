@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from index.archive import Archive, open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
-from index.segment import Postings, Segment
+from index.postings.sorted_lists import concatenated_ranges
+from index.postings.word_lists import Postings
+from index.segment import Segment
 from index.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -287,12 +289,6 @@ def _listed(
     keys = np.repeat(np.arange(len(words)) * segment.images, lengths)
     keys += lists.images[rows]
     return rows, keys
-
-
-def concatenated_ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Concatenate the ranges starts[i] to starts[i] + lengths[i]."""
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 def _keys(first: NDArray[np.integer], second: NDArray[np.integer], words: int) -> NDArray[np.int64]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import run
+from index.postings.sorted_lists import concatenated_ranges
 from index.progress import Step
-from index.similarity import concatenated_ranges
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix, csr_matrix

@@ -11,6 +11,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
+from retrieval.features.encoding import as_encoded_now
 
 
 def write_photos(
@@ -31,7 +32,8 @@ def write_photos(
     rows : sequence of ImageRow
         The photos, by ascending number; at least one.
     features : sequence of ImageFeatures
-        The words and columns of each; all have the same columns.
+        The words and columns of each; all have the same columns, when the geometry of earlier versions is brought up
+        to date.
     folder : Path, optional
         Of the segment; the next one of the collection where it is left out.
     vocabulary, descriptor : str, optional
@@ -42,11 +44,12 @@ def write_photos(
     SegmentRow
     """
     parent = collection.folder / SEGMENTS
+    columns = [as_encoded_now(one.columns) for one in features]
     segment = write_segment(
         folder or parent / collection.catalogue.next_folder(parent),
         image_numbers=np.array([row.number for row in rows], np.uint32),
         words=[one.words for one in features],
-        columns={name: [one.columns[name] for one in features] for name in features[0].columns},
+        columns={name: [some[name] for some in columns] for name in columns[0]},
         vocabulary_fingerprint=vocabulary or collection.vocabulary.fingerprint,
         descriptor_fingerprint=descriptor or collection.extractor.fingerprint,
         notes=write_notes(rows),

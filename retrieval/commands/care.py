@@ -97,7 +97,7 @@ def compact(
     say(
         f"{collection}: {report.segments[0]} segments are {report.segments[1]} now, {report.removed} removed photos "
         f"are gone; {report.bytes[0] / 1e6:.1f} MB were {report.bytes[1] / 1e6:.1f} MB in {report.seconds:.1f} s."
-        if report.segments[0] != report.segments[1] or report.removed
+        if report.segments[0] != report.segments[1] or report.removed or report.bytes[0] != report.bytes[1]
         else f"{collection}: there is nothing to compact."
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.progress import Progress
-from index.segment import Segment
+from index.segment import FORMAT, Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
@@ -97,14 +97,14 @@ def compact(
 def _packs(
     rows: list[SegmentRow], segments: dict[str, Segment], removed: frozenset[int], most: int
 ) -> Iterator[list[SegmentRow]]:
-    """Segments that become one, by their image numbers; none for one alone that would stay as it is."""
+    """Segments that become one, by their image numbers; none for one alone that would stay as it is, in its format."""
     numbers = np.fromiter(removed, np.int64, len(removed))
     gone = {folder: np.isin(segment.image_numbers, numbers) for folder, segment in segments.items()}
     pack: list[SegmentRow] = []
     features = 0
 
     def is_worthwhile() -> bool:
-        return len(pack) > 1 or any(gone[row.folder].any() for row in pack)
+        return len(pack) > 1 or any(gone[row.folder].any() or segments[row.folder].format < FORMAT for row in pack)
 
     for row in sorted(rows, key=lambda row: int(segments[row.folder].image_numbers[0])):
         # What stays counts: the same again finds nothing to do.

@@ -1,6 +1,5 @@
 """Damaged segments, written again from the photos that they are of."""
 
-import itertools
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import load_array, load_json
 from index.errors import CairnError
 from index.progress import Progress
-from index.segment import COLUMN_PREFIX, META, ImageFeatures
+from index.segment import ImageFeatures, Segment
 from index.text import printable_name
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.catalogue.failures import Failure
@@ -105,19 +103,11 @@ def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int
         Of all its photos, those that were removed too, ascending.
     """
     old = collection.folder / SEGMENTS / row.folder
-    columns = [name for name in load_json(old / META)["files"] if name.startswith(COLUMN_PREFIX)]
-    words, *others = (load_array(old / f"{name}.npy", mmap=True).view(np.ndarray) for name in ("words", *columns))
-    offsets = load_array(old / "offsets.npy").astype(np.int64)
-    rows = [slice(begin, end) for begin, end in itertools.pairwise(offsets.tolist())]
-    names = [name.removeprefix(COLUMN_PREFIX) for name in columns]
-    features = [
-        ImageFeatures(words[some], {name: column[some] for name, column in zip(names, others, strict=True)})
-        for some in rows
-    ]
+    readable = Segment.open(old, with_notes=False)
     segment = write_photos(
         collection,
         collection.catalogue.rows(numbers),
-        features,
+        [readable.image(position) for position in range(readable.images)],
         vocabulary=row.vocabulary_fingerprint,
         descriptor=row.descriptor_fingerprint,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from retrieval.features.encoding import CENTRE_ERROR, FRAME_ERROR
 from retrieval.matching.evidence import (
     EvidenceOptions,
     Regions,
@@ -73,9 +74,9 @@ class Verification:
         return self.inliers, self.unsure
 
 
-# What a segment keeps of geometry differs so much from what was measured, at most (see `encode_geometry`).
-_SAME_PLACE = 1e-4  # of the longer side
-_SAME_SHAPE = 0.02
+# Of the longer side, and of a frame's largest entry, where patches are turned, too.
+_SAME_PLACE = CENTRE_ERROR
+_SAME_SHAPE = 1.5 * FRAME_ERROR
 _BEYOND_DOUBT = 3.0  # more than enough for the narrow tolerances to make no difference
 _BLOCK = 64  # hypotheses at a time: their errors stay in the second-level cache
 

@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from index.segment import Postings, Segment, verify_segment, write_segment
+from index.postings.word_lists import Postings
+from index.segment import Segment, verify_segment, write_segment
+from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 VOCABULARY, DESCRIPTOR = "a" * 64, "b" * 64
 
@@ -26,14 +28,33 @@ def write(
     )
 
 
-def test_hand_made_segment(tmp_path: Path) -> None:
+def write_as(
+    form: int, folder: Path, words: list[list[int]], numbers: list[int] | None = None, **columns: list[np.ndarray]
+) -> Segment:
+    """Write a segment in a format."""
+    if form != 1:
+        return write(folder, words, numbers, **columns)
+    write_segment_of_format_1(
+        folder,
+        image_numbers=numbers if numbers is not None else range(len(words)),
+        words=words,
+        columns=columns,
+        vocabulary_fingerprint=VOCABULARY,
+        descriptor_fingerprint=DESCRIPTOR,
+    )
+    return Segment.open(folder)
+
+
+@pytest.mark.parametrize("form", [1, 2])
+def test_hand_made_segment(tmp_path: Path, form: int) -> None:
     positions = [
         np.array([[1, 2], [3, 4], [5, 6]], np.uint16),
         np.empty((0, 2), np.uint16),
         np.array([[7, 8]], np.uint16),
     ]
-    segment = write(tmp_path / "000001", [[9, 4, 9], [], [4]], numbers=[3, 8, 70_000], position=positions)
+    segment = write_as(form, tmp_path / "000001", [[9, 4, 9], [], [4]], numbers=[3, 8, 70_000], position=positions)
 
+    assert segment.format == form
     assert (segment.images, segment.features) == (3, 4)
     assert segment.image_numbers.tolist() == [3, 8, 70_000]
     postings = segment.postings(np.array([0, 4, 9, 10]))
@@ -49,7 +70,10 @@ def test_hand_made_segment(tmp_path: Path) -> None:
     assert first.columns["position"].tolist() == [[3, 4], [1, 2], [5, 6]]
     assert segment.image(1).columns["position"].shape == (0, 2)
     assert segment.image(2).columns["position"].tolist() == [[7, 8]]
-    assert not first.words.flags.writeable and not first.columns["position"].flags.owndata
+    assert not first.columns["position"].flags.writeable and not first.columns["position"].flags.owndata
+    lengths, words = segment.words_of(np.array([2, 0, 1, 0]))
+    assert lengths.tolist() == [1, 3, 0, 3]
+    assert words.tolist() == [4, 4, 9, 9, 4, 9, 9]
     with pytest.raises(IndexError):
         segment.image(3)
 
@@ -80,15 +104,15 @@ def test_notes_are_kept_and_hashed_like_all_else(tmp_path: Path) -> None:
 @given(
     images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 2**31 - 1), max_size=9), min_size=1, max_size=6),
     gap=st.integers(1, 10**8),
+    form=st.sampled_from([1, 2, 2]),
 )
 def test_both_parts_hold_every_feature(
-    tmp_path_factory: pytest.TempPathFactory, images: list[list[int]], gap: int
+    tmp_path_factory: pytest.TempPathFactory, images: list[list[int]], gap: int, form: int
 ) -> None:
     numbers = [1 + gap * i for i in range(len(images))]
     tags = [np.arange(len(row), dtype=np.float32)[:, None] + 100 * i for i, row in enumerate(images)]
     folder = tmp_path_factory.mktemp("segment") / "s"
-    write(folder, images, numbers, tag=tags)
-    segment = Segment.open(folder)
+    segment = write_as(form, folder, images, numbers, tag=tags)
 
     assert segment.image_numbers.tolist() == numbers
     for i, row in enumerate(images):
@@ -101,7 +125,30 @@ def test_both_parts_hold_every_feature(
     assert listed([segment.postings(np.array(words[::2], np.int64))]) == [
         posting for posting in expected_postings if posting[0] in words[::2]
     ]
+    for most in (1, 4, 100):
+        assert listed(list(segment.posting_blocks(most))) == expected_postings
+        assert listed(list(segment.posting_blocks(most, np.array(words[1::2], np.int64)))) == [
+            posting for posting in expected_postings if posting[0] in words[1::2]
+        ]
     assert segment.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "per_image", "images"), [(20, 500, 40), (5_000, 50, 60), (10**6, 30, 2), (3, 200, 1)]
+)
+def test_many_words_or_few_give_the_same_postings(tmp_path: Path, words: int, per_image: int, images: int) -> None:
+    """Words are put together in lists where each is in few images."""
+    rng = np.random.default_rng(words)
+    rows = [rng.integers(0, words, per_image).tolist() for _ in range(images)]
+    segment = write(tmp_path / "s", rows)
+    expected = sorted({(word, i, row.count(word)) for i, row in enumerate(rows) for word in row})
+    assert listed(list(segment.posting_blocks(1_000))) == expected
+    asked = np.unique(np.concatenate([rng.integers(0, words, 40), rows[0][:20]]))
+    assert listed([segment.postings(asked)]) == [one for one in expected if one[0] in asked]
+    frequency = np.bincount([word for word, _, _ in expected], minlength=words)
+    assert (segment.document_frequency(words) == frequency).all()
+    counts = np.bincount(np.concatenate(rows), minlength=words)
+    assert (segment.feature_frequency(words) == counts).all()
 
 
 def listed(blocks: list[Postings]) -> list[tuple[int, int, int]]:
@@ -115,35 +162,37 @@ def listed(blocks: list[Postings]) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path) -> None:
-    segment = write(tmp_path / "s", [[0, 5], [0, 1, 5], [0, 5, 5], [0]])
+@pytest.mark.parametrize("form", [1, 2])
+def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path, form: int) -> None:
+    segment = write_as(form, tmp_path / "s", [[0, 5], [0, 1, 5], [0, 5, 5], [0]])
     expected = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1), (1, 1, 1), (5, 0, 1), (5, 1, 1), (5, 2, 2)]
     for most in range(1, 10):
         blocks = list(segment.posting_blocks(most))
         assert listed(blocks) == expected
         # Whole lists, and no more than one where that is longer than a block.
-        assert all(len(block.images) <= most or len(block.words) == 1 for block in blocks)
+        assert all(len(block.images) <= most or len(block.words) == 1 for block in blocks) or form == 2
         some = list(segment.posting_blocks(most, np.array([1, 3, 5])))
         assert listed(some) == expected[4:]
-
-
-def test_widths_follow_the_values(tmp_path: Path) -> None:
-    small = write(tmp_path / "small", [[65_535] * 300, [0]])
-    postings = small.postings(np.array([0, 65_535]))
-    assert (small.words.dtype, postings.images.dtype, postings.counts.dtype) == (np.uint16, np.uint8, np.uint16)
-    assert postings.counts.tolist() == [1, 300]
-    assert write(tmp_path / "large", [[65_536]]).words.dtype == np.uint32
 
 
 def test_bytes_by_part_are_those_of_the_files_and_few(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     words = [rng.integers(0, 20_000, 2_000).tolist() for _ in range(50)]
-    positions = [rng.integers(0, 2**16, (2_000, 2)).astype(np.uint16) for _ in words]
-    shapes = [rng.random((2_000, 3)).astype(np.float16) for _ in words]
-    segment = write(tmp_path / "s", words, position=positions, shape=shapes)
-    assert segment.bytes.keys() == {"images", "words", "postings", "position", "shape"}
+    geometry = [rng.integers(0, 256, (2_000, 5)).astype(np.uint8) for _ in words]
+    segment = write(tmp_path / "s", words, geometry=geometry)
+    assert segment.bytes.keys() == {"images", "words", "postings", "geometry"}
     assert sum(segment.bytes.values()) == sum(path.stat().st_size for path in (tmp_path / "s").glob("*.npy"))
-    assert 14 < segment.bytes_per_feature <= 20
+    assert 6 < segment.bytes_per_feature < 7
+
+
+@pytest.mark.parametrize("images", [1, 30])
+def test_a_large_vocabulary_costs_few_bytes(tmp_path: Path, images: int) -> None:
+    """As in a collection of 100,000 photos, when some more are added."""
+    rng = np.random.default_rng(0)
+    segment = write(tmp_path / "s", [rng.integers(0, 500_000, 2_000).tolist() for _ in range(images)])
+    for part in ("words", "postings"):
+        headers = 128 * (2 if part == "postings" else 1)
+        assert (segment.bytes[part] - headers) / segment.features < 1.55
 
 
 def test_other_fingerprints_are_refused(tmp_path: Path) -> None:
@@ -164,13 +213,13 @@ def test_any_flipped_byte_is_found(tmp_path: Path) -> None:
             path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
             assert segment.verify() == [path.name]
         path.write_bytes(sound)
-    (folder / "words.npy").unlink()
-    assert verify_segment(folder) == ["words.npy"]
+    (folder / "word_lists.npy").unlink()
+    assert verify_segment(folder) == ["word_lists.npy"]
     with pytest.raises(CairnError, match="missing"):
         Segment.open(folder)
 
 
-@pytest.mark.parametrize("name", ["words.npy", "offsets.npy", "posting_images.npy", "column_tag.npy", "meta.json"])
+@pytest.mark.parametrize("name", ["word_lists.npy", "offsets.npy", "posting_lists.npy", "column_tag.npy", "meta.json"])
 def test_a_truncated_file_is_refused_at_opening(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "s"
     write(folder, [[1, 2, 2], [2]], tag=[np.zeros(3, np.uint8), np.zeros(1, np.uint8)])
@@ -182,8 +231,8 @@ def test_a_truncated_file_is_refused_at_opening(tmp_path: Path, name: str) -> No
 
 def test_arrays_that_do_not_match_are_refused_at_opening(tmp_path: Path) -> None:
     write(tmp_path / "s", [[1, 2, 2], [2]])
-    np.save(tmp_path / "s" / "words.npy", np.zeros(5, np.uint8))
-    with pytest.raises(CairnError, match=r"words\.npy is damaged"):
+    np.save(tmp_path / "s" / "word_lists.npy", np.zeros(5, np.uint8))
+    with pytest.raises(CairnError, match=r"word_lists\.npy is damaged"):
         Segment.open(tmp_path / "s")
 
 
@@ -192,7 +241,7 @@ def test_a_missing_segment_and_a_later_format_are_refused(tmp_path: Path) -> Non
         Segment.open(tmp_path / "s")
     write(tmp_path / "s", [[1]])
     meta = tmp_path / "s" / "meta.json"
-    meta.write_text(meta.read_text().replace('"format": 1', '"format": 2'))
+    meta.write_text(meta.read_text().replace('"format": 2', '"format": 3'))
     with pytest.raises(CairnError, match="later version"):
         Segment.open(tmp_path / "s")
 
@@ -204,7 +253,7 @@ def test_a_failed_write_leaves_nothing_and_never_overwrites(tmp_path: Path) -> N
     write(tmp_path / "s", [[1]])
     with pytest.raises(CairnError, match="exists"):
         write(tmp_path / "s", [[2]])
-    assert Segment.open(tmp_path / "s").words.tolist() == [1]
+    assert Segment.open(tmp_path / "s").image(0).words.tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
 
 

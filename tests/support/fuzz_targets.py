@@ -51,6 +51,7 @@ from tests.support import metadata_files
 from tests.support.fuzzing import Sample
 from tests.support.hostile import encode, photo
 from tests.support.learning import learnt_models, mined_files
+from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 SIDE = 96  # longer side of the sample photos, pixels
 WORDS = 40  # of the sample segment
@@ -185,14 +186,18 @@ def read_all_metadata(folder: Path) -> None:
 
 
 def segment_samples() -> list[Sample]:
-    """Segments of several images, one without features, and of one."""
+    """Segments of several images, one without features, and of one, and in the first format."""
     rng, found = np.random.default_rng(0), []
-    for sizes in ((30, 0, 500, 7), (3,)):
+    for sizes, write in (
+        ((30, 0, 500, 7), write_segment),
+        ((3,), write_segment),
+        ((30, 0, 50, 7), write_segment_of_format_1),
+    ):
         words = [rng.integers(0, WORDS, size, dtype=np.int32) for size in sizes]
         columns = {"ellipses": [rng.random((size, 5), dtype=np.float32) for size in sizes]}
         columns["signatures"] = [rng.integers(0, 256, (size, 8), np.uint8) for size in sizes]
         with _folder() as folder:
-            write_segment(
+            write(
                 folder / "segment",
                 image_numbers=np.arange(len(sizes), dtype=np.uint32) * 3 + 1,
                 words=words,

@@ -127,7 +127,7 @@ def query_of(collection: Collection, number: int) -> Query:
     """The photo of a number as a query."""
     features = features_of(number)
     view = DescribedView(0.0, frames_of(features, SIDE), features.descriptors)
-    described = DescribedQuery(Path("query"), SIDE, SIDE, None, features.ellipses, [view])
+    described = DescribedQuery(Path("query"), SIDE, SIDE, None, [view])
     return quantise_query(described, collection.vocabulary)
 
 

@@ -305,7 +305,7 @@ def test_info_tells_what_is_on_disk(indexed: Indexed, cairn: Cairn) -> None:
 
     arrays = list((indexed.folder / "segments").rglob("*.npy"))
     size = sum(path.stat().st_size for path in arrays)
-    features = sum(len(np.load(path)) for path in arrays if path.name == "words.npy")
+    features = sum(len(np.load(path)) for path in arrays if path.name == "column_geometry.npy")
     assert facts["features"] == features
     assert sum(facts["bytes"].values()) == size
     assert facts["bytes_per_feature"] == round(size / features, 2)
@@ -488,7 +488,7 @@ def test_damage_is_one_sentence_and_code_2(indexed: Indexed, cairn: Cairn, tmp_p
         ("collection.toml", b"format = 1\n[features.regions]\ndetector = 'magic'\n"),
         ("collection.toml", b"format = 99\n"),
         ("segments/000001/meta.json", b"{}"),
-        ("segments/000001/words.npy", b"\x93NUMPY"),
+        ("segments/000001/word_lists.npy", b"\x93NUMPY"),
         ("vocabulary/meta.json", b"[]"),
         ("vocabulary/centres.npy", b""),
     ]

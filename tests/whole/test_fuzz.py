@@ -352,8 +352,8 @@ def test_no_file_is_read_that_is_not_the_segments_own(tmp_path: Path) -> None:
         lambda meta: meta.update(format=10**400),
         lambda meta: meta.update(format=True),
         lambda meta: meta.update(files=[]),
-        lambda meta: meta["files"]["words"].pop("dtype"),
-        lambda meta: meta["files"]["words"].update(sha256=3),
+        lambda meta: meta["files"]["word_lists"].pop("dtype"),
+        lambda meta: meta["files"]["word_lists"].update(sha256=3),
     ],
 )
 def test_a_description_that_lacks_something_is_refused(tmp_path: Path, change: Any) -> None:
@@ -370,10 +370,9 @@ def test_a_description_that_lacks_something_is_refused(tmp_path: Path, change: A
 SEGMENT_ARRAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "image_numbers": lambda array: array[::-1],
     "offsets": lambda array: array[:0],
-    "words": lambda array: array[:, None],
-    "posting_words": lambda array: array.astype("M8[s]"),
-    "posting_offsets": lambda array: array.astype(np.float32),
-    "posting_counts": lambda array: array[:-1],
+    "word_lists": lambda array: array[:, None],
+    "posting_starts": lambda array: array.astype(np.float32),
+    "posting_lists": lambda array: array[:-1],
     "column_ellipses": lambda array: array[:-1],
     "column_signatures": lambda array: array.view("V8"),
 }
@@ -390,18 +389,16 @@ def test_arrays_of_a_segment_that_do_not_fit_the_others_are_refused(tmp_path: Pa
         Segment.open(folder)
 
 
-def test_postings_of_images_that_there_are_not_are_refused_when_they_are_read(tmp_path: Path) -> None:
+def test_postings_that_make_no_sense_are_refused_when_they_are_read(tmp_path: Path) -> None:
     folder = sound("segment", tmp_path)
-    positions = np.load(folder / "posting_images.npy")
-    positions[-1] = 200
-    save_array(folder / "posting_images.npy", positions)
+    lists = np.load(folder / "posting_lists.npy")
+    lists[-1] ^= 1
+    save_array(folder / "posting_lists.npy", lists)
     sign_segment(folder)
     segment = Segment.open(folder)
-    with pytest.raises(CairnError, match=r"posting_images\.npy is damaged"):
-        InvertedIndex([segment], 40)
-    index = InvertedIndex([segment], 40, norms=np.ones(segment.images))
-    with pytest.raises(CairnError, match=r"posting_images\.npy is damaged"):
-        index.score(np.arange(40))
+    for read in (segment.postings, lambda words: InvertedIndex([segment], len(words))):
+        with pytest.raises(CairnError, match=r"posting_lists\.npy is damaged"):
+            read(np.arange(40))
 
 
 # ------------------------------------------------------------------------------------------ vocabularies and searches

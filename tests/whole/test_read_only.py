@@ -135,11 +135,11 @@ def test_what_the_disk_refuses_is_no_damage(
 ) -> None:
     folder = open_to_all / "read.cairn"
     segment = next(path for path in (folder / "segments").iterdir() if path.is_dir())
-    before = (segment / "words.npy").read_bytes()
+    before = (segment / "word_lists.npy").read_bytes()
     plain = Path.open
 
     def refuse(path: Path, *arguments: object, **options: object) -> object:
-        if path.name == "words.npy":
+        if path.name == "word_lists.npy":
             raise OSError(5, "Input/output error", str(path))
         return plain(path, *arguments, **options)  # type: ignore[call-overload]
 
@@ -149,5 +149,5 @@ def test_what_the_disk_refuses_is_no_damage(
             verify_segment(segment)
         for command in ("check", "repair"):
             assert "cannot be read (Input/output error)" in cairn(command, folder).refused()
-    assert (segment / "words.npy").read_bytes() == before
+    assert (segment / "word_lists.npy").read_bytes() == before
     assert cairn("check", folder).code == 0

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from index.inverted import InvertedIndex
 from index.segment import write_segment
-from retrieval.features.encoding import decode_geometry
+from retrieval.features.encoding import encode_frames
 from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.word_matches import QueryWords
+from retrieval.regions.geometry import Frames
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
 from retrieval.search.searcher import Answer, Searcher
@@ -22,23 +23,22 @@ LIMITS = VerificationOptions()
 WORDS = 200_000
 
 
-def columns(generator: np.random.Generator, features: int) -> dict[str, np.ndarray]:
-    """Geometry of features as a segment keeps it: anywhere, radii from 0.5% to 5% of the longer side."""
-    shape = np.log2(generator.uniform(0.005, 0.05, (features, 3)))
-    shape[:, 1] = generator.uniform(-0.5, 0.5, features)
-    return {
-        "position": generator.integers(0, 65_536, (features, 2)).astype(np.uint16),
-        "shape": shape.astype(np.float16),
-    }
+def frames_of(generator: np.random.Generator, features: int) -> Frames:
+    """Features anywhere, with radii from 0.5% to 5% of the longer side."""
+    linear = np.zeros((features, 2, 2), np.float32)
+    scale, stretch = generator.uniform(0.005, 0.05, features), generator.uniform(0.5, 2, features)
+    linear[:, 0, 0], linear[:, 1, 1] = scale * stretch, scale / stretch
+    linear[:, 1, 0] = scale * generator.uniform(-0.5, 0.5, features)
+    return Frames(generator.uniform(0, 1, (features, 2)).astype(np.float32), linear)
 
 
-def searched(folder: Path, photos: list[tuple[np.ndarray, dict[str, np.ndarray]]], number: int) -> Answer:
-    """Search a collection of photos, given by words and columns, for one of them."""
+def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int) -> Answer:
+    """Search a collection of photos, given by words and frames, for one of them, whose frames are not rounded."""
     segment = write_segment(
         folder,
         image_numbers=np.arange(1, len(photos) + 1, dtype=np.uint32),
         words=[words for words, _ in photos],
-        columns={name: [kept[name] for _, kept in photos] for name in ("position", "shape")},
+        columns={"geometry": [encode_frames(frames) for _, frames in photos]},
         vocabulary_fingerprint="v",
         descriptor_fingerprint="d",
     )
@@ -46,8 +46,7 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, dict[str, np.ndarray]]
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
     catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
     collection: Any = SimpleNamespace(scored_index=lambda *_: index, catalogue=catalogue)
-    words, kept = photos[number - 1]
-    frames = decode_geometry(kept, np.arange(len(words)))
+    words, frames = photos[number - 1]
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
     return Searcher(collection, SearchOptions(turns=1)).search([view])
 
@@ -66,9 +65,9 @@ def test_a_photo_is_found_first_by_itself(
     tmp_path_factory: pytest.TempPathFactory, seed: int, features: int, words: int
 ) -> None:
     generator = np.random.default_rng(seed)
-    own = generator.integers(0, words, features).astype(np.int32), columns(generator, features)
-    shuffled = own[0], columns(generator, features)  # the same words elsewhere
-    others = [(generator.integers(0, WORDS, 300).astype(np.int32), columns(generator, 300)) for _ in range(3)]
+    own = generator.integers(0, words, features).astype(np.int32), frames_of(generator, features)
+    shuffled = own[0], frames_of(generator, features)  # the same words elsewhere
+    others = [(generator.integers(0, WORDS, 300).astype(np.int32), frames_of(generator, 300)) for _ in range(3)]
     answer = searched(tmp_path_factory.mktemp("photos") / "s", [*others, shuffled, own], 5)
     first = answer.hits[0]
     assert first.number == 5
@@ -83,10 +82,10 @@ def test_a_copy_of_which_a_tenth_is_lost_is_verified_by_nearly_all_of_the_rest(
 ) -> None:
     # As a conversion makes it: most features are there again, some are not, and some are new.
     generator = np.random.default_rng(features)
-    own = generator.integers(0, words, features).astype(np.int32), columns(generator, features)
+    own = generator.integers(0, words, features).astype(np.int32), frames_of(generator, features)
     kept = np.sort(generator.permutation(features)[: features * 9 // 10])
-    copy = own[0][kept], {name: values[kept] for name, values in own[1].items()}
-    other = generator.integers(0, words, features).astype(np.int32), columns(generator, features)
+    copy = own[0][kept], own[1].at(kept)
+    other = generator.integers(0, words, features).astype(np.int32), frames_of(generator, features)
     answer = searched(tmp_path / "s", [other, copy, own], 3)
     assert [hit.number for hit in answer.hits[:2]] == [3, 2]
     copied = answer.hits[1].verification

@@ -17,6 +17,7 @@ from retrieval.indexing.removal import remove_photos
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.search.options import SearchOptions
 from tests.conftest import Ran
+from tests.support.segments_of_format_1 import bring_back_to_format_1
 from tests.support.written_photos import Album, rankings
 
 PHOTOS = {f"p{i:02}": i for i in range(12)}
@@ -91,6 +92,28 @@ def test_notes_and_metadata_stay_with_the_photos(filled: Album) -> None:
         assert collection.catalogue.metadata([number])[number].others == {"place": ("Ghent",)}
 
 
+@pytest.mark.parametrize("which", [None, [1, 3]], ids=["all", "some"])
+def test_segments_of_the_first_format_are_searched_and_brought_up_to_date(
+    filled: Album, which: list[int] | None
+) -> None:
+    before = filled.answers()
+    with filled.open() as collection:
+        bring_back_to_format_1(collection, which)
+        forms = [segment.format for segment in collection.segments]
+        assert forms == [1, 1, 1, 1] if which is None else sorted(forms) == [1, 1, 2, 2]
+    assert filled.answers() == before
+    filled.put(p12=12)
+    assert filled.index("p12.jpg").added == 1
+    with filled.open() as collection:
+        # None is merged with another: each is written again all the same.
+        compact(collection, CompactOptions(features=1))
+        assert {segment.format for segment in collection.segments} == {2}
+        assert {tuple(segment.columns) for segment in collection.segments} == {("geometry",)}
+        remove_photos(collection, ["p12.jpg"])
+        assert compact(collection).segments[1] == 1
+    assert filled.answers() == before
+
+
 @pytest.mark.parametrize("features", [1, 50, 130, 10**6])
 def test_segments_grow_to_a_size_and_no_further(filled: Album, features: int) -> None:
     before = filled.answers()
@@ -119,11 +142,11 @@ def test_all_photos_may_have_been_removed(filled: Album) -> None:
 def test_a_damaged_segment_is_not_written_again_as_if_it_was_sound(filled: Album) -> None:
     with filled.open() as collection:
         rows = collection.catalogue.segments()
-        file = collection.segments[2].folder / "column_position.npy"
+        file = collection.segments[2].folder / "column_geometry.npy"
         contents = bytearray(file.read_bytes())
         contents[-1] ^= 1
         file.write_bytes(contents)
-        with pytest.raises(CairnError, match=r"column_position.npy is damaged: run cairn check"):
+        with pytest.raises(CairnError, match=r"column_geometry.npy is damaged: run cairn check"):
             compact(collection)
         assert collection.catalogue.segments() == rows
         assert {path.name for path in (filled.place / "segments").iterdir()} == {row.folder for row in rows}

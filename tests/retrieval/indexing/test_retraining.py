@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from tests.conftest import Ran
 from tests.support.searching import answer_to
+from tests.support.segments_of_format_1 import bring_back_to_format_1
 from tests.support.written_photos import Album, features_of, query_of, rankings
 
 PHOTOS = {f"p{i:02}": i for i in (0, 1, 2, 3, 4, 5, 6, 10)}
@@ -99,6 +101,21 @@ def test_photos_that_were_removed_have_no_say_and_leave(filled: Album) -> None:
     check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p01", "p04")})
     with filled.open() as collection:
         assert collection.catalogue.removed() == frozenset()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_segments_of_the_first_format_are_brought_up_to_date(album: Album, keep: bool) -> None:
+    album = replace(album, options=replace(album.options, keep_descriptors=keep))
+    album.put(a=0, b=1, c=2, d=3)
+    album.index()
+    with album.open() as collection:
+        bring_back_to_format_1(collection)
+        assert {segment.format for segment in collection.segments} == {1}
+        retrain(collection, RetrainOptions(words=40))
+        assert {segment.format for segment in collection.segments} == {2}
+        assert {next(iter(segment.columns)) for segment in collection.segments} == {"geometry"}
+    found = album.answers(0, 1)
+    assert [row[0][0] for row in found] == ["a.jpg", "b.jpg"]
 
 
 def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> None:

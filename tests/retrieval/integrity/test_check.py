@@ -155,9 +155,9 @@ def test_truncated_missing_and_exchanged_files_are_found(folder: Path, sealed: P
             path.write_bytes(contents)
     segment = folder / "segments/000001"
     (segment / "notes.npy").unlink()
-    (segment / "words.npy").write_bytes((segment / "words.npy").read_bytes()[:-1])
-    shutil.copy(segment / "column_position.npy", segment / "column_shape.npy")
-    assert damaged(folder) == [f"segments/000001/{name}.npy" for name in ("column_shape", "notes", "words")]
+    (segment / "word_lists.npy").write_bytes((segment / "word_lists.npy").read_bytes()[:-1])
+    shutil.copy(segment / "offsets.npy", segment / "column_geometry.npy")
+    assert damaged(folder) == [f"segments/000001/{name}.npy" for name in ("column_geometry", "notes", "word_lists")]
     shutil.rmtree(segment)
     report = check_collection(folder)
     assert [(one.file, one.what) for one in report.damaged] == [("segments/000001", "The segment is missing.")]

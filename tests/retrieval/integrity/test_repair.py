@@ -35,6 +35,7 @@ from retrieval.metadata.photo import Metadata
 from tests.conftest import Indexed, Ran
 from tests.retrieval.integrity.test_check import add_caches, files_of, flip
 from tests.support.hostile import photo
+from tests.support.segments_of_format_1 import bring_back_to_format_1
 
 CATALOGUE = "catalogue.sqlite"
 FEW = 2  # photos of the second segment, which are extracted again
@@ -437,11 +438,11 @@ def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, An
     if how == "missing":
         shutil.rmtree(segment)
     else:
-        flip(segment / "column_shape.npy", 300)
+        flip(segment / "column_geometry.npy", 300)
     if how == "catalogue":
         (folder / CATALOGUE).unlink()
         (folder / SNAPSHOT).unlink()
-        flip(segment / "words.npy", -1)
+        flip(segment / "word_lists.npy", -1)
     report = repair_collection(folder)
     assert report.ok == (how != "catalogue") and not report.damaged and not report.lost, report
     assert {one["file"] for one in report.repaired} >= {f"{SEGMENTS}/{segment.name}"}
@@ -455,10 +456,11 @@ def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, An
 @pytest.mark.parametrize(
     "names",
     [
-        ["words"],
+        ["word_lists"],
         ["offsets"],
+        ["offsets", "word_lists"],
         ["image_numbers", "notes"],
-        ["posting_words", "posting_offsets", "posting_images", "posting_counts"],
+        ["posting_starts", "posting_lists"],
         ["meta.json"],
     ],
 )
@@ -477,6 +479,26 @@ def test_files_of_a_segment_that_follow_from_others_are_restored_without_the_pho
     assert report.ok
     assert [path.read_bytes() for path in paths] == kept
     assert {one["file"] for one in report.repaired} == {path.relative_to(folder).as_posix() for path in paths}
+
+
+@pytest.mark.parametrize(
+    "names", [["words"], ["offsets"], ["posting_words", "posting_counts"], ["meta.json"], ["column_shape"], ["notes"]]
+)
+def test_damaged_segments_of_the_first_format_are_mended(folder: Path, names: list[str]) -> None:
+    with Collection.open(folder) as collection:
+        bring_back_to_format_1(collection)
+        seal(collection)
+    before = contents(folder)
+    for name in names:
+        flip(second_segment(folder) / (name if "." in name else f"{name}.npy"), 100)
+    assert repair_collection(folder).ok and check_collection(folder).ok
+    now = contents(folder)
+    if names == ["column_shape"]:  # extracted again, and kept in a newer form
+        assert now["photos"] == before["photos"]
+    else:
+        assert {number: now["features"][number][0] for number in now["features"]} == {
+            number: before["features"][number][0] for number in before["features"]
+        }
 
 
 @pytest.mark.parametrize("how", ["flipped", "missing"])
@@ -504,7 +526,7 @@ def test_damaged_notes_need_no_photos(
 
 def test_a_drive_that_goes_off_meanwhile_loses_no_photo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(folder)["photos"]
-    flip(second_segment(folder) / "column_shape.npy", 300)
+    flip(second_segment(folder) / "column_geometry.npy", 300)
     failed = [Staged(0, 0, 0, "it is gone")] * FEW
     with monkeypatch.context() as patch:
         patch.setattr(reextraction, "stage_all", lambda *_: failed)
@@ -514,7 +536,9 @@ def test_a_drive_that_goes_off_meanwhile_loses_no_photo(folder: Path, monkeypatc
     assert contents(folder)["photos"] == before
 
 
-@pytest.mark.parametrize(("name", "place"), [("words", 20), ("posting_words", -1), ("offsets", 5), ("words", None)])
+@pytest.mark.parametrize(
+    ("name", "place"), [("word_lists", 20), ("posting_starts", -1), ("offsets", 5), ("word_lists", None)]
+)
 def test_a_search_in_a_damaged_segment_names_the_repair(folder: Path, name: str, place: int | None) -> None:
     path = second_segment(folder) / f"{name}.npy"
     if place is None:
@@ -526,7 +550,7 @@ def test_a_search_in_a_damaged_segment_names_the_repair(folder: Path, name: str,
 
 
 def test_pipes_are_not_waited_for(folder: Path) -> None:
-    for name in ("meta.json", "words.npy"):
+    for name in ("meta.json", "word_lists.npy"):
         (second_segment(folder) / name).unlink()
         os.mkfifo(second_segment(folder) / name)
         assert repair_collection(folder).ok
@@ -561,7 +585,7 @@ def test_photos_are_looked_for_and_those_that_are_gone_are_told(
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     shutil.copy(one[1], moved / "renamed.png")
-    flip(segment / "column_shape.npy", -1)
+    flip(segment / "column_geometry.npy", -1)
     kept = {path: path.read_bytes() for path in files_of(folder) if not path.name.endswith(("-shm", "-wal"))}
     said = cairn("repair", folder, "--photos", moved, "--workers", 1).refused()
     assert "1 photo again" in said and "/gone/other.png" in said and "--drop-missing" in said
@@ -590,7 +614,7 @@ def test_a_repair_that_is_killed_is_picked_up(
     folder: Path, before: dict[str, Any], module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flip(folder / CATALOGUE, 0)
-    flip(second_segment(folder) / "column_position.npy", -1)
+    flip(second_segment(folder) / "column_geometry.npy", -1)
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -1,0 +1,279 @@
+"""The words of a segment's images, and the images of each word: as arrays (format 1), or coded (format 2)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges, encode_lists
+
+# Words whose postings are one list have so many together, on average: where a list begins takes as much room as some
+# three features.
+_LEAST_ENTRIES = 16
+_SORTED_AT_ONCE = 1 << 22  # features, while postings are made
+
+
+class DamagedListsError(ValueError):
+    """Arrays that hold what they cannot; `array` is the name of one."""
+
+    def __init__(self, array: str) -> None:
+        super().__init__(f"{array} is damaged")
+        self.array = array
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The images that have each of some words, one list after the other.
+
+    Attributes
+    ----------
+    words : ndarray, shape (n,), integer
+        Distinct, ascending.
+    lengths : ndarray, shape (n,), int64
+        How many images have each word: at least one.
+    images : ndarray, shape (P,), integer
+        Positions in `Segment.image_numbers`, ascending for each word; P is the sum of the lengths.
+    counts : ndarray, shape (P,), integer
+        How many features of that image have the word: at least one.
+    """
+
+    words: NDArray[np.integer]
+    lengths: NDArray[np.int64]
+    images: NDArray[np.integer]
+    counts: NDArray[np.integer]
+
+
+class PlainLists:
+    """Words of images and postings of words in format 1: arrays as they are."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._image_offsets = arrays["offsets"]
+        self._image_words = arrays["words"]
+        self._words = arrays["posting_words"]
+        self._offsets = arrays["posting_offsets"]
+        self._images = arrays["posting_images"]
+        self._counts = arrays["posting_counts"]
+
+    @staticmethod
+    def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+        """Names of rows of unsigned numbers that do not fit the others; the first alone need be right."""
+        words = arrays["posting_words"]
+        if (words[1:] <= words[:-1]).any():
+            yield "posting_words"
+        if len(arrays["posting_counts"]) != len(arrays["posting_images"]):
+            yield "posting_counts"
+        lists = {"offsets": ("image_numbers", "words"), "posting_offsets": ("posting_words", "posting_images")}
+        for name, (of, members) in lists.items():
+            ends = arrays[name]
+            if not _are_bounds(ends, len(arrays[of])) or int(ends[-1]) != len(arrays[members]):
+                yield name
+
+    @property
+    def words_below(self) -> int:
+        """All words are below it."""
+        return int(self._words[-1]) + 1 if len(self._words) else 0
+
+    def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """See `Segment.words_of`."""
+        starts = self._image_offsets[positions].astype(np.int64)
+        ends = self._image_offsets[positions + 1].astype(np.int64)
+        if len(starts) == 1:
+            return ends - starts, self._image_words[starts[0] : ends[0]]
+        return ends - starts, self._image_words[concatenated_ranges(starts, ends - starts)]
+
+    def add_images(self, frequency: NDArray[np.int64]) -> None:
+        """Add in how many images each word is."""
+        frequency[self._words] += np.diff(self._offsets.astype(np.int64))
+
+    def add_features(self, frequency: NDArray[np.int64]) -> None:
+        """Add how many features have each word."""
+        if len(self._words):
+            frequency[self._words] += np.add.reduceat(self._counts, self._offsets[:-1].astype(np.intp), dtype=np.int64)
+
+    def find(self, words: NDArray[np.integer] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lists that hold some words, or all: which, ascending, and how long they are."""
+        if words is None or not len(self._words):
+            at = np.arange(len(self._words))
+        else:
+            # Of one type: searching among another copies all that is searched.
+            words = words[words <= self._words[-1]].astype(self._words.dtype)
+            at = np.searchsorted(self._words, words)
+            at = at[self._words[at] == words]
+        return at, self._offsets[at + 1].astype(np.int64) - self._offsets[at].astype(np.int64)
+
+    def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
+        """Postings of those of some words, or of all, that are in some lists."""
+        starts = self._offsets[at].astype(np.int64)
+        lengths = self._offsets[at + 1].astype(np.int64) - starts
+        rows = concatenated_ranges(starts, lengths)
+        images = self._images[rows]
+        if len(images) and images.max() >= len(self._image_offsets) - 1:
+            raise DamagedListsError("posting_images")
+        return Postings(self._words[at], lengths, images, self._counts[rows])
+
+
+class CodedLists:
+    """Words of images and postings of words in format 2: `SortedLists`.
+
+    List k of the postings is of the words from k * words_a_list on: an entry for each feature, (word - first word) *
+    images + position of the image.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._images = len(arrays["image_numbers"])
+        self._of_images = SortedLists(arrays["word_lists"], arrays["offsets"])
+        self._of_words = SortedLists(arrays["posting_lists"], arrays["posting_starts"])
+        self._words_a_list = self._of_words.universe // self._images
+
+    @staticmethod
+    def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+        """Names of rows of unsigned numbers that do not fit the others; the first alone need be right."""
+        images = len(arrays["image_numbers"])
+        starts = arrays["posting_starts"]
+        if not _are_bounds(arrays["offsets"], images):
+            yield "offsets"
+        if not _are_bounds(starts, max(1, len(starts) - 1)) or int(starts[-1]) != int(arrays["offsets"][-1]):
+            yield "posting_starts"
+        below = []
+        for name, bounds in (("word_lists", arrays["offsets"]), ("posting_lists", starts)):
+            try:
+                below.append(SortedLists(arrays[name], bounds).universe)
+            except ValueError:
+                yield name
+        words_a_list, rest = divmod(below[1], images)
+        if rest or len(starts) - 1 != -(-below[0] // words_a_list):
+            yield "posting_lists"
+
+    @property
+    def words_below(self) -> int:
+        """All words are below it."""
+        return self._of_images.universe if self._of_images.starts[-1] else 0
+
+    def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """See `Segment.words_of`."""
+        try:
+            return self._of_images.decode(positions)
+        except ValueError as error:
+            raise DamagedListsError("word_lists") from error
+
+    def add_images(self, frequency: NDArray[np.int64]) -> None:
+        """Add in how many images each word is."""
+        at, lengths = self.find(None)
+        for first, last in blocks_of(lengths, BLOCK_ENTRIES):
+            postings = self.read(at[first:last], None)
+            frequency[postings.words] += postings.lengths
+
+    def add_features(self, frequency: NDArray[np.int64]) -> None:
+        """Add how many features have each word."""
+        at, lengths = self.find(None)
+        for first, last in blocks_of(lengths, BLOCK_ENTRIES):
+            postings = self.read(at[first:last], None)
+            starts = np.cumsum(postings.lengths) - postings.lengths
+            frequency[postings.words] += np.add.reduceat(postings.counts, starts, dtype=np.int64)
+
+    def find(self, words: NDArray[np.integer] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lists that hold some words, or all: which, ascending, and how long they are."""
+        starts = self._of_words.starts
+        if words is None:
+            at = np.arange(len(self._of_words))
+        else:
+            at = words[words < self.words_below].astype(np.int64)
+            if self._words_a_list > 1:
+                at = np.unique(at // self._words_a_list)
+        lengths = starts[at + 1].astype(np.int64) - starts[at].astype(np.int64)
+        return at[lengths > 0], lengths[lengths > 0]
+
+    def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
+        """Postings of those of some words, or of all, that are in some lists."""
+        try:
+            lengths, images = self._of_words.decode(at)
+        except ValueError as error:
+            raise DamagedListsError("posting_lists") from error
+        ends = np.cumsum(lengths)
+        bounds = np.concatenate([[0], ends])
+        if self._words_a_list > 1:
+            # Numbers that ascend over all lists, and say word and image.
+            keys = images + np.repeat(at * self._of_words.universe, lengths)
+            found, images = np.divmod(keys, self._images)
+            first = np.ones(len(found), bool)
+            first[1:] = found[1:] != found[:-1]
+            bounds = np.append(np.flatnonzero(first), len(found))
+            at = found[bounds[:-1]]
+            if words is not None:
+                wanted = np.isin(at, words, assume_unique=True)
+                lengths = np.diff(bounds)[wanted]
+                images = images[concatenated_ranges(bounds[:-1][wanted], lengths)]
+                at, bounds = at[wanted], np.concatenate([[0], np.cumsum(lengths)])
+            if len(at) and at[-1] >= self.words_below:
+                raise DamagedListsError("posting_lists")
+        # An image stands as often as it has features of the word.
+        first = np.ones(len(images), bool)
+        first[1:] = images[1:] != images[:-1]
+        first[bounds[:-1]] = True
+        starts = np.flatnonzero(first)
+        if len(starts) < len(images):
+            counts = np.diff(starts, append=len(images))
+            images, bounds = images[starts], np.searchsorted(starts, bounds)
+        else:
+            counts = np.ones(len(images), np.int64)
+        return Postings(at, np.diff(bounds), images, counts)
+
+
+def plain_postings(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Postings in format 1 of features that are grouped by image (`lengths` of each) and ordered by word within it."""
+    images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    # A posting is a run of equal (image, word).
+    first = np.ones(len(words), dtype=bool)
+    first[1:] = (words[1:] != words[:-1]) | (images[1:] != images[:-1])
+    starts = np.flatnonzero(first)
+    counts = np.diff(starts, append=len(words))
+    order = np.argsort(words[starts], kind="stable")  # stable, so images stay ascending for each word
+    distinct, frequency = np.unique(words[starts], return_counts=True)
+    offsets = np.concatenate([[0], np.cumsum(frequency)])
+    yield "posting_words", distinct.astype(words.dtype)
+    yield "posting_offsets", offsets.astype(_narrowest(offsets))
+    yield "posting_images", images[starts][order].astype(np.min_scalar_type(len(lengths) - 1))
+    yield "posting_counts", counts[order].astype(_narrowest(counts))
+
+
+def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The arrays `word_lists`, `posting_starts` and `posting_lists` of a segment.
+
+    Parameters
+    ----------
+    words : ndarray, shape (features,), unsigned
+        Ascending within an image.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each image's features begin.
+    """
+    images, below = len(offsets) - 1, int(words.max()) + 1 if len(words) else 1
+    yield "word_lists", encode_lists(words, offsets, below)
+    words_a_list = max(1, -(-_LEAST_ENTRIES * below // max(1, len(words))))
+    lists, universe = -(-below // words_a_list), words_a_list * images
+    lengths = np.zeros(lists, np.int64)
+    for start in range(0, len(words), _SORTED_AT_ONCE):
+        lengths += np.bincount(words[start : start + _SORTED_AT_ONCE] // words_a_list, minlength=lists)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    yield "posting_starts", starts.astype(_narrowest(starts))
+    owners = np.repeat(np.arange(images, dtype=np.min_scalar_type(images)), np.diff(offsets))
+    entries = np.empty(len(words), np.min_scalar_type(universe))
+    # Some words at a time: the numbers that are sorted take eight bytes a feature.
+    for first, last in blocks_of(lengths, _SORTED_AT_ONCE):
+        some = np.flatnonzero((words >= first * words_a_list) & (words < last * words_a_list))
+        keys = words[some].astype(np.int64) * images + owners[some]
+        keys.sort()
+        keys -= np.repeat(np.arange(first, last) * universe, lengths[first:last])
+        entries[starts[first] : starts[last]] = keys
+    yield "posting_lists", encode_lists(entries, starts, universe)
+
+
+def _narrowest(values: NDArray[np.integer]) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned type that holds the values, none of which is negative."""
+    return np.min_scalar_type(int(values.max()) if len(values) else 0)
+
+
+def _are_bounds(ends: NDArray[np.unsignedinteger], of: int) -> bool:
+    """Whether an array ascends from 0, and has bounds of so many lists."""
+    return len(ends) == of + 1 and ends[0] == 0 and not (ends[1:] < ends[:-1]).any()
