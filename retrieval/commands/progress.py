@@ -7,6 +7,7 @@ to a reader: they are shown as a percentage.
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 EVERY = 30.0
 """Seconds between the lines of a command that has no terminal."""
 
+RECENT = 120.0
+"""Seconds of which the rate of a step is told: what an earlier run did is counted at once, and is no rate."""
+
 INDEXING = {
     "look": "Looking (files)",
     "extract": "Features (photos)",
@@ -29,6 +33,47 @@ INDEXING = {
 """Titles of the steps of indexing."""
 
 _WORKING = "Working"  # what goes on where no step is under way
+
+
+class Pace:
+    """How fast a step gets on.
+
+    Parameters
+    ----------
+    clock : callable
+        Gives the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told: deque[tuple[float, int]] = deque()  # when, and how far: of the recent past
+
+    def tell(self, done: int) -> None:
+        """Take note of how far the step is."""
+        now = self._clock()
+        if self._told and done < self._told[-1][1]:  # it has begun anew
+            self._told.clear()
+        if len(self._told) > 1 and now - self._told[-2][0] < RECENT / 100:
+            self._told.pop()
+        self._told.append((now, done))
+        while len(self._told) > 1 and now - self._told[1][0] > RECENT:
+            self._told.popleft()
+
+    def rate(self) -> float:
+        """How much is done in a second; 0.0 where that is not known yet."""
+        if not self._told:
+            return 0.0
+        began, first = self._told[0]
+        passed = self._clock() - began
+        return (self._told[-1][1] - first) / passed if passed > 0 else 0.0
+
+    def describe(self, left: int, unit: str) -> str:
+        """Say the rate, and when what is left will be done; nothing where that is not known yet."""
+        rate = self.rate()
+        if rate <= 0:
+            return ""
+        speed = "" if unit == "%" else f"{rate:,.{1 if rate < 100 else 0}f}{f' {unit}' if unit else ''}/s, "
+        return f"{speed}{_duration(left / rate)} left"
 
 
 @contextmanager
@@ -46,6 +91,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
     )
     with Bars(*columns, console=console, transient=True) as progress:
         tasks: dict[str, Any] = {}
+        paces: dict[str, Pace] = {}
         under_way: set[str] = set()
         # Below the steps wherever all are done: a step that is done is never what work goes on at.
         working: list[Any] = [progress.add_task(_WORKING, total=None, count="")]
@@ -55,7 +101,9 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
             (under_way.discard if done >= of else under_way.add)(step)
             if working and (under_way or step not in tasks):
                 progress.remove_task(working.pop())
-            amount: dict[str, Any] = {"total": of, "completed": done, "count": _count(done, of, unit)}
+            pace = paces.setdefault(step, Pace())
+            pace.tell(done)
+            amount: dict[str, Any] = {"total": of, "completed": done, "count": _count(done, of, unit, pace.rate())}
             if step in tasks:
                 progress.update(tasks[step], **amount)
             else:
@@ -104,15 +152,16 @@ class Told:
         self._clock = clock
         self._began = clock()
         self._last: tuple[str, int, int] | None = None
+        self._paces: dict[str, Pace] = {}
 
     def tell(self, step: str, done: int, of: int) -> None:
         """Take note of how far a step is."""
         self._last = (step, done, of)
+        self._paces.setdefault(step, Pace(self._clock)).tell(done)
 
     def line(self) -> str:
         """Say in a line what is running, how far it is, and since when the command runs."""
-        minutes, seconds = divmod(round(self._clock() - self._began), 60)
-        since = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        since = _duration(self._clock() - self._began)
         if self._last is None:
             return f"cairn: {_WORKING}, {since} so far."
         step, done, of = self._last
@@ -121,12 +170,20 @@ class Told:
             return f"cairn: {title} done; still working, {since} so far."
         share = f"{100 * done // of}%"
         amount = share if unit == "%" else f"{done:,} of {of:,}{f' {unit}' if unit else ''} ({share})"
-        return f"cairn: {title}: {amount}, {since} so far."
+        pace = self._paces[step].describe(of - done, unit)
+        return f"cairn: {title}: {amount}, {f'{pace}, ' if pace else ''}{since} so far."
 
     def speak(self, wait: Callable[[float], bool], write: Callable[[str], None]) -> None:
         """Write a line after each `EVERY` seconds, until waiting is ended: `wait` then gives True."""
         while not wait(EVERY):
             write(self.line())
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def _write(line: str) -> None:
@@ -139,7 +196,8 @@ def _title(title: str) -> tuple[str, str]:
     return (name, unit.removesuffix(")")) if found and title.endswith(")") else (title, "")
 
 
-def _count(done: int, of: int, unit: str) -> str:
+def _count(done: int, of: int, unit: str, rate: float) -> str:
     if unit == "%":
         return f"{100 * done // max(1, of)}%"
-    return f"{done:,}/{of:,}{f' {unit}' if unit else ''}"
+    speed = f", {rate:,.1f}/s" if done < of and rate > 0 else ""
+    return f"{done:,}/{of:,}{f' {unit}' if unit else ''}{speed}"

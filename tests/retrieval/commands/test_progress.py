@@ -9,7 +9,7 @@ from rich.console import Console
 
 from retrieval.commands import console, progress
 from retrieval.commands.console import progress_bars
-from retrieval.commands.progress import EVERY, INDEXING, Told, bars
+from retrieval.commands.progress import EVERY, INDEXING, Pace, Told, bars
 
 
 class Clock:
@@ -32,17 +32,42 @@ class Clock:
 
 
 def test_without_a_terminal_a_line_is_said_every_half_minute() -> None:
-    steps = [None, ("extract", 1200, 20_000), None, ("vocabulary", 1_234_567, 4_000_000), ("index", 20_000, 20_000)]
+    steps = [
+        None,
+        ("extract", 1200, 20_000),
+        ("extract", 2400, 20_000),
+        None,
+        ("vocabulary", 1_234_567, 4_000_000),
+        ("vocabulary", 2_034_567, 4_000_000),
+        ("index", 20_000, 20_000),
+    ]
     clock = Clock(steps)
     said: list[tuple[float, str]] = []
     clock.told.speak(clock.wait, lambda line: said.append((clock.now, line)))
     assert said == [
         (30, "cairn: Working, 30 s so far."),
         (60, "cairn: Features: 1,200 of 20,000 photos (6%), 1 min 0 s so far."),
-        (90, "cairn: Features: 1,200 of 20,000 photos (6%), 1 min 30 s so far."),
-        (120, "cairn: Vocabulary: 30%, 2 min 0 s so far."),
-        (150, "cairn: Indexing done; still working, 2 min 30 s so far."),
+        (90, "cairn: Features: 2,400 of 20,000 photos (12%), 40.0 photos/s, 7 min 20 s left, 1 min 30 s so far."),
+        (120, "cairn: Features: 2,400 of 20,000 photos (12%), 20.0 photos/s, 14 min 40 s left, 2 min 0 s so far."),
+        (150, "cairn: Vocabulary: 30%, 2 min 30 s so far."),
+        (180, "cairn: Vocabulary: 50%, 1 min 14 s left, 3 min 0 s so far."),
+        (210, "cairn: Indexing done; still working, 3 min 30 s so far."),
     ]
+
+
+def test_the_rate_is_that_of_the_last_minutes() -> None:
+    now = 0.0
+    pace = Pace(lambda: now)
+    assert pace.rate() == 0.0 == pace.describe(5, "photos").count("s")
+    for second in range(1000):  # what an earlier run did is counted at once; then 10 a second, then 2
+        now = float(second)
+        pace.tell(50_000 + (10 * second if second < 500 else 5000 + 2 * (second - 500)))
+        if second == 400:
+            assert pace.rate() == pytest.approx(10)
+    assert pace.rate() == pytest.approx(2, rel=0.05)
+    assert pace.describe(4 * 3600, "photos") == "2.0 photos/s, 2 h 0 min left"
+    pace.tell(0)  # another round
+    assert pace.rate() == 0.0
 
 
 class Pause:
