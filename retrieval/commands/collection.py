@@ -71,6 +71,15 @@ def index(
         bool,
         typer.Option("--again", help="Take in photos that were removed for good, too; without PHOTOS: all of them."),
     ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            metavar="MINUTES",
+            help="Begin no further photo after so many minutes; the same command goes on where this one stopped.",
+            min=0,
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -111,6 +120,8 @@ def index(
 
     if again and watch:
         raise CairnError("--again goes without --watch: take the photos in first, and watch then.")
+    if time_limit is not None and watch:
+        raise CairnError("--time-limit goes without --watch, which goes on until Ctrl-C.")
     if not photos:
         photos = _removed_for_good(collection, catalogue) if again else []
     if not photos:
@@ -133,7 +144,13 @@ def index(
     def run() -> Any:
         with progress_bars(quiet or json, INDEXING) as tell:
             return index_photos(
-                opened, photos, vocabulary=vocabulary, again=again, workers=workers or cores(), progress=tell
+                opened,
+                photos,
+                vocabulary=vocabulary,
+                again=again,
+                workers=workers or cores(),
+                time_limit=60 * time_limit if time_limit is not None else None,
+                progress=tell,
             )
 
     if watch:
@@ -243,6 +260,7 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
                 "failed": report.failed,
                 "failed_before": len(report.failed_before),
                 "passed_over": dict(report.passed_over.most_common()),
+                "left": report.left,
                 "kept_out": report.kept_out,
                 "kept_out_reasons": report.kept_out_reasons,
                 "images": facts["images"],
@@ -260,6 +278,8 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
         f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
         f"in {report.seconds['total']:.1f} s."
     )
+    if report.left:
+        say(f"The time is up, and {report.left} photos are left: the same command goes on with them.")
     if report.vanished:
         say(f"Files that have gone: {len(report.vanished)}; {IF_MOVED}.")
     before = set(report.failed_before)

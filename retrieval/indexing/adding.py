@@ -28,6 +28,10 @@ from retrieval.metadata.photo import Metadata, read_metadata
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 
 
+class _TimeIsUp(Exception):
+    """The time that a run may take is over."""
+
+
 def index_photos(
     collection: Collection,
     paths: Sequence[Path],
@@ -35,6 +39,7 @@ def index_photos(
     vocabulary: Path | None = None,
     again: bool = False,
     workers: int = 1,
+    time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
     """Add photos to a collection, and bring up to date what it knows of those that are in it.
@@ -54,6 +59,9 @@ def index_photos(
         Take in photos that were removed for good, too: each leaves the list of these when it is in, or has failed.
     workers : int
         Processes; the result does not depend on it.
+    time_limit : float, optional
+        Seconds after which no further photo is begun. The features of those that are done are kept, and the next run
+        goes on with them. Neither the search for files nor the vocabulary is broken off.
     progress : callable, optional
         Told how far each step is.
 
@@ -71,6 +79,7 @@ def index_photos(
     report = IndexReport()
     failed_before = set(collection.catalogue.failures())
     tell = progress or (lambda step, done, of: None)
+    end = time.monotonic() + time_limit if time_limit is not None else float("inf")
     with report.timed("total"), collection.locked():
         refuse_damaged(collection)
         if not collection.has_vocabulary and collection.catalogue.segments():
@@ -87,23 +96,30 @@ def index_photos(
         def extracted(file: FoundFile) -> None:
             ready.add(file.path)
             tell("extract", len(ready), all_new)
+            if time.monotonic() > end:
+                raise _TimeIsUp
 
-        if files and not collection.has_vocabulary:
-            with report.timed("vocabulary"):
-                if not _make_vocabulary(collection, staging, files, report, workers, extracted, tell):
-                    collection.catalogue.include(_taken_again(files))
-                    files = []
-        elif files:
-            collection.check_vocabulary()
-        batch = collection.options.batch
-        for start in range(0, len(files), batch):
+        done = 0
+        try:
+            if files and not collection.has_vocabulary:
+                with report.timed("vocabulary"):
+                    if not _make_vocabulary(collection, staging, files, report, workers, extracted, tell):
+                        collection.catalogue.include(_taken_again(files))
+                        files, all_new = [], 0
+            elif files:
+                collection.check_vocabulary()
+            batch = collection.options.batch
+            for start in range(0, len(files), batch):
 
-            def has_words(done: int, before: int = start) -> None:
-                tell("index", before + done, all_new)
+                def has_words(number: int, before: int = start) -> None:
+                    tell("index", before + number, all_new)
 
-            part = files[start : start + batch]
-            _add_segment(collection, staging, part, report, workers, extracted, has_words)
-        staging.remove()
+                part = files[start : start + batch]
+                _add_segment(collection, staging, part, report, workers, extracted, has_words)
+                done = start + len(part)
+            staging.remove()
+        except _TimeIsUp:
+            report.left = all_new - done
         seal(collection)
     failing = {failure.path for failure in collection.catalogue.failures() if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]

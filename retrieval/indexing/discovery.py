@@ -37,6 +37,7 @@ class IndexReport:
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
     passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
+    left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
     seconds: dict[str, float] = field(

@@ -21,6 +21,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
+from retrieval.integrity.check import check_collection
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
@@ -225,6 +226,35 @@ def test_two_runs_at_once_do_not_disturb_each_other(photos: Path, whole: Path, t
     assert refused == ["extract", "extract", "index", "index"]
     assert contents(tmp_path / "c.cairn") == contents(whole)
     assert index(tmp_path / "c.cairn", photos).unchanged == 10
+
+
+def test_a_run_whose_time_is_up_is_picked_up_and_looks_at_no_photo_twice(
+    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    read: list[str] = []
+
+    def read_slowly(path: Path, how: Any) -> Any:
+        nonlocal now
+        now += 60
+        read.append(path.name)
+        return read_photo(path, how)
+
+    monkeypatch.setattr("retrieval.features.staging.read_photo", read_slowly)
+    monkeypatch.setattr("retrieval.indexing.adding.time.monotonic", lambda: now)
+    folder = tmp_path / "c.cairn"
+    runs = []
+    while not runs or runs[-1].left:
+        runs.append(index(folder, photos, time_limit=150))
+        assert len(runs) < 10
+        assert check_collection(folder).ok
+    sound = [name for name in read if "damaged" not in name]
+    assert len(runs) > 2 and len(sound) == len(set(sound)) == 10
+    lefts = [run.left for run in runs]
+    assert lefts == sorted(lefts, reverse=True) and lefts[0] == 11
+    assert sum(run.added for run in runs) == 10
+    assert contents(folder) == contents(whole)
+    assert not (folder / "staging").exists()
 
 
 def test_a_run_that_fails_is_picked_up(photos: Path, whole: Path, tmp_path: Path) -> None:
