@@ -10,6 +10,8 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from mmap import ACCESS_READ
+from mmap import mmap as map_file
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -159,11 +161,13 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
         # np.lib.format rather than np.load, which would open a zip archive too.
         size = size_of_file(path)
         with path.open("rb") as file:
-            read_array_header(file, size)
-            if not mmap:
-                file.seek(0)
-                return np.lib.format.read_array(file, allow_pickle=False)
-        return np.lib.format.open_memmap(path, mode="r")
+            shape, fortran_order, dtype = read_array_header(file, size)
+            if mmap:
+                # By hand: NumPy would open the file, read the header and resolve the path once more.
+                contents = map_file(file.fileno(), 0, access=ACCESS_READ)
+                return np.ndarray(shape, dtype, contents, file.tell(), order="F" if fortran_order else "C")
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
     except CairnError:
         raise
     except _PickledObjects as error:
