@@ -106,6 +106,8 @@ class InvertedIndex:
     norms : ndarray, shape (N,), float64, optional
         `norms` of an index of the same segments, words, removed images, options and similarity, which saves a pass
         over all postings.
+    document_frequency : ndarray, shape (words,), int64, optional
+        That of an index of the same segments, words and removed images, which saves a look at every word of each.
 
     Attributes
     ----------
@@ -125,7 +127,7 @@ class InvertedIndex:
         The segments differ in vocabulary or descriptor, have words beyond the vocabulary, or share an image; the
         similarity has another number of words.
     ValueError
-        `norms` has another shape.
+        `norms` or `document_frequency` has another shape.
     """
 
     def __init__(
@@ -137,6 +139,7 @@ class InvertedIndex:
         options: ScoringOptions | None = None,
         similarity: SimilarityMatrix | None = None,
         norms: NDArray[np.float64] | None = None,
+        document_frequency: NDArray[np.int64] | None = None,
     ) -> None:
         self.segments = tuple(segments)
         self.words = words
@@ -155,7 +158,9 @@ class InvertedIndex:
             raise CairnError("Two segments hold the same image: run cairn check, or index the photos again.")
         self._starts = np.concatenate([[0], np.cumsum([segment.images for segment in self.segments])]).astype(np.int64)
 
-        self.document_frequency = self._document_frequency()
+        if document_frequency is not None and document_frequency.shape != (words,):
+            raise ValueError(f"a document frequency of shape {document_frequency.shape} for {words} words")
+        self.document_frequency = self._document_frequency() if document_frequency is None else document_frequency
         known = self.document_frequency > 0
         self.idf = np.zeros(words)
         self.idf[known] = np.log(len(self.image_numbers) / self.document_frequency[known])

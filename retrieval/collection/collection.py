@@ -4,6 +4,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
 from index.inverted import InvertedIndex, ScoringOptions
@@ -21,6 +23,7 @@ from retrieval.collection.layout import (
     OPTIONS,
     SEAL,
     SEGMENTS,
+    STATISTICS,
     UNFINISHED,
     VOCABULARY,
     VOCABULARY_KEY,
@@ -30,6 +33,7 @@ from retrieval.collection.opening import open_catalogue
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.collection.seal import is_as_sealed
 from retrieval.collection.segments import published
+from retrieval.collection.statistics import Statistics, content_key, read_statistics, statistics_key, write_statistics
 from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.extraction import Extractor
@@ -43,6 +47,15 @@ class CollectionChanged(CairnError):
     """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
 
 
+@dataclass(frozen=True)
+class _Content:
+    """Segments and tombstones of one moment."""
+
+    segments: list[Segment]
+    removed: frozenset[int]
+    key: str | None  # what statistics of them must have been computed from; None: there can be none
+
+
 @dataclass
 class _Read:
     """What has been read of a collection."""
@@ -50,7 +63,7 @@ class _Read:
     extractor: Extractor | None = None
     vocabulary: Vocabulary | None = None
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
-    content: tuple[list[Segment], frozenset[int]] | None = None  # segments and tombstones of one moment
+    content: _Content | None = None
     indexes: dict[tuple[ScoringOptions, Path | None], InvertedIndex] = field(default_factory=dict)
 
 
@@ -236,16 +249,16 @@ class Collection:
     @property
     def segments(self) -> list[Segment]:
         """The segments that are committed, in order."""
-        return self._content[0]
+        return self._content.segments
 
     @property
-    def _content(self) -> tuple[list[Segment], frozenset[int]]:
+    def _content(self) -> _Content:
         """The segments and the tombstones of one moment; CollectionChanged where the vocabulary is that of another."""
         if self._read.content is None:
             self._read.content = self._open_content()
         return self._read.content
 
-    def _open_content(self) -> tuple[list[Segment], frozenset[int]]:
+    def _open_content(self) -> _Content:
         known = self._read.vocabulary is not None
         for _ in range(_LOOKS):
             rows, removed = self.catalogue.snapshot()
@@ -261,7 +274,8 @@ class Collection:
                     self._read.vocabulary = None
                 continue
             self._read.opened = opened
-            return list(opened.values()), removed
+            made_from = content_key(self.folder, rows, removed, self.vocabulary.fingerprint)
+            return _Content(list(opened.values()), removed, made_from)
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
     def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
@@ -280,6 +294,40 @@ class Collection:
         """Whether the collection has got another vocabulary than the one that was read."""
         known = self._read.vocabulary
         return known is not None and known.fingerprint != _fingerprint(self.vocabulary_folder)
+
+    def _statistics(self, content: _Content) -> Statistics | None:
+        """What is kept of all postings; None where they must be read."""
+        known = read_statistics(self.folder / STATISTICS, content.key) if content.key is not None else None
+        if known is None:
+            return None
+        numbers = np.concatenate([np.empty(0, np.int64), *(segment.image_numbers for segment in content.segments)])
+        gone = np.isin(numbers, np.fromiter(content.removed, np.int64, len(content.removed))).sum()
+        fits = len(known.document_frequency) == self.vocabulary.words and len(known.norms) == len(numbers) - gone
+        return known if fits else None
+
+    def keep_statistics(self) -> None:
+        """Write what was computed of all postings, where it is not kept already: the next to open it is spared that.
+
+        To be called at the end of every command that writes. It computes nothing of a collection that is damaged.
+
+        Raises
+        ------
+        CairnError
+            A segment or the vocabulary is damaged, or the collection changes.
+        OSError
+            It cannot be written.
+        """
+        path = self.folder / STATISTICS
+        rows, removed = self.catalogue.snapshot()
+        fingerprint = _fingerprint(self.vocabulary_folder)
+        key = content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None
+        if key is None:
+            path.unlink(missing_ok=True)
+        elif statistics_key(path) != key or read_statistics(path) is None:
+            self.forget()
+            index = self.index
+            if self._content.key is not None:
+                write_statistics(path, self._content.key, index)
 
     def forget(self) -> None:
         """Forget which segments there are, and a vocabulary that is no longer in use.
@@ -317,9 +365,17 @@ class Collection:
             if similarity is not None:
                 learnt = SimilarityMatrix.load(similarity)
                 check_similarity(similarity, learnt, self.vocabulary)
-            segments, removed = self._content
+            content = self._content
+            known = self._statistics(content)
+            is_plain = learnt is None and key[0] == ScoringOptions()
             self._read.indexes[key] = InvertedIndex(
-                segments, self.vocabulary.words, removed, options=key[0], similarity=learnt
+                content.segments,
+                self.vocabulary.words,
+                content.removed,
+                options=key[0],
+                similarity=learnt,
+                norms=known.norms if known is not None and is_plain else None,
+                document_frequency=known.document_frequency if known is not None else None,
             )
         return self._read.indexes[key]
 

@@ -20,6 +20,9 @@ SEAL_LOCK = "sums.lock"
 SNAPSHOT = "catalogue.snapshot"
 """Copy of the catalogue, where that is an SQLite file."""
 
+STATISTICS = "collection.statistics"
+"""What a search must know of all postings; it can be made again at any time."""
+
 SEGMENTS = "segments"
 STAGING = "staging"
 VOCABULARY = "vocabulary"

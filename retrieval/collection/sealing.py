@@ -63,7 +63,8 @@ def seal(collection: Collection) -> Seal:
     To be called at the end of every command that writes. A file that never changes once it is written (of the
     vocabulary; options and descriptor, once there is one) keeps the checksum that it was first sealed with, so that
     damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time.
-    Where the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error.
+    Where the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. What a
+    search must know of all postings is kept with it, where it can be.
 
     Raises
     ------
@@ -80,6 +81,8 @@ def seal(collection: Collection) -> Seal:
                 # Another took its place while it was read.
                 if not left or collection.vocabulary_folder == vocabulary:
                     raise
+        with contextlib.suppress(CairnError, OSError):  # what is damaged is told by who reads or checks it
+            collection.keep_statistics()
     if is_full:
         print(
             f"cairn: the disk is too full for a new copy of the catalogue, {collection.folder / SNAPSHOT}: make room, "

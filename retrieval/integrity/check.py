@@ -28,6 +28,7 @@ from retrieval.collection.layout import (
     SEGMENTS,
     SNAPSHOT,
     STAGING,
+    STATISTICS,
     UNFINISHED,
     VOCABULARY,
     VOCABULARY_KEY,
@@ -224,7 +225,20 @@ class _Check:
 
     def _note_others(self, vocabulary: str | None) -> None:
         """Tell of what lies in the folder and is not in use."""
-        known = {OPTIONS, DESCRIPTOR, SEAL, SEAL_LOCK, IDENTITY, LOCK, SEGMENTS, CACHE, GROUPS, LINKS_LOCK, vocabulary}
+        known = {
+            OPTIONS,
+            DESCRIPTOR,
+            SEAL,
+            SEAL_LOCK,
+            IDENTITY,
+            LOCK,
+            SEGMENTS,
+            CACHE,
+            GROUPS,
+            LINKS_LOCK,
+            STATISTICS,
+            vocabulary,
+        }
         if self.address is None:
             known.update((*_SQLITE, SNAPSHOT))
         left = "left by a killed process, or in use by one that is still running"

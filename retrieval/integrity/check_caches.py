@@ -1,7 +1,9 @@
-"""Checks of what a collection keeps to be quick, and can always make again: groups and thumbnails."""
+"""Checks of what a collection keeps to be quick, and can always make again: statistics, groups and thumbnails."""
 
 import re
 
+from retrieval.collection.layout import STATISTICS
+from retrieval.collection.statistics import read_statistics
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
 from retrieval.integrity.report import Findings, files_below
@@ -13,8 +15,23 @@ _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-
 
 def check_caches(findings: Findings) -> None:
     """Check all caches of a collection."""
+    _check_statistics(findings)
     _check_groups(findings)
     _check_thumbnails(findings)
+
+
+def _check_statistics(findings: Findings) -> None:
+    path = findings.folder / STATISTICS
+    if not path.is_file():
+        return
+    findings.was_read(1, path.stat().st_size)
+    # It may have been replaced meanwhile.
+    if read_statistics(path) is None and read_statistics(path) is None and path.is_file():
+        findings.damage(
+            STATISTICS,
+            "The statistics of the postings are not what was written.",
+            f"Run cairn repair {findings.folder}, which makes them again.",
+        )
 
 
 def _check_groups(findings: Findings) -> None:

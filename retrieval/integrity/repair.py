@@ -22,7 +22,16 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
 from retrieval.collection.collection import Collection, catalogue_place
-from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import (
+    DESCRIPTOR,
+    OPTIONS,
+    SEAL,
+    SEGMENTS,
+    SNAPSHOT,
+    STATISTICS,
+    VOCABULARY,
+    VOCABULARY_KEY,
+)
 from retrieval.collection.locking import lock_folder
 from retrieval.collection.seal import Seal, sound_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
@@ -103,6 +112,13 @@ def repair_collection(
     report.damaged = left.damaged
     report.seconds = time.perf_counter() - start
     return report
+
+
+_MADE_AGAIN = {
+    SEAL: "the collection is sealed again",
+    SNAPSHOT: "the catalogue was copied again",
+    STATISTICS: "computed again from the postings",
+}
 
 
 class _Repair:
@@ -298,7 +314,9 @@ class _Repair:
         if any(one["file"].endswith(INDEX_FILE) for one in self.report.repaired):
             # Built again it may differ in a bit, and is what was written all the same.
             (self.folder / SEAL).unlink(missing_ok=True)
-        damaged = [name for name in (SEAL, SNAPSHOT) if any(one.file == name for one in found.damaged)]
+        # It may have been computed from postings that were damaged.
+        (self.folder / STATISTICS).unlink(missing_ok=True)
+        damaged = [name for name in (SEAL, SNAPSHOT, STATISTICS) if any(one.file == name for one in found.damaged)]
         if SNAPSHOT in damaged:
             (self.folder / SNAPSHOT).unlink(missing_ok=True)
         if collection.has_vocabulary:
@@ -308,7 +326,7 @@ class _Repair:
                 return
         seal(collection)
         for name in damaged:
-            self._done(name, "the collection is sealed again" if name == SEAL else "the catalogue was copied again")
+            self._done(name, _MADE_AGAIN[name])
 
 
 def _vocabulary_of(catalogue: Catalogue) -> str:

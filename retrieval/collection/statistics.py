@@ -1,0 +1,116 @@
+"""What a search must know of all postings, kept between commands: in how many photos each word is, and photos' norms.
+
+The file, `collection.statistics`, is a line of JSON, the two arrays, and the SHA-256 of all before. It says what it was
+computed from, and counts for nothing else; without it, the postings are read instead.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection as Numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import fingerprint, save_bytes
+from index.inverted import InvertedIndex, ScoringOptions
+from retrieval.catalogue.schema import SegmentRow
+from retrieval.collection.segments import is_there
+
+FORMAT = 1
+_DIGEST = 64  # bytes of a SHA-256 in hexadecimal
+_LARGEST_HEADER = 1 << 12  # bytes
+_FREQUENCY, _NORM = np.dtype("<u4"), np.dtype("<f8")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What `InvertedIndex` computes from all postings, with plain tf-idf and the default options."""
+
+    document_frequency: NDArray[np.int64]  # (words,)
+    norms: NDArray[np.float64]  # (N,), of the photos by ascending number
+
+
+def content_key(
+    folder: Path, rows: Sequence[SegmentRow], removed: Numbers[int], vocabulary_fingerprint: str
+) -> str | None:
+    """What statistics are computed from, as a text; None where segments are not those that the catalogue names.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the collection.
+    rows : sequence of SegmentRow
+        The segments, in order.
+    removed : collection of int
+        Numbers of images that are in segments, and do not count.
+    vocabulary_fingerprint : str
+        Of the vocabulary.
+    """
+    if not all(row.sha256 is not None and is_there(folder, row) for row in rows):
+        return None
+    segments = [[row.folder, row.sha256] for row in rows]
+    return fingerprint(
+        {"removed": np.array(sorted(removed), np.int64)},
+        {"segments": segments, "vocabulary": vocabulary_fingerprint, "tf": ScoringOptions().tf, "format": FORMAT},
+    )
+
+
+def write_statistics(path: Path, key: str, index: InvertedIndex) -> None:
+    """Write the statistics of an index with the default options, whole or not at all."""
+    header = {"format": FORMAT, "key": key, "words": index.words, "images": len(index.norms)}
+    body = (
+        json.dumps(header, sort_keys=True).encode()
+        + b"\n"
+        + index.document_frequency.astype(_FREQUENCY).tobytes()
+        + index.norms.astype(_NORM).tobytes()
+    )
+    save_bytes(path, body + hashlib.sha256(body).hexdigest().encode())
+
+
+def statistics_key(path: Path) -> str | None:
+    """What statistics say that they were computed from; None where they are missing, or have no line that says it."""
+    try:
+        with path.open("rb") as file:
+            return str(json.loads(file.readline(_LARGEST_HEADER))["key"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
+    """Read statistics.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    key : str, optional
+        What they must have been computed from.
+
+    Returns
+    -------
+    Statistics or None
+        None where they are missing, damaged, of another version or computed from something else.
+    """
+    if key is not None and statistics_key(path) != key:
+        return None
+    try:
+        contents = path.read_bytes()
+    except OSError:
+        return None
+    body, digest = contents[:-_DIGEST], contents[-_DIGEST:]
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        return None
+    try:
+        begin = body.index(b"\n") + 1
+        header = json.loads(body[:begin])
+        words, images = int(header["words"]), int(header["images"])
+        if header["format"] != FORMAT or len(body) != begin + words * _FREQUENCY.itemsize + images * _NORM.itemsize:
+            return None
+        frequency = np.frombuffer(body, _FREQUENCY, words, begin)
+        norms = np.frombuffer(body, _NORM, images, begin + frequency.nbytes)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+    return Statistics(frequency.astype(np.int64), norms.astype(np.float64))
