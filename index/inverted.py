@@ -255,6 +255,28 @@ class InvertedIndex:
         k = int(np.searchsorted(self._starts, place, side="right")) - 1
         return self.segments[k].image(place - int(self._starts[k]))
 
+    def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
+        """The features of some images, as `features` gives those of one; their words are decoded together.
+
+        Raises
+        ------
+        KeyError
+            No such image, or it was removed.
+        """
+        numbers = np.asarray(image_numbers, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.image_numbers, numbers), max(len(self.image_numbers) - 1, 0))
+        missing = self.image_numbers[at] != numbers if len(self.image_numbers) else np.ones(len(numbers), bool)
+        if missing.any():
+            raise KeyError(int(numbers[missing.argmax()]))
+        places = self._by_number[at]
+        which = np.searchsorted(self._starts, places, side="right") - 1
+        found: dict[int, ImageFeatures] = {}
+        for k in np.unique(which).tolist():
+            rows = np.flatnonzero(which == k)
+            images = self.segments[k].some_images(places[rows] - self._starts[k])
+            found.update(zip(rows.tolist(), images, strict=True))
+        return [found[row] for row in range(len(numbers))]
+
     @cached_property
     def imbalance(self) -> float:
         """Imbalance factor of the vocabulary on these images: 1 where every word has as many features as any other.

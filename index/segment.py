@@ -301,6 +301,17 @@ class Segment:
         words = self.words_of(np.array([i]))[1]
         return ImageFeatures(words, {name: column[rows] for name, column in self.columns.items()})
 
+    def some_images(self, positions: NDArray[np.integer]) -> list[ImageFeatures]:
+        """The features of the images at some positions, as `image` gives those of one; see `words_of`."""
+        lengths, words = self.words_of(positions)
+        ends = np.cumsum(lengths).tolist()
+        starts = self.offsets[positions].tolist()
+        found = []
+        for start, length, end in zip(starts, lengths.tolist(), ends, strict=True):
+            columns = {name: column[start : start + length] for name, column in self.columns.items()}
+            found.append(ImageFeatures(words[end - length : end], columns))
+        return found
+
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
         """The words of some images, a few nanoseconds a feature.
 

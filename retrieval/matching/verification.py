@@ -24,8 +24,10 @@ from retrieval.matching.evidence import (
     sampled,
     weigh,
 )
+from retrieval.matching.maps import Maps, count_votes, log_scales, single_match_maps
+from retrieval.matching.shortlist import Look, ShortlistOptions
 from retrieval.matching.word_matches import QueryWords
-from retrieval.regions.geometry import Frames, fit_affine
+from retrieval.regions.geometry import Frames
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,10 @@ class VerificationOptions:
     false_alarms: float = 1e-3  # largest expected number of as good hypotheses among as many chance matches
     unsure_alarms: float = 1e-6  # the same for what is not sure, and comes before what has only words in common
     evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
+    shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # how many photos are looked at first
     refined: int = 2  # hypotheses that are refined
+    retried: int = 6  # of those that a shortlist leads to, at most: until what is found is clear
+    clear_alarms: float = 1e-15  # expected number of as good hypotheses by chance of what is clear
     rounds: int = 4  # refinement rounds
     max_matches: int = 1500  # tentative matches a pair of photos that maps are looked for with, the least ambiguous
     max_counted: int = 20_000  # tentative matches that inliers are counted among, once a map is found
@@ -50,6 +55,16 @@ class VerificationOptions:
     def __post_init__(self) -> None:
         if self.freedom not in (3, 4, 5):
             raise CairnError(f"A hypothesis has 3, 4 or 5 degrees of freedom, not {self.freedom}.")
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Square of the threshold; largest difference between logarithms of scale."""
+        return self.threshold**2, float(np.log(self.scale_ratio))
+
+    @property
+    def looks(self) -> Look:
+        """What `shortlist` needs to know."""
+        return Look(self.freedom, self.limits, self.max_zoom, self.shortlist)
 
 
 @dataclass(frozen=True)
@@ -78,13 +93,21 @@ class Verification:
 _SAME_PLACE = CENTRE_ERROR
 _SAME_SHAPE = 1.5 * FRAME_ERROR
 _BEYOND_DOUBT = 3.0  # more than enough for the narrow tolerances to make no difference
-_BLOCK = 64  # hypotheses at a time: their errors stay in the second-level cache
+_NEARLY = 4.0  # how much larger than the threshold's square an error may be for a match's own map to be tried
+_NEIGHBOURS = 48  # of those a map, at most
+_WIDE = 4.0  # how much wider than the limits of errors, squared, and of scales those are that refinement looks within
 
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
 
 
 def verify(
-    query: Frames, image: Frames, pairs: NDArray[np.integer], options: VerificationOptions, *, rarity: float = 0.0
+    query: Frames,
+    image: Frames,
+    pairs: NDArray[np.integer],
+    options: VerificationOptions,
+    *,
+    rarity: float = 0.0,
+    maps: Maps | None = None,
 ) -> Verification:
     """Find the map that the most tentative matches agree on.
 
@@ -98,6 +121,9 @@ def verify(
         Thresholds.
     rarity : float
         Of the photos' words, see `retrieval.matching.evidence.weigh`.
+    maps : Maps, optional
+        Hypotheses, such as `shortlist` gives: they are tried, and those of the matches near them. Where they are left
+        out, all tentative matches give one each.
 
     Returns
     -------
@@ -107,33 +133,41 @@ def verify(
     if len(pairs) < options.min_inliers:
         return NOTHING
     source, target = query.centres, image.centres
-    linear, log_scale = _hypotheses(query.linear, image.linear, options)
-    usable = np.nonzero(np.abs(log_scale) <= np.log(options.max_zoom))[0]
-    if len(usable) < options.min_inliers:
-        return NOTHING
-    shift = target - np.einsum("nij,nj->ni", linear, source)
-    limits = (options.threshold**2, np.log(options.scale_ratio))
+    points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
+    scales = log_scales(query.linear, image.linear)
+    if maps is None:
+        tried, most = single_match_maps(query, image, options.freedom), options.refined
+        tried = tried.at(np.flatnonzero(np.abs(scales) <= np.log(options.max_zoom)))
+        if len(tried) < options.min_inliers:
+            return NOTHING
+    else:
+        # Of the matches near one of the maps some may stand for better ones.
+        near = [_near(row, points, scales, options.limits) for row in maps.transforms]
+        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *near]))
+        own = single_match_maps(query.at(rows), image.at(rows), options.freedom)
+        tried, most = maps.joined(own), options.retried
 
     # A feature with many tentative matches counts once, however many of them a hypothesis explains.
     uses = [np.bincount(pairs[:, side]) for side in (0, 1)]
     share = 1 / np.maximum(*(uses[side][pairs[:, side]] for side in (0, 1)))
-    votes = _votes(linear[usable], shift[usable], log_scale[usable], source, target, log_scale, share, limits)
-    order = np.argsort(-votes, kind="stable")[: options.refined]
+    votes = count_votes(tried, source, target, scales, share, options.limits)
     features = min(int(np.count_nonzero(count)) for count in uses)
     expected = len(pairs) * np.pi * options.threshold**2 / 2
-    points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
-    for hypothesis in usable[order]:
-        start = np.column_stack([linear[hypothesis], shift[hypothesis]])
-        agreed = pairs[_agreeing(start, points, log_scale, limits)[0]]
+    for start in tried.at(np.argsort(-votes, kind="stable")[:most]).transforms:
+        agreed = pairs[_agreeing(start, points, scales, options.limits)[0]]
         distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
         if false_alarms(1.5 * distinct, features, expected) > options.false_alarms:
+            if maps is not None and not len(best):
+                break  # and so are those of fewer votes
             continue
-        chosen, transform, error = _refine(start, points, pairs, log_scale, limits, options.rounds)
+        chosen, transform, error = _refine(start, points, pairs, scales, options.limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
             best, best_map, best_error = chosen, transform, error
+        if maps is not None and false_alarms(len(best), features, expected) < options.clear_alarms:
+            break
     if best_map is None or len(best) < options.min_inliers:
         return NOTHING
     if _is_stretched(best_map, options):
@@ -217,10 +251,15 @@ def recount(
     """
     if found.transform is None:
         return found
-    log_scale = _hypotheses(query.linear, image.linear, options)[1]
+    scales = log_scales(query.linear, image.linear)
     points = np.concatenate([query.centres.T, np.ones((1, len(pairs)), np.float32), image.centres.T])
-    limits = (options.threshold**2, np.log(options.scale_ratio))
-    chosen, transform, _ = _refine(found.transform, points, pairs, log_scale, limits, options.rounds)
+    # Refinement moves a map a little, so that what is far off is out of the question.
+    wide = options.limits[0] * _WIDE, options.limits[1] * _WIDE
+    near = _agreeing(found.transform, points, scales, wide)[0]
+    few, transform, _ = _refine(
+        found.transform, points[:, near], pairs[near], scales[near], options.limits, options.rounds
+    )
+    chosen = near[few]
     if len(chosen) <= found.inliers or _is_stretched(transform, options):
         return found
     if is_strip(query.centres[chosen], image.centres[chosen], options.evidence):
@@ -268,101 +307,17 @@ def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer],
     return Verification(matches, np.eye(2, 3), 1.0)
 
 
-def _hypotheses(
-    source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Linear parts (K, 2, 2) float32 and logarithms of scale (K,) of the maps that take frames to frames."""
-    source_area = source[:, 0, 0] * source[:, 1, 1] - source[:, 0, 1] * source[:, 1, 0]
-    target_area = target[:, 0, 0] * target[:, 1, 1] - target[:, 0, 1] * target[:, 1, 0]
-    scale = np.sqrt(np.abs(target_area) / np.maximum(np.abs(source_area), 1e-20))
-    log_scale = np.log(np.maximum(scale, 1e-20))
-    if options.freedom == 3:
-        return np.eye(2, dtype=np.float32) * scale[:, None, None], log_scale
-    inverse = np.stack(
-        [
-            np.stack([source[:, 1, 1], -source[:, 0, 1]], -1),
-            np.stack([-source[:, 1, 0], source[:, 0, 0]], -1),
-        ],
-        -2,
-    )
-    linear = target @ (inverse / np.maximum(np.abs(source_area), 1e-20)[:, None, None])
-    if options.freedom == 4:
-        angle = np.arctan2(linear[:, 1, 0] - linear[:, 0, 1], linear[:, 0, 0] + linear[:, 1, 1])
-        cosine, sine = scale * np.cos(angle), scale * np.sin(angle)
-        linear = np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], -2)
-    return linear.astype(np.float32), log_scale
-
-
-def _votes(
-    linear: NDArray[np.float32],
-    shift: NDArray[np.float32],
-    own_scale: NDArray[np.float32],
-    source: NDArray[np.float32],
-    target: NDArray[np.float32],
-    scales: NDArray[np.float32],
-    share: NDArray[np.floating],
-    limits: tuple[float, float],
-) -> NDArray[np.float32]:
-    """Sum the shares of the matches that agree with each hypothesis: (H,) float32.
-
-    A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
-    decides on inliers. That is a quadratic form in the match's coordinates: its coefficients times the products of
-    those coordinates give all errors in one matrix product.
-    """
-    # Sorted by scale, a block of hypotheses has to be compared with a stretch of the matches alone.
-    matches, hypotheses = np.argsort(scales, kind="stable"), np.argsort(own_scale, kind="stable")
-    source, target, scales, share = source[matches], target[matches], scales[matches], share[matches]
-    linear, shift, own_scale = linear[hypotheses], shift[hypotheses], own_scale[hypotheses]
-    # Centred coordinates keep the sums of products within the precision of float32.
-    middle_source, middle_target = source.mean(axis=0), target.mean(axis=0)
-    shift = shift + linear @ middle_source - middle_target
-    own, other = own_scale / limits[1], scales / limits[1]
-    forms = np.concatenate(
-        [_error_forms(linear, shift) / np.float32(limits[0]), [own * own, -2 * own, np.ones_like(own)]]
-    )
-    products = np.concatenate(
-        [_products(source - middle_source, target - middle_target), [np.ones_like(other), other, other * other]]
-    )
-    forms, products, share = (array.astype(np.float32) for array in (forms.T, products, share))
-    votes = np.empty(len(linear), np.float32)
-    for start in range(0, len(linear), _BLOCK):
-        block = own_scale[start : start + _BLOCK]
-        near = slice(*np.searchsorted(scales, (block[0] - limits[1], block[-1] + limits[1])))
-        error = forms[start : start + _BLOCK] @ products[:, near]
-        votes[hypotheses[start : start + _BLOCK]] = np.less(error, 1, out=error, casting="unsafe") @ share[near]
-    return votes
-
-
-def _error_forms(linear: NDArray[np.float32], shift: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Coefficients (15, H) of the squared symmetric transfer errors of maps, as forms in the products of `_products`.
-
-    With the residual r = L q + t - d, |r|² + |L⁻¹r|² = rᵀ F r for F = I + L⁻ᵀL⁻¹.
-    """
-    l00, l01, l10, l11 = linear.reshape(-1, 4).T
-    weight = 1 / np.maximum((l00 * l11 - l01 * l10) ** 2, np.float32(1e-24))
-    f00, f01, f11 = 1 + (l10**2 + l11**2) * weight, -(l00 * l10 + l01 * l11) * weight, 1 + (l00**2 + l01**2) * weight
-    columns = ((l00, l10), (l01, l11), (shift[:, 0], shift[:, 1]))
-    (x0, y0), (x1, y1), (xt, yt) = columns
-    (u0, v0), (u1, v1), (ut, vt) = ((f00 * x + f01 * y, f01 * x + f11 * y) for x, y in columns)
-    quadratic = [x0 * u0 + y0 * v0, 2 * (x0 * u1 + y0 * v1), x1 * u1 + y1 * v1, f00, 2 * f01, f11]
-    mixed = [-2 * u0, -2 * v0, -2 * u1, -2 * v1]
-    linear_terms = [2 * (x0 * ut + y0 * vt), 2 * (x1 * ut + y1 * vt), -2 * ut, -2 * vt]
-    return np.stack([*quadratic, *mixed, *linear_terms, xt * ut + yt * vt])
-
-
-def _products(source: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Products (15, K) of the coordinates of matches q, d and 1, in the order of `_error_forms`."""
-    (x, y), (u, v) = source.T, target.T
-    return np.stack([x * x, x * y, y * y, u * u, u * v, v * v, x * u, x * v, y * u, y * v, x, y, u, v, np.ones_like(x)])
-
-
-def _symmetric_error(
-    linear: NDArray[np.floating], shift: NDArray[np.floating], points: NDArray[np.float32]
-) -> NDArray[np.floating]:
-    """Squared symmetric transfer errors (H, K) of maps (H, 2, 2), (H, 2) for points (5, K): q, 1, d."""
-    residual = linear @ points[:2] + shift[:, :, None] - points[3:]
-    back = np.linalg.inv(linear) @ residual
-    return np.asarray((residual**2).sum(axis=1) + (back**2).sum(axis=1))
+def _symmetric_error(transform: NDArray[np.floating], points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Squared symmetric transfer errors (K,) of a map (2, 3) for points (5, K): q, 1, d."""
+    (a, b), (c, d) = transform[:, :2].tolist()
+    inverse = np.array([[d, -b], [-c, a]]) / (a * d - b * c)
+    residual = transform.astype(np.float32) @ points[:3]
+    residual -= points[3:]
+    back = inverse.astype(np.float32) @ residual
+    residual *= residual
+    back *= back
+    residual += back
+    return np.asarray(residual[0] + residual[1])
 
 
 def _agreeing(
@@ -370,13 +325,26 @@ def _agreeing(
     points: NDArray[np.float32],
     scales: NDArray[np.float32],
     limits: tuple[float, float],
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Numbers of the matches that agree with a map (2, 3), none for a singular one, and the errors (K,) of all."""
-    area = abs(float(transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]))
+    (a, b), (c, d) = transform[:, :2].tolist()
+    area = abs(a * d - b * c)
     if area < 1e-8:
-        return np.zeros(0, np.int64), np.full(points.shape[1], np.inf)
-    error = _symmetric_error(transform[None, :, :2], transform[None, :, 2], points)[0]
-    return np.nonzero((error < limits[0]) & (np.abs(scales - 0.5 * np.log(area)) < limits[1]))[0], error
+        return np.zeros(0, np.int64), np.full(points.shape[1], np.inf, np.float32)
+    error = _symmetric_error(transform, points)
+    near = np.flatnonzero(error < limits[0])
+    return near[np.abs(scales[near] - np.float32(0.5 * np.log(area))) < limits[1]], error
+
+
+def _near(
+    transform: NDArray[np.floating],
+    points: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    limits: tuple[float, float],
+) -> NDArray[np.int64]:
+    """Numbers of the matches that agree with a map, or nearly: the closest of them."""
+    near, error = _agreeing(transform, points, scales, (_NEARLY * limits[0], limits[1]))
+    return near[np.argsort(error[near], kind="stable")[:_NEIGHBOURS]]
 
 
 def _refine(
@@ -399,11 +367,29 @@ def _refine(
         if (len(chosen), -mean) <= (len(best), -best_error):
             break
         best, best_map, best_error = chosen, transform, mean
-        fitted = fit_affine(points[:2, chosen].T, points[3:, chosen].T)
+        fitted = _fit(points[:, chosen])
         if fitted is None:
             break
         transform = fitted
     return best, best_map.astype(np.float64), best_error
+
+
+def _fit(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
+    """Least-squares affine map (2, 3) of points (5, K): see `fit_affine`, of which this is the short form."""
+    number = points.shape[1]
+    if number < 3:
+        return None
+    sums = points.astype(np.float64)
+    products = sums @ sums.T
+    middle = products[2] / number
+    centred = products - np.outer(middle, products[2])
+    xx, xy, yy = float(centred[0, 0]), float(centred[0, 1]), float(centred[1, 1])
+    area = xx * yy - xy * xy
+    if area < 1e-4 * max(xx + yy, 1e-12) ** 2:
+        return None
+    goal = centred[3:, :2]
+    linear = np.stack([goal[:, 0] * yy - goal[:, 1] * xy, goal[:, 1] * xx - goal[:, 0] * xy], axis=1) / area
+    return np.column_stack([linear, middle[3:] - linear @ middle[:2]])
 
 
 def _one_to_one(
@@ -413,21 +399,22 @@ def _one_to_one(
     # The closest last: of several assignments to one place the last one stays.
     chosen = chosen[np.argsort(-error[chosen], kind="stable")]
     kept = []
-    for _ in range(2):
+    for last in (False, True):
         if not len(chosen):
             break
+        sides = [pairs[:, side].take(chosen) for side in (0, 1)]
         both = np.ones(len(chosen), bool)
-        for side in (0, 1):
-            features = pairs[chosen, side]
+        for features in sides:
             closest = np.empty(features.max() + 1, np.int64)
             closest[features] = chosen
             both &= closest[features] == chosen
-        free = np.ones(len(chosen), bool)
-        for side in (0, 1):
-            features = pairs[chosen, side]
+        kept.append(chosen[both])
+        if last or both.all():
+            break
+        free = ~both
+        for features in sides:
             taken = np.zeros(features.max() + 1, bool)
             taken[features[both]] = True
             free &= ~taken[features]
-        kept.append(chosen[both])
         chosen = chosen[free]
     return np.sort(np.concatenate(kept)) if kept else chosen

@@ -79,7 +79,7 @@ class Frames:
 
     def at(self, rows: NDArray[np.integer]) -> "Frames":
         """Take some rows, in the order given."""
-        return Frames(self.centres[rows], self.linear[rows])
+        return Frames(self.centres.take(rows, axis=0), self.linear.take(rows, axis=0))
 
 
 def fit_affine(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:

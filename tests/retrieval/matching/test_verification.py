@@ -302,7 +302,8 @@ def test_the_symmetric_error_is_what_it_says():
     shift = generator.normal(size=(len(linear), 2)).astype(np.float32)
     source, target = generator.uniform(0, 1, (2, 50, 2)).astype(np.float32)
     points = np.concatenate([source.T, np.ones((1, 50), np.float32), target.T])
-    found = _symmetric_error(linear, shift, points)
+    maps = np.concatenate([linear, shift[:, :, None]], axis=2)
+    found = [_symmetric_error(transform, points) for transform in maps]
     for number, (matrix, offset) in enumerate(zip(linear.astype(np.float64), shift, strict=True)):
         forward = source @ matrix.T + offset - target
         backward = (target - offset) @ np.linalg.inv(matrix).T - source

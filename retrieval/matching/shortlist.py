@@ -1,0 +1,160 @@
+"""A first look at many photos at once: which of them may show the same as a query, and by what maps?
+
+Most photos that have words in common with a query show something else, and few of the tentative matches tell: of each
+photo some maps, each from one match, are judged by the matches of its least ambiguous words alone. Where no map finds a
+handful of them there is nothing to verify; for the other photos the best maps are given, to be judged by all matches.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.matching.maps import (
+    Maps,
+    agreement_forms,
+    agreement_products,
+    fit_maps,
+    log_scales,
+    single_match_maps,
+)
+from retrieval.regions.geometry import Frames
+
+
+@dataclass(frozen=True)
+class ShortlistOptions:
+    """How closely many photos are looked at before they are verified."""
+
+    matches: int = 768  # tentative matches a photo that maps are judged by, those of the least ambiguous words
+    maps: int = 64  # maps a photo that are judged
+    fitted: int = 8  # of them, the best, that are fitted to the matches that agree with them
+    kept: int = 3  # fitted maps a photo that are given, at most
+    # By the number of matches that maps are judged by: fewest that agree with one, and with a fitted one.
+    least: tuple[tuple[int, int, int], ...] = ((0, 3, 4), (100, 4, 6), (300, 5, 8))
+    max_stretch: float = 6.0  # largest ratio of a map's scales: what one match says of a stretch is not exact
+
+    def fewest(self, matches: int) -> tuple[int, int]:
+        """Fewest matches that agree with a map that is judged by so many, and with a fitted one."""
+        return next((first, second) for beyond, first, second in reversed(self.least) if matches >= beyond)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How maps are made and judged, and how closely photos are looked at."""
+
+    freedom: int  # see `single_match_maps`
+    limits: tuple[float, float]  # see `agreement_forms`
+    max_zoom: float  # largest enlargement or reduction of a map
+    options: ShortlistOptions
+
+
+def shortlist(
+    query: Frames,
+    image: Frames,
+    starts: NDArray[np.integer],
+    ambiguity: NDArray[np.integer],
+    look: Look,
+) -> list[Maps | None]:
+    """Find the photos that may show the same as the query, and the maps that speak for it.
+
+    Parameters
+    ----------
+    query, image : Frames
+        Row k of both is tentative match k, photo by photo.
+    starts : ndarray, shape (B + 1,), int
+        Where the matches of each photo begin.
+    ambiguity : ndarray, shape (K,), int
+        How many matches the word of a match has in its photo. Maps come from the least ambiguous matches of the largest
+        regions: a large region tells a map more exactly.
+    look : Look
+        How closely to look.
+
+    Returns
+    -------
+    list of B Maps or None
+        The best maps of a photo, the best first; None: nothing speaks for it. What is said of a photo does not depend
+        on the others.
+    """
+    options, limits = look.options, look.limits
+    scales = log_scales(query.linear, image.linear)
+    products = agreement_products(query.centres, image.centres, scales, limits)
+    area = query.linear[:, 0, 0] * query.linear[:, 1, 1] - query.linear[:, 0, 1] * query.linear[:, 1, 0]
+    sizes = np.sqrt(np.abs(area) * np.exp(scales))  # between those of the two regions
+    order = np.where(np.abs(scales) <= np.log(look.max_zoom), ambiguity / np.maximum(sizes, np.float32(1e-20)), np.inf)
+    bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+    parts = [start + _smallest(order[start:stop], options.maps) for start, stop in bounds]
+    rows = np.concatenate([np.zeros(0, np.int64), *parts])
+    maps = single_match_maps(query.at(rows), image.at(rows), look.freedom)
+    usable = np.flatnonzero(np.isfinite(order[rows]) & _is_plausible(maps, options.max_stretch))
+    maps, middles = maps.at(usable), query.centres[rows[usable]]
+    firsts = np.searchsorted(usable, np.cumsum([0, *map(len, parts)])).tolist()  # of the maps of each photo
+
+    # The best maps of each photo are fitted to the matches that agree with them.
+    seen, best, moments = [], [], []
+    judged = ((photo, first, last) for photo, (first, last) in enumerate(pairwise(firsts)) if first < last)
+    for photo, first, agreeing in _judge(maps, judged, products, bounds, limits):
+        votes = agreeing.sum(axis=1)
+        if votes.max() >= options.fewest(agreeing.shape[1])[0]:
+            tops = np.argsort(-votes, kind="stable")[: options.fitted]
+            seen.append(photo)
+            best.append(first + tops)
+            moments.append(_moments(agreeing[tops], products, bounds[photo]))
+    found: list[Maps | None] = [None] * len(bounds)
+    if not seen:
+        return found
+    kept, firsts = np.concatenate(best), np.cumsum([0, *map(len, best)]).tolist()
+    maps, middles = fit_maps(maps.at(kept), np.concatenate(moments), middles[kept]), middles[kept]
+    judged = ((photo, first, last) for photo, (first, last) in zip(seen, pairwise(firsts), strict=True))
+    moments = [
+        _moments(agreeing, products, bounds[photo])
+        for photo, _, agreeing in _judge(maps, judged, products, bounds, limits)
+    ]
+    maps = fit_maps(maps, np.concatenate(moments), middles)
+    judged = ((photo, first, last) for photo, (first, last) in zip(seen, pairwise(firsts), strict=True))
+    for photo, first, agreeing in _judge(maps, judged, products, bounds, limits):
+        votes = agreeing.sum(axis=1)
+        if votes.max() >= options.fewest(agreeing.shape[1])[1]:
+            found[photo] = maps.at(first + np.argsort(-votes, kind="stable")[: options.kept])
+    return found
+
+
+def _smallest(values: NDArray[np.floating], most: int) -> NDArray[np.int64]:
+    """Places of the smallest values, ascending: so many at most."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    return np.sort(np.argpartition(values, most)[:most])
+
+
+def _is_plausible(maps: Maps, max_stretch: float) -> NDArray[np.bool_]:
+    """Which maps (H,) stretch what they map little enough."""
+    # The sum of the squares of a map's two scales, and their product, tell their ratio.
+    squares = np.einsum("hij,hij->h", maps.linear, maps.linear)
+    return np.asarray(squares <= (max_stretch + 1 / max_stretch) * np.exp(2 * np.minimum(maps.log_scale, 10)))
+
+
+def _judge(
+    maps: Maps,
+    photos: Iterable[tuple[int, int, int]],
+    products: NDArray[np.float32],
+    bounds: Sequence[tuple[int, int]],
+    limits: tuple[float, float],
+) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
+    """Say which matches of a photo agree with its maps.
+
+    Takes photos with the bounds of their maps; gives each photo, where its maps begin, and a table of 1 and 0 with a
+    row a map and a column a match.
+    """
+    forms = agreement_forms(maps, limits)
+    for photo, first, last in photos:
+        start, stop = bounds[photo]
+        error = forms[first:last] @ products[:, start:stop]
+        yield photo, first, np.less(error, 1, out=error, casting="unsafe")
+
+
+def _moments(
+    agreeing: NDArray[np.float32], products: NDArray[np.float32], bounds: tuple[int, int]
+) -> NDArray[np.float32]:
+    """Sums of products of the matches that agree with maps: (H, 15), as `fit_maps` takes them."""
+    return np.asarray(agreeing @ products[:15, bounds[0] : bounds[1]].T)
