@@ -292,3 +292,97 @@ def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:
     keys.press("Enter")
     assert page.locator("#pair .match.chosen").count() == 1
     assert page.locator("#which").text_content().startswith("Match 1 of ")
+
+
+def _turned_upload(visit: Visit, indexed: Indexed, tmp_path: Path, degrees: int) -> None:
+    """Search with a photo of the collection that lies on its side."""
+    from PIL import Image
+
+    path = tmp_path / "scan.png"
+    with Image.open(indexed.photos / f"{ASKED}.jpg") as photo:
+        photo.rotate(degrees, expand=True).save(path)
+    visit.open("/search")
+    give(visit.page, path, "picker")
+    visit.page.wait_for_selector(".box-canvas")
+
+
+def test_an_answer_comes_upright_first_and_is_completed(visit: Visit, indexed: Indexed, tmp_path: Path) -> None:
+    _turned_upload(visit, indexed, tmp_path, 90)
+    page = visit.page
+    asked: list[dict[str, Any]] = []
+    states: list[str] = []
+
+    def note(route: Any) -> None:
+        body = route.request.post_data_buffer.decode("latin-1")
+        asked.append({"upright": '"turns":1,' in body or '"turns":1}' in body, "every": '"every_turn":true' in body})
+        if len(asked) == 2:  # the first answer is shown while the second is waited for
+            page.wait_for_selector("#results[aria-busy=false][data-turned=looking]")
+            states.append(page.locator("#turning").inner_text())
+        route.continue_()
+
+    page.route("**/api/search", note)
+    page.get_by_role("button", name="Search", exact=True).first.click()
+    names = wait_for_results(page)
+    assert asked == [{"upright": True, "every": False}, {"upright": False, "every": True}]
+    assert states and "turned views" in states[0]
+    assert set(names[: len(FOUND)]) == FOUND and page.locator("#turning").is_hidden()
+    assert "verified" in page.locator("#said").inner_text()
+
+
+def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, indexed: Indexed, tmp_path: Path) -> None:
+    _turned_upload(visit, indexed, tmp_path, 90)
+    page = visit.page
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        if '"every_turn":true' in route.request.post_data_buffer.decode("latin-1") and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/api/search", hold)
+    page.get_by_role("button", name="Search", exact=True).first.click()
+    page.get_by_role("button", name="Stop").click()
+    assert page.locator("#turning").is_hidden() and page.locator("#error").inner_text() == ""
+    page.get_by_role("button", name="Look at turned views too").click()
+    assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
+    assert page.get_by_role("button", name="Look at turned views too").is_hidden()
+
+
+def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit) -> None:
+    """And one request is enough where what is found upright leaves no doubt."""
+    page = visit.open("/")
+    answers: list[dict[str, Any]] = []
+
+    def entry(number: int, inliers: int) -> dict[str, Any]:
+        facts = {"name": f"{number}.jpg", "title": None, "score": 0.5, "inliers": inliers, "probability": None}
+        shape = {"homography": None, "region": None, "width": 640, "height": 480, "query_index": 0, "turn": 0.0}
+        return {"number": number, **facts, **shape}
+
+    def answer(route: Any) -> None:
+        every = "every_turn=true" in route.request.url
+        order = [9, *range(8), 10] if every else list(range(8))
+        results = [{"rank": place + 1, **entry(number, 0)} for place, number in enumerate(order)]
+        answers.append({"every": every})
+        body = {"engine": "tf-idf-sp", "results": results, "passing": None, "filter": None, "similarity": None}
+        route.fulfill(json=body | {"seconds": {"total": 0.1}, "turned": every, "sure": sure})
+
+    page.route("**/api/search?*", answer)
+    for sure, requests in ((True, 1), (False, 2)):
+        answers.clear()
+        page.goto("about:blank")
+        visit.open("/search?q=0")
+        wait_for_results(page)
+        assert len(answers) == requests
+        assert page.get_by_role("button", name="Look at turned views too").is_visible() == sure
+        if sure:
+            page.locator(".result").nth(5).get_by_role("link", name="Search").focus()
+            page.evaluate("document.querySelectorAll('.result')[4].scrollIntoView()")
+            page.evaluate("document.querySelectorAll('.result')[4].mark = 'same'")
+            before = page.locator(".result").nth(4).bounding_box()["y"]
+            page.evaluate("document.querySelector('#look').click()")
+            page.wait_for_selector("#results[data-turned=done]")
+            assert page.evaluate("document.querySelectorAll('.result')[5].mark") == "same"
+            assert abs(page.locator(".result").nth(5).bounding_box()["y"] - before) < 400
+            assert page.evaluate("document.activeElement.closest('.result').dataset.entry.includes('5.jpg')")
+            assert page.locator(".result .rank").all_text_contents() == [f"{rank}." for rank in range(1, 11)]

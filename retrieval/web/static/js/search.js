@@ -19,6 +19,7 @@ const form = at("options");
 let queries = []; // each as query.js resolves it
 let open = -1; // which of them is in the box tool
 let request = new AbortController();
+let turning = new AbortController(); // of the look at turned views, which ends with the request too
 
 // Options
 
@@ -153,6 +154,7 @@ function listen() {
     go(link.getAttribute("href"));
     scrollTo({ top: 0 });
   });
+  at("stop").addEventListener("click", () => turning.abort());
   window.addEventListener("popstate", load);
 }
 
@@ -190,8 +192,29 @@ function result(entry, turned) {
       el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said()), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
 }
 
+/** Show results in place of those that are shown: what is the same stays where it is, with its picture and the focus. */
+function replaceResults({ results, turned }) {
+  const list = at("results");
+  const known = new Map([...list.children].map((item) => [item.dataset.entry, item]));
+  const kept = [...list.children].find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
+  const top = kept?.getBoundingClientRect().top;
+  const wanted = results.map((entry) => {
+    const { rank, score, ...same } = entry; // other turns change the scores of what was found upright
+    const text = `${here()} ${JSON.stringify(same)}`; // its links say what was asked
+    const item = known.get(text) ?? result(entry, turned);
+    item.dataset.entry = text;
+    item.querySelector(".rank").textContent = `${rank}.`;
+    item.querySelector(".measure").lastChild.textContent = `score ${score.toFixed(3)}`;
+    item.querySelector("a").setAttribute("aria-label", `Result ${rank}, ${entry.name}: see the match`);
+    return item;
+  });
+  for (const item of [...list.children]) if (!wanted.includes(item)) item.remove();
+  for (const [place, item] of wanted.entries()) if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null);
+  if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
+}
+
 function showResults(answer) {
-  at("results").replaceChildren(...answer.results.map((entry) => result(entry, answer.turned)));
+  replaceResults(answer);
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   const found = answer.results.length;
   const verified = answer.results.filter((one) => one.inliers > 0).length;
@@ -214,10 +237,12 @@ function go(to) {
 
 async function load() {
   request.abort();
+  turning.abort();
   request = new AbortController();
   const { signal } = request;
   at("clear").hidden = true;
   complain(null);
+  showTurning("");
   busy(true);
   try {
     await answer(signal);
@@ -253,8 +278,42 @@ async function answer(signal) {
   const { similarity, turns, top, tag, ...others } = options();
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
-  const asked = { ...others, tag: splitTags(tag), turns: Number(turns), top: Number(top), similarity: scored };
-  showResults(await search(queries, asked, signal));
+  const asked = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored };
+  // Upright comes first, many times as quickly; the same list is completed by what turned views find.
+  const upright = await search(queries, { ...asked, turns: 1 }, signal);
+  showResults(upright);
+  if (Number(turns) === 1 || upright.passing === 0) return;
+  const complete = () => turn({ ...asked, turns: Number(turns), every_turn: true }, upright);
+  at("look").onclick = complete;
+  if (upright.sure) showTurning("offered"); // they can hardly change the answer
+  else complete();
+}
+
+// Turned views
+
+/** Look at turned views of the query, and complete the answer that is shown; what goes wrong leaves it as it is. */
+async function turn(asked, upright) {
+  turning = new AbortController();
+  const { signal } = turning;
+  const { signal: whole } = request;
+  showTurning("looking");
+  try {
+    const answer = await search(queries, asked, signal);
+    answer.seconds.total += upright.seconds.total;
+    showResults(answer);
+    showTurning("done");
+  } catch (error) {
+    if (whole.aborted) return; // another search has begun
+    showTurning("offered");
+    if (!signal.aborted) complain(error);
+  }
+}
+
+/** "looking", "offered" (not looked at), "done", or "" where there is no answer that turned views might complete. */
+function showTurning(state) {
+  at("results").dataset.turned = state;
+  at("turning").hidden = state !== "looking";
+  at("look").hidden = state !== "offered";
 }
 
 start(async () => {
