@@ -4,7 +4,7 @@ import itertools
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,10 +215,7 @@ class Segment:
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
         self._notes = arrays.get(NOTES)
-        self.bytes: dict[str, int] = {}
-        for name in arrays:
-            part = PARTS[self.format].get(name, name.removeprefix(COLUMN_PREFIX))
-            self.bytes[part] = self.bytes.get(part, 0) + (folder / f"{name}.npy").stat().st_size
+        self.bytes = _part_sizes(folder, meta["format"], arrays)
 
     @classmethod
     def open(
@@ -486,6 +483,30 @@ def _column(
         if len(array):
             column[start:end] = array if order is None else array[order]
     return column
+
+
+def segment_bytes(folder: Path) -> dict[str, int]:
+    """Bytes of each part of a segment, as `Segment.bytes`, by its description alone: nothing of it is mapped.
+
+    Raises
+    ------
+    CairnError
+        It is missing, its description is damaged, or it is of a later format.
+    """
+    meta = _load_meta(folder)
+    return _part_sizes(folder, meta["format"], meta["files"])
+
+
+def _part_sizes(folder: Path, version: int, names: Iterable[str]) -> dict[str, int]:
+    """Bytes of the files of some arrays, by the parts that they belong to."""
+    sizes: dict[str, int] = {}
+    for name in names:
+        part = PARTS[version].get(name, name.removeprefix(COLUMN_PREFIX))
+        try:
+            sizes[part] = sizes.get(part, 0) + (folder / f"{name}.npy").stat().st_size
+        except OSError as error:
+            raise _damaged(folder / f"{name}.npy") from error
+    return sizes
 
 
 def _damaged(path: Path) -> CairnError:

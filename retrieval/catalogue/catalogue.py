@@ -51,6 +51,7 @@ from retrieval.catalogue.photos import (
     counts_of_photos,
     dates_added,
     first_and_last_added,
+    known_contents,
     known_photos,
     missing_photos,
     numbers_of_names,
@@ -332,6 +333,11 @@ class Catalogue:
         """
         with self._transaction() as session:
             return known_photos(session)
+
+    def known_contents(self) -> set[str]:
+        """The SHA-256 of all photos that are indexed or failed."""
+        with self._transaction() as session:
+            return known_contents(session)
 
     def exclusions(self) -> list[Exclusion]:
         """Photos that were removed for good, in the order of the numbers that they had."""

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.text import printable
-from retrieval.catalogue.database import chunks
+from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, path_hash_of
 
 
@@ -28,6 +28,12 @@ def known_photos(session: Session) -> dict[str, Known]:
     query = sa.select(ImageRow.path, *columns, ImageRow.missing_since.is_not(None)).where(ImageRow.state != REMOVED)
     rows = session.execute(query.order_by(ImageRow.state == INDEXED, ImageRow.number))
     return {row[0]: Known(*row[1:]) for row in rows}
+
+
+def known_contents(session: Session) -> set[str]:
+    """The SHA-256 of all photos that are indexed or failed."""
+    query = sa.select(ImageRow.sha256).where(ImageRow.state != REMOVED, ImageRow.sha256.is_not(None))
+    return {str(content) for content in session.scalars(query.execution_options(yield_per=CHUNK))}
 
 
 def all_indexed(session: Session) -> list[ImageRow]:

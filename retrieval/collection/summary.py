@@ -2,8 +2,14 @@
 
 from typing import Any
 
+from index.errors import CairnError
+from index.segment import segment_bytes
+from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.drift import describe_drift, measure_drift
+from retrieval.collection.layout import SEGMENTS
+
+_LOOKS = 5  # how often segments are looked at again that are rewritten meanwhile
 
 
 def describe_collection(collection: Collection) -> dict[str, Any]:
@@ -11,17 +17,14 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     counts = collection.catalogue.counts()
     extractor = collection.extractor
     vocabulary = collection.vocabulary if collection.has_vocabulary else None
-    size: dict[str, int] = {}
-    for segment in collection.segments if vocabulary else []:
-        for part, count in segment.bytes.items():
-            size[part] = size.get(part, 0) + count
+    rows, size = _sizes(collection)
     added = collection.catalogue.first_and_last_added()
-    features = sum(segment.features for segment in collection.segments) if vocabulary else 0
+    features = sum(row.features for row in rows)
     return {
         "images": counts["indexed"],
         "features": counts["features"],
         "words": vocabulary.words if vocabulary else 0,
-        "segments": len(collection.catalogue.segments()),
+        "segments": len(rows),
         "bytes": size,
         "bytes_per_feature": round(sum(size.values()) / features, 2) if features else 0.0,
         "descriptor": {
@@ -48,3 +51,19 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         ],
         "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
     }
+
+
+def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:
+    """The segments, and the bytes of their parts; CairnError where one is damaged. None of them is opened."""
+    for left in reversed(range(_LOOKS)):
+        rows = collection.catalogue.segments()
+        size: dict[str, int] = {}
+        try:
+            for row in rows:
+                for part, count in segment_bytes(collection.folder / SEGMENTS / row.folder).items():
+                    size[part] = size.get(part, 0) + count
+            break
+        except CairnError:
+            if not left or [row.id for row in rows] == [row.id for row in collection.catalogue.segments()]:
+                raise
+    return rows, size

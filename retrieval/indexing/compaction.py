@@ -80,8 +80,7 @@ def compact(
             tell(STEP, done, total)
         tell(STEP, total, total)
         collection.catalogue.shrink()
-        known = {row.sha256 for row in collection.catalogue.known().values()}
-        thumbnails = forget_thumbnails(collection.folder / "cache", known)
+        thumbnails = forget_thumbnails(collection.folder / "cache", collection.catalogue.known_contents())
         seal(collection)
     collection.forget()
     after = collection.catalogue.segments()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.postings.word_lists import Postings
-from index.segment import Segment, verify_segment, write_segment
+from index.segment import Segment, segment_bytes, verify_segment, write_segment
 from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 VOCABULARY, DESCRIPTOR = "a" * 64, "b" * 64
@@ -181,6 +181,7 @@ def test_bytes_by_part_are_those_of_the_files_and_few(tmp_path: Path) -> None:
     geometry = [rng.integers(0, 256, (2_000, 5)).astype(np.uint8) for _ in words]
     segment = write(tmp_path / "s", words, geometry=geometry)
     assert segment.bytes.keys() == {"images", "words", "postings", "geometry"}
+    assert segment_bytes(tmp_path / "s") == segment.bytes
     assert sum(segment.bytes.values()) == sum(path.stat().st_size for path in (tmp_path / "s").glob("*.npy"))
     assert 6 < segment.bytes_per_feature < 7
 
