@@ -96,8 +96,7 @@ class Vocabulary:
         descriptor, trained_on : str
             Recorded: see the attributes.
         progress : callable, optional
-            Called with how much is done and how much there is, in no unit: descriptors, over all passes, and a share
-            for what comes after.
+            Called with how much is done and how much there is, in no unit: about as much is done in any minute.
 
         Returns
         -------
@@ -121,7 +120,7 @@ class Vocabulary:
 
         def passes(done: int, of: int) -> None:
             nonlocal last
-            last = of + of // 20  # the rest is for building the search and measuring it
+            last = of + of // 50  # the rest is for building the search and measuring it
             if progress is not None:
                 progress(done, last)
 

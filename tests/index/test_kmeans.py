@@ -197,8 +197,10 @@ def test_progress_rises_to_its_end():
     )
     done, totals = zip(*calls, strict=True)
     assert done[0] == 0  # before the first pass, which may take long
-    assert set(totals) == {done[-1]} == {1500}  # at most 50 descriptors a word are used
+    reading, searching, comparing = 2 * 500, 10 * 12 + 21 * 500, 10 * (12 + 37) + 6 * 500
+    assert set(totals) == {done[-1]} == {reading + searching + 2 * comparing}  # at most 50 descriptors a word are used
     assert (np.diff(done) > 0).all()
+    assert {reading, reading + searching, reading + searching + comparing} <= set(done)
 
 
 def test_what_cannot_be_clustered(tmp_path):
