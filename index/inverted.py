@@ -13,8 +13,8 @@ from index.postings.word_lists import Postings
 from index.segment import ImageFeatures, Segment
 from index.similarity import SimilarityMatrix, shared_postings
 
-# Postings gathered at a time: bounds the memory at a few tens of MB, and keeps the buffers in the processor's cache.
-BLOCK_POSTINGS = 1 << 18
+# Postings gathered at a time: bounds the memory at a few MB, and keeps the buffers in the processor's cache.
+BLOCK_POSTINGS = 1 << 16
 # Sums that are added to at a time, for several queries: more would not stay in the processor's cache.
 BLOCK_SUMS = 1 << 18
 _SAMPLE = 200  # images that the mean idf is measured on

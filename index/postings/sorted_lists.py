@@ -19,7 +19,7 @@ LOW_BITS = (0, 1, 2, 4, 8, 16)
 # Entries encoded or decoded at a time, so that the buffers stay in the processor's cache.
 BLOCK_ENTRIES = 1 << 18
 # Ranges of more bytes than this are copied one by one, shorter ones are picked by the numbers of their bytes.
-_LONG = 96
+_LONG = 32
 _HEADER = np.dtype([("universe", "<u8"), ("low_bits", "<u8")])
 # All positions in bits, and values, are far from overflowing 63 bits.
 _MOST = 1 << 48

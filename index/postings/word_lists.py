@@ -209,15 +209,13 @@ class CodedLists:
             if len(at) and at[-1] >= self.words_below:
                 raise DamagedListsError("posting_lists")
         # An image stands as often as it has features of the word.
-        first = np.ones(len(images), bool)
-        first[1:] = images[1:] != images[:-1]
-        first[bounds[:-1]] = True
-        starts = np.flatnonzero(first)
-        if len(starts) < len(images):
-            counts = np.diff(starts, append=len(images))
-            images, bounds = images[starts], np.searchsorted(starts, bounds)
-        else:
-            counts = np.ones(len(images), np.int64)
+        same = images[1:] == images[:-1]
+        same[bounds[1:-1] - 1] = False  # of another word
+        again = np.flatnonzero(same) + 1
+        counts = np.ones(len(images) - len(again), np.int32)
+        if len(again):
+            np.add.at(counts, again - np.arange(1, len(again) + 1), 1)
+            images, bounds = np.delete(images, again), bounds - np.searchsorted(again, bounds)
         return Postings(at, np.diff(bounds), images, counts)
 
 
@@ -261,7 +259,9 @@ def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) 
     entries = np.empty(len(words), np.min_scalar_type(universe))
     # Some words at a time: the numbers that are sorted take eight bytes a feature.
     for first, last in blocks_of(lengths, _SORTED_AT_ONCE):
-        some = np.flatnonzero((words >= first * words_a_list) & (words < last * words_a_list))
+        # As 64 bits: the last word may be the largest that 32 hold.
+        begin, end = np.uint64(first * words_a_list), np.uint64(last * words_a_list)
+        some = np.flatnonzero((words >= begin) & (words < end))
         keys = words[some].astype(np.int64) * images + owners[some]
         keys.sort()
         keys -= np.repeat(np.arange(first, last) * universe, lengths[first:last])
