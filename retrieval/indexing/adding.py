@@ -22,6 +22,7 @@ from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
+from retrieval.indexing.compaction import merge_tiers
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
 from retrieval.metadata.photo import Metadata, read_metadata
 
@@ -116,6 +117,8 @@ def index_photos(
 
                 part = files[start : start + batch]
                 _add_segment(collection, staging, part, report, workers, extracted, has_words)
+                with report.timed("write"):
+                    merge_tiers(collection)
                 done = start + len(part)
             staging.remove()
         except _TimeIsUp:

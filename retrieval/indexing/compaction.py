@@ -1,8 +1,9 @@
 """Compaction: segments are merged, and what was removed from the collection leaves the disk."""
 
+import itertools
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from index.segment import FORMAT, Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound
@@ -25,9 +27,10 @@ STEP = "compact"
 class CompactOptions:
     """How segments are merged."""
 
-    # Of a merged segment, at most, where more than one photo is in it: it is put together in memory, at some 20 bytes a
-    # feature without descriptors, and four thousand photos or so to a segment are enough for a search not to mind.
+    # Of a merged segment, at most, where more than one photo is in it: it is put together in memory, at some 27 bytes a
+    # feature without descriptors, and ten thousand photos of 2,000 features to a segment are enough for a search.
     features: int = 20_000_000
+    tier: int = 10  # segments of about one size that are merged when photos are added
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def compact(
         segments = {row.folder: segment for row, segment in zip(rows, collection.segments, strict=True)}
         total, done, gone = sum(row.features for row in rows), 0, 0
         for pack in _packs(rows, segments, removed, options.features):
+            check_sound(segments[row.folder] for row in pack)
             gone += _merge(collection, pack, [segments[row.folder] for row in pack], removed)
             done += sum(row.features for row in pack)
             tell(STEP, done, total)
@@ -91,6 +95,40 @@ def compact(
         thumbnails=thumbnails,
         seconds=time.perf_counter() - start,
     )
+
+
+def merge_tiers(collection: Collection, options: CompactOptions | None = None) -> None:
+    """Merge segments of about one size where ten have come together, as log-structured stores do.
+
+    So a collection that grows by one batch after the other has few segments at all times, and what is added is written
+    again a few times only. What was removed stays, and can come back, until `compact`. A run that is stopped has done
+    no harm; where a segment is damaged, nothing is done until `cairn repair` has mended it.
+
+    Parameters
+    ----------
+    collection : Collection
+        With its lock held.
+    options : CompactOptions, optional
+    """
+    options = options or CompactOptions()
+    while pack := _tier(collection.catalogue.segments(), options):
+        segments = [Segment.open(collection.folder / SEGMENTS / row.folder) for row in pack]
+        if any(segment.verify() for segment in segments):
+            return
+        _merge(collection, pack, segments, frozenset())
+
+
+def _tier(rows: Sequence[SegmentRow], options: CompactOptions) -> list[SegmentRow]:
+    """The first segments of a tier that is full, those whose numbers of features have as many digits; or none."""
+    tiers: dict[int, list[SegmentRow]] = {}
+    for row in rows:
+        tiers.setdefault(len(str(row.features)), []).append(row)
+    for _, tier in sorted(tiers.items()):
+        totals = itertools.accumulate(row.features for row in tier)
+        pack = [row for row, total in zip(tier, totals, strict=True) if total <= options.features]
+        if len(tier) >= options.tier and len(pack) > 1:
+            return pack
+    return []
 
 
 def _packs(
@@ -119,8 +157,7 @@ def _packs(
 
 
 def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segment], removed: frozenset[int]) -> int:
-    """Put one segment in the place of several; give the number of tombstones that are gone."""
-    check_sound(segments)
+    """Put one segment in the place of several sound ones; give the number of tombstones that are gone."""
     places = [
         (int(number), segment, position)
         for segment in segments

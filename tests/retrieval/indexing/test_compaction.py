@@ -1,18 +1,21 @@
 """Compaction: less on the disk, and the same answers before, during and after it."""
 
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import retrieval.catalogue.catalogue
 import retrieval.indexing.compaction
 from index.errors import CairnError
 from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.collection.segment_writing import write_photos
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.compaction import CompactOptions, compact
+from retrieval.indexing.compaction import CompactOptions, compact, merge_tiers
 from retrieval.indexing.removal import remove_photos
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.search.options import SearchOptions
@@ -127,6 +130,80 @@ def test_segments_grow_to_a_size_and_no_further(filled: Album, features: int) ->
         numbers = np.concatenate([segment.image_numbers for segment in collection.segments])
         assert sorted(numbers.tolist()) == [0, 2, 3, 4, 5, 7, 8, 9, 10, 11]
     assert filled.answers() == before
+
+
+def grow(album: Album, count: int) -> None:
+    """Add photos one by one, each as a segment, which the writer merges."""
+    photos = {f"g{i:02}": 4 + i % 20 for i in range(count)}
+    album.put(**photos)
+    for name in photos:
+        assert album.index(f"{name}.jpg").added == 1
+
+
+def test_a_collection_that_grows_has_few_segments(album: Album) -> None:
+    grow(album, 13)
+    with album.open() as collection:
+        sizes = [(row.images, len(str(row.features))) for row in collection.catalogue.segments()]
+        assert sum(images for images, _ in sizes) == 13 and len(sizes) < 13
+        # No ten of a size are left.
+        assert max(Counter(digits for _, digits in sizes).values()) < CompactOptions().tier
+    one_by_one = album.answers()
+    with album.open() as collection:
+        compact(collection)
+        assert len(collection.catalogue.segments()) == 1
+    assert album.answers() == one_by_one
+
+
+def test_what_was_removed_stays_and_comes_back_with_its_metadata_when_segments_merge(album: Album) -> None:
+    grow(album, 5)
+    with album.open() as collection:
+        (number,) = collection.catalogue.numbers_of_names(["g01.jpg"]).values()
+        collection.catalogue.import_values({number: {"place": ["Ghent"]}})
+        remove_photos(collection, ["g01.jpg"])
+        with collection.locked():
+            merge_tiers(collection, CompactOptions(tier=2))
+        (segment,) = collection.segments
+        assert number in segment.image_numbers and collection.catalogue.removed() == {number}
+    assert album.index("g01.jpg").added == 1
+    with album.open() as collection:
+        now = album.held()["g01.jpg"]
+        assert collection.catalogue.metadata([now])[now].others == {"place": ("Ghent",)}
+
+
+def test_a_tier_that_is_too_large_stays_and_a_damaged_one_too(album: Album) -> None:
+    grow(album, 4)
+    with album.open() as collection, collection.locked():
+        rows = collection.catalogue.segments()
+        merge_tiers(collection, CompactOptions(tier=2, features=max(row.features for row in rows)))
+        assert collection.catalogue.segments() == rows
+        file = collection.segments[1].folder / "column_geometry.npy"
+        contents = file.read_bytes()
+        file.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
+        merge_tiers(collection, CompactOptions(tier=2))
+        assert collection.catalogue.segments() == rows
+        file.write_bytes(contents)
+        merge_tiers(collection, CompactOptions(tier=2))
+        assert len(collection.catalogue.segments()) == 1
+
+
+def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    grow(album, 4)
+    before = album.answers()
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for module, name in ((retrieval.catalogue.catalogue.Catalogue, "replace_segments"), (shutil, "rmtree")):
+        with monkeypatch.context() as patch, album.open() as collection, collection.locked():
+            patch.setattr(module, name, stopped)
+            with pytest.raises(KeyboardInterrupt):
+                merge_tiers(collection, CompactOptions(tier=2))
+        assert album.answers() == before
+    album.put(last=2)
+    assert album.index("last.jpg").added == 1
+    with album.open() as collection:
+        folders = {path.name for path in (album.place / "segments").iterdir()}
+        assert folders == {row.folder for row in collection.catalogue.segments()}
 
 
 def test_all_photos_may_have_been_removed(filled: Album) -> None:
