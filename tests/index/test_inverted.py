@@ -178,6 +178,25 @@ def test_norms_can_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         InvertedIndex([segment], words=3, norms=norms[:2])
 
 
+def test_features_of_some_images_are_those_of_each(tmp_path: Path) -> None:
+    first = segment_of(tmp_path / "a", [1, 4, 9], [[3, 1, 1], [], [5, 2]])
+    second = segment_of(tmp_path / "b", [2, 5], [[300, 7], [0]])
+    index = InvertedIndex([first, second], 301, removed={9})
+    for numbers in ([5, 1, 4, 2], [4], [2, 2, 1], []):
+        found = index.features_of(numbers)
+        for number, image in zip(numbers, found, strict=True):
+            alone = index.features(number)
+            np.testing.assert_array_equal(image.words, alone.words)
+            assert image.columns.keys() == alone.columns.keys()
+            for name, column in alone.columns.items():
+                np.testing.assert_array_equal(image.columns[name], column)
+    for missing in (0, 3, 9, 10):
+        with pytest.raises(KeyError, match=str(missing)):
+            index.features_of([1, missing])
+    with pytest.raises(KeyError):
+        InvertedIndex([], 5).features_of([0])
+
+
 def test_imbalance(tmp_path: Path) -> None:
     even = segment_of(tmp_path / "even", [0, 1], [[0, 1], [2, 3]])
     # Shares 4/7, 1/7, 1/7, 1/7 of 4 words: 4 · 19/49.

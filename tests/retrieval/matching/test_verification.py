@@ -323,6 +323,45 @@ def test_words_pair_all_features_that_share_them(query_words, image_words):
 
 @settings(deadline=None)
 @given(
+    st.lists(st.integers(0, 12), max_size=40),
+    st.lists(st.lists(st.integers(0, 15), max_size=40), min_size=1, max_size=6),
+    st.integers(1, 200),
+)
+def test_words_pair_the_features_of_many_photos_as_those_of_each_alone(query_words, photos, most):
+    query, images = QueryWords(np.array(query_words, np.int64)), [np.sort(np.array(one, np.int64)) for one in photos]
+    offsets = np.cumsum([0, *map(len, images)])
+    pairs, starts, ambiguity, totals = query.match_many(np.concatenate(images), offsets, most)
+    assert pairs.dtype == np.int32 and len(pairs) == len(ambiguity) == starts[-1]
+    for place, image in enumerate(images):
+        some = slice(starts[place], starts[place + 1])
+        found, every = pairs[some] - [0, offsets[place]], query.match(image, 10_000)
+        assert totals[place] == len(every)
+        if totals[place] <= most:
+            np.testing.assert_array_equal(found, every)
+            of_word = [np.count_nonzero(image[every[:, 1]] == word) for word in image[every[:, 1]]]
+            np.testing.assert_array_equal(ambiguity[some], of_word)
+        else:
+            assert {tuple(pair) for pair in found} <= {tuple(pair) for pair in every}
+            assert 0 < len(found) == len({tuple(pair) for pair in found})
+        (alone, *_) = query.match_many(image, np.array([0, len(image)]), most)
+        np.testing.assert_array_equal(alone, found)
+
+
+def test_the_least_ambiguous_matches_of_each_photo_are_kept_whatever_the_others_have():
+    # Half of the words are in the query once, half three times.
+    generator = np.random.default_rng(0)
+    query = QueryWords(np.concatenate([np.arange(2000), np.repeat(np.arange(1000, 2000), 2)]))
+    images = [np.sort(generator.choice(2000, number, replace=False)) for number in (1500, 80, 900)]
+    offsets = np.cumsum([0, *map(len, images)])
+    pairs, starts, ambiguity, _ = query.match_many(np.concatenate(images), offsets, 300)
+    assert 250 <= starts[1] <= 300 * 1.25 and (ambiguity[: starts[1]] == 1).all()
+    assert starts[2] - starts[1] == len(query.match(images[1], 10_000))
+    assert 250 <= starts[3] - starts[2] <= 300 * 1.25 and (ambiguity[starts[2] :] == 1).all()
+    assert (np.diff(pairs[:, 1]) >= 0).all()
+
+
+@settings(deadline=None)
+@given(
     st.lists(st.integers(0, 8), min_size=1, max_size=60),
     st.lists(st.integers(0, 8), min_size=1, max_size=60),
     st.integers(0, 80),
