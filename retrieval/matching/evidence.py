@@ -118,11 +118,11 @@ def chance_rate(
     """
     linear = transform[:, :2]
     mapped = query.centres @ linear.T + transform[:, 2]
-    limit = (options.error * threshold) ** 2
-    apart = (mapped[:, None, 0] - image.centres[None, :, 0]) ** 2 + (
-        mapped[:, None, 1] - image.centres[None, :, 1]
-    ) ** 2
-    one, other = np.nonzero(apart < limit)
+    apart, down = (np.subtract.outer(mapped[:, axis].astype(np.float32), image.centres[:, axis]) for axis in (0, 1))
+    apart *= apart
+    down *= down
+    apart += down
+    one, other = np.divmod(np.flatnonzero(apart < np.float32((options.error * threshold) ** 2)), apart.shape[1])
     residual = mapped[one] - image.centres[other]
     close = _close(residual, query.linear[one], image.linear[other], linear, threshold, options)
     return float(np.count_nonzero(close)) / max(apart.size, 1)

@@ -91,11 +91,13 @@ def shortlist(
     maps, middles = maps.at(usable), query.centres[rows[usable]]
     firsts = np.searchsorted(usable, np.cumsum([0, *map(len, parts)])).tolist()  # of the maps of each photo
 
+    ones = np.ones(max((stop - start for start, stop in bounds), default=0), np.float32)
+
     # The best maps of each photo are fitted to the matches that agree with them.
     seen, best, moments = [], [], []
     judged = ((photo, first, last) for photo, (first, last) in enumerate(pairwise(firsts)) if first < last)
     for photo, first, agreeing in _judge(maps, judged, products, bounds, limits):
-        votes = agreeing.sum(axis=1)
+        votes = agreeing @ ones[: agreeing.shape[1]]
         if votes.max() >= options.fewest(agreeing.shape[1])[0]:
             tops = np.argsort(-votes, kind="stable")[: options.fitted]
             seen.append(photo)
@@ -114,7 +116,7 @@ def shortlist(
     maps = fit_maps(maps, np.concatenate(moments), middles)
     judged = ((photo, first, last) for photo, (first, last) in zip(seen, pairwise(firsts), strict=True))
     for photo, first, agreeing in _judge(maps, judged, products, bounds, limits):
-        votes = agreeing.sum(axis=1)
+        votes = agreeing @ ones[: agreeing.shape[1]]
         if votes.max() >= options.fewest(agreeing.shape[1])[1]:
             found[photo] = maps.at(first + np.argsort(-votes, kind="stable")[: options.kept])
     return found

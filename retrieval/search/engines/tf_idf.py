@@ -59,15 +59,18 @@ class TfIdf(Engine):
         """Verify the photos at some places of a list; give those that are worth a closer look."""
         options = self.options.verification
         first = _Matches(view, [images[place] for place in places], options.shortlist.matches)
+        place_of = {place: number for number, place in enumerate(places)}
         promising = shortlist(first.query, first.image, first.starts, first.ambiguity, options.looks)
         chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]
-        every = _Matches(view, [images[place] for place, _ in chosen], options.max_matches)
-        for number, (place, maps) in enumerate(chosen):
+        partly = [place for place, _ in chosen if first.left_out[place_of[place]]]
+        more = _Matches(view, [images[place] for place in partly], options.max_matches)
+        for place, maps in chosen:
             image = images[place]
-            query, photo, pairs = every.of(number)
+            matches, number = (more, partly.index(place)) if place in partly else (first, place_of[place])
+            query, photo, pairs = matches.of(number)
             rarity = self.rarity(view, image.words)
             found = verify(query, photo, pairs, options, rarity=rarity, maps=maps)
-            if found.inliers and every.left_out[number]:
+            if found.inliers and matches.left_out[number]:
                 pairs = view.lookup.match(image.words, options.max_counted)
                 frames = view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
                 found = recount(found, *frames, pairs, options)
