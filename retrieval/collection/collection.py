@@ -318,9 +318,7 @@ class Collection:
             It cannot be written.
         """
         path = self.folder / STATISTICS
-        rows, removed = self.catalogue.snapshot()
-        fingerprint = _fingerprint(self.vocabulary_folder)
-        key = content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None
+        key = self._content_key()
         if key is None:
             path.unlink(missing_ok=True)
         elif statistics_key(path) != key or read_statistics(path) is None:
@@ -328,6 +326,19 @@ class Collection:
             index = self.index
             if self._content.key is not None:
                 write_statistics(path, self._content.key, index)
+
+    def _content_key(self) -> str | None:
+        """What statistics must have been computed from, by the catalogue: no segment is opened. None: there is none."""
+        rows, removed = self.catalogue.snapshot()
+        fingerprint = _fingerprint(self.vocabulary_folder)
+        return content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None
+
+    @property
+    def imbalance(self) -> float:
+        """Imbalance factor of the vocabulary, see `InvertedIndex`: as it is kept, or else by all postings."""
+        key = self._content_key()
+        known = read_statistics(self.folder / STATISTICS, key) if key is not None else None
+        return self.index.imbalance if known is None else known.imbalance
 
     def forget(self) -> None:
         """Forget which segments there are, and a vocabulary that is no longer in use.

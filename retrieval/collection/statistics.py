@@ -31,6 +31,7 @@ class Statistics:
 
     document_frequency: NDArray[np.int64]  # (words,)
     norms: NDArray[np.float64]  # (N,), of the photos by ascending number
+    imbalance: float  # of the vocabulary
 
 
 def content_key(
@@ -60,7 +61,8 @@ def content_key(
 
 def write_statistics(path: Path, key: str, index: InvertedIndex) -> None:
     """Write the statistics of an index with the default options, whole or not at all."""
-    header = {"format": FORMAT, "key": key, "words": index.words, "images": len(index.norms)}
+    counts = {"words": index.words, "images": len(index.norms), "imbalance": index.imbalance}
+    header = {"format": FORMAT, "key": key, **counts}
     body = (
         json.dumps(header, sort_keys=True).encode()
         + b"\n"
@@ -106,11 +108,11 @@ def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
     try:
         begin = body.index(b"\n") + 1
         header = json.loads(body[:begin])
-        words, images = int(header["words"]), int(header["images"])
+        words, images, imbalance = int(header["words"]), int(header["images"]), float(header["imbalance"])
         if header["format"] != FORMAT or len(body) != begin + words * _FREQUENCY.itemsize + images * _NORM.itemsize:
             return None
         frequency = np.frombuffer(body, _FREQUENCY, words, begin)
         norms = np.frombuffer(body, _NORM, images, begin + frequency.nbytes)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    return Statistics(frequency.astype(np.int64), norms.astype(np.float64))
+    return Statistics(frequency.astype(np.int64), norms.astype(np.float64), imbalance)

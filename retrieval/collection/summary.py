@@ -37,7 +37,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
             "recall_at_1": vocabulary.recall_at_1,
             "fingerprint": vocabulary.fingerprint,
             "trained_on": vocabulary.trained_on,
-            "imbalance": round(collection.index.imbalance, 3),
+            "imbalance": round(collection.imbalance, 3),
             "drift": describe_drift(measure_drift(collection)),
         }
         if vocabulary

@@ -15,6 +15,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STATISTICS
 from retrieval.collection.sealing import seal
 from retrieval.collection.statistics import read_statistics, statistics_key
+from retrieval.collection.summary import describe_collection
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
@@ -76,6 +77,18 @@ def test_every_command_that_changes_photos_keeps_them_anew(folder: Path) -> None
         collection.catalogue.set_setting("some", "value")
         seal(collection)
     assert (folder / STATISTICS).stat().st_ino == written
+
+
+def test_a_collection_is_described_without_opening_a_segment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Collection.open(folder) as collection:
+        (folder / STATISTICS).rename(aside := folder.parent / "aside")
+        expected = describe_collection(collection)
+        assert expected["vocabulary"]["imbalance"] == round(collection.index.imbalance, 3)
+        assert sum(expected["bytes"].values()) == sum(sum(one.bytes.values()) for one in collection.segments)
+        aside.rename(folder / STATISTICS)
+    monkeypatch.setattr(Segment, "open", lambda *_, **__: pytest.fail("a segment was opened"))
+    with Collection.open(folder) as collection:
+        assert describe_collection(collection) == expected
 
 
 def test_stale_ones_are_not_used_and_reading_writes_none(folder: Path) -> None:
