@@ -122,10 +122,12 @@ class SearchJobs:
                 collection.scored_index(similarity=self._place.similarity)
             if before != collection.vocabulary.fingerprint:
                 self._queries.clear()
+            # What most searches use is made now, so that workers share that too.
+            usual = SearchOptions(similarity=self._place.similarity)
+            self._searchers = {usual: Searcher(collection, usual)}
         except BaseException:
             collection.catalogue.close()
             raise
-        self._searchers.clear()
         self._collection = collection
 
     def let_go(self) -> None:
