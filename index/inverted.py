@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse._sparsetools import csc_matvecs
+from scipy.sparse._sparsetools import csc_matvecs, csr_matvec
 
 from index.errors import CairnError
-from index.postings.word_lists import Postings
+from index.postings.word_lists import Postings, first_of_kind
 from index.segment import ImageFeatures, Segment
 from index.similarity import SimilarityMatrix, shared_postings
 
@@ -336,9 +336,14 @@ class InvertedIndex:
             first, second, pairs = first[pairs > 0], second[pairs > 0], pairs[pairs > 0]
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             total = squares[start:stop]
-            for postings in segment.posting_blocks(BLOCK_POSTINGS):
-                weights = np.square(self.term_frequency(postings.counts))
-                _add(total[:, None], postings, weights, diagonal[postings.words][:, None])
+            for some, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
+                runs = np.flatnonzero(first_of_kind(words, lengths))
+                rows = words[runs].astype(np.int32)
+                if len(rows) and rows.max() >= self.words:  # SciPy would read beyond the end
+                    raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
+                ends = np.searchsorted(runs, np.concatenate([[0], np.cumsum(lengths)])).astype(np.int32)
+                values = np.square(self.term_frequency(np.diff(runs, append=len(words))))
+                csr_matvec(len(lengths), self.words, ends, rows, values, diagonal, total[some])
             for which, images, counts, others in shared_postings(segment, self.words, first, second):
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])

@@ -332,6 +332,30 @@ class Segment:
         with self._refusing_damage():
             return self._lists.words_of(positions)
 
+    def word_blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.integer]]]:
+        """The words of all images, a block at a time.
+
+        Parameters
+        ----------
+        most : int
+            Features in a block; more where one image has more.
+
+        Yields
+        ------
+        images : slice
+            Positions in `image_numbers`.
+        lengths, words : ndarray
+            As those of `words_of`.
+
+        Raises
+        ------
+        CairnError
+            As `words_of`.
+        """
+        ends = self.offsets.astype(np.int64)
+        for first, last in blocks_of(ends[1:] - ends[:-1], most):
+            yield slice(first, last), *self.words_of(np.arange(first, last))
+
     def document_frequency(self, words: int) -> NDArray[np.int64]:
         """In how many images of the segment each word of the vocabulary is.
 

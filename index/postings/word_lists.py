@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges, encode_lists
+from index.postings.sorted_lists import SortedLists, blocks_of, concatenated_ranges, encode_lists
 
 # Words whose postings are one list have so many together, on average: where a list begins takes as much room as some
 # three features.
@@ -160,18 +160,21 @@ class CodedLists:
 
     def add_images(self, frequency: NDArray[np.int64]) -> None:
         """Add in how many images each word is."""
-        at, lengths = self.find(None)
-        for first, last in blocks_of(lengths, BLOCK_ENTRIES):
-            postings = self.read(at[first:last], None)
-            frequency[postings.words] += postings.lengths
+        for words, firsts in self._runs():
+            np.add.at(frequency, words[firsts], 1)
 
     def add_features(self, frequency: NDArray[np.int64]) -> None:
         """Add how many features have each word."""
-        at, lengths = self.find(None)
-        for first, last in blocks_of(lengths, BLOCK_ENTRIES):
-            postings = self.read(at[first:last], None)
-            starts = np.cumsum(postings.lengths) - postings.lengths
-            frequency[postings.words] += np.add.reduceat(postings.counts, starts, dtype=np.int64)
+        for words, _ in self._runs():
+            np.add.at(frequency, words, 1)
+
+    def _runs(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+        """The words of all images, a block at a time, and which are the first of their kind in their image."""
+        try:
+            for _, lengths, words in self._of_images.blocks():
+                yield words, first_of_kind(words, lengths)
+        except ValueError as error:
+            raise DamagedListsError("word_lists") from error
 
     def find(self, words: NDArray[np.integer] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lists that hold some words, or all: which, ascending, and how long they are."""
@@ -219,6 +222,15 @@ class CodedLists:
         return Postings(at, np.diff(bounds), images, counts)
 
 
+def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the words of some images, that ascend within each, are not the same as the one before."""
+    first = np.ones(len(words), bool)
+    first[1:] = words[1:] != words[:-1]
+    starts = np.cumsum(lengths) - lengths
+    first[starts[lengths > 0]] = True
+    return first
+
+
 def plain_postings(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
     """Postings in format 1 of features that are grouped by image (`lengths` of each) and ordered by word within it."""
     images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
@@ -252,14 +264,15 @@ def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) 
     lists, universe = -(-below // words_a_list), words_a_list * images
     lengths = np.zeros(lists, np.int64)
     for start in range(0, len(words), _SORTED_AT_ONCE):
-        lengths += np.bincount(words[start : start + _SORTED_AT_ONCE] // words_a_list, minlength=lists)
+        # As 64 bits: the last word may be the largest that 32 hold.
+        some = words[start : start + _SORTED_AT_ONCE].astype(np.int64)
+        lengths += np.bincount(some // words_a_list, minlength=lists)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     yield "posting_starts", starts.astype(_narrowest(starts))
     owners = np.repeat(np.arange(images, dtype=np.min_scalar_type(images)), np.diff(offsets))
     entries = np.empty(len(words), np.min_scalar_type(universe))
     # Some words at a time: the numbers that are sorted take eight bytes a feature.
     for first, last in blocks_of(lengths, _SORTED_AT_ONCE):
-        # As 64 bits: the last word may be the largest that 32 hold.
         begin, end = np.uint64(first * words_a_list), np.uint64(last * words_a_list)
         some = np.flatnonzero((words >= begin) & (words < end))
         keys = words[some].astype(np.int64) * images + owners[some]

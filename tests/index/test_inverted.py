@@ -197,6 +197,14 @@ def test_features_of_some_images_are_those_of_each(tmp_path: Path) -> None:
         InvertedIndex([], 5).features_of([0])
 
 
+def test_words_that_there_are_not_are_refused_whatever_is_said_of_them(tmp_path: Path) -> None:
+    segment = segment_of(tmp_path / "s", [0, 1], [[0, 1], [7]])
+    with pytest.raises(CairnError, match="damaged"):
+        InvertedIndex([segment], words=5, document_frequency=np.ones(5, np.int64))
+    with pytest.raises(ValueError, match="document frequency"):
+        InvertedIndex([segment], words=8, document_frequency=np.ones(5, np.int64))
+
+
 def test_imbalance(tmp_path: Path) -> None:
     even = segment_of(tmp_path / "even", [0, 1], [[0, 1], [2, 3]])
     # Shares 4/7, 1/7, 1/7, 1/7 of 4 words: 4 · 19/49.
