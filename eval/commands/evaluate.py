@@ -14,6 +14,7 @@ from retrieval.commands.options import (
     EveryTurn,
     Expand,
     Json,
+    MaxFeatures,
     MaxSide,
     MeasurementScale,
     Quiet,
@@ -71,6 +72,7 @@ def retrieval(
     measurement_scale: MeasurementScale = None,
     upright: Upright = True,
     max_side: MaxSide = 1024,
+    max_features: MaxFeatures = 0,
     search: Search = "faiss",
     workers: Workers = 0,
     collection: Keep = None,
@@ -102,7 +104,9 @@ def retrieval(
         search=search,
         seed=seed,
         image=ImageOptions(max_side=max_side),
-        features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
+        features=FeatureOptions(
+            RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
+        ),
     )
     titles = {**INDEXING, "queries": "Queries"}
     with progress_bars(quiet or json, titles) as tell:

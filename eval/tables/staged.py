@@ -144,8 +144,10 @@ class _Sharing(Extractor):
         super().__init__(extractor.descriptor, extractor.options)
         self._known = known
 
-    def detect(self, photo: Photo) -> Regions:
+    def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
         """Detect regions, unless they are known; of a photo read again, the pixels say that it is the same."""
+        if within is not None:
+            return super().detect(photo, within)
         before = self._known.get(self.options.regions)
         if before is None or not np.array_equal(before[0], photo.grey):
             before = photo.grey, super().detect(photo)

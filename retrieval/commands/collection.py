@@ -20,6 +20,7 @@ from retrieval.commands.options import (
     EveryTurn,
     Expand,
     Json,
+    MaxFeatures,
     MaxSide,
     MeasurementScale,
     Quiet,
@@ -55,6 +56,7 @@ def index(
         ),
     ] = None,
     max_side: MaxSide = 1024,
+    max_features: MaxFeatures = 0,
     workers: Workers = 0,
     seed: Seed = 0,
     detector: Detector = "dog-affine",
@@ -107,8 +109,8 @@ def index(
     marked, and stay until cairn remove --missing; damaged ones are listed with the reason, once: cairn info lists them
     all. Photos that were removed for good stay out, but for those that are found with --again, which takes them off the
     list. An interrupted run is picked up by running the same command again. Options that shape the collection
-    (descriptor, words, max-side, detector) count when it is made; where they are others later, that is said. With
-    --watch and --json, each run that finds something prints an object on a line of its own.
+    (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
+    said. With --watch and --json, each run that finds something prints an object on a line of its own.
     """
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
@@ -136,7 +138,9 @@ def index(
         seed=seed,
         keep_descriptors=keep_descriptors,
         image=ImageOptions(max_side=max_side),
-        features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
+        features=FeatureOptions(
+            RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
+        ),
     )
     opened = Collection.create(collection, options, catalogue=catalogue)
     _tell_unused(context, opened, options)
@@ -188,6 +192,7 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
     is_other = {
         "words": wanted.words != own.words,
         "max_side": wanted.image.max_side != own.image.max_side,
+        "max_features": wanted.features.regions.max_features != own.features.regions.max_features,
         "seed": wanted.seed != own.seed,
         "detector": wanted.features.regions.detector != own.features.regions.detector,
         "measurement_scale": wanted.features.measurement_scale != own.features.measurement_scale,

@@ -38,6 +38,15 @@ MaxSide = Annotated[
         min=0,
     ),
 ]
+MaxFeatures = Annotated[
+    int,
+    typer.Option(
+        rich_help_panel=REGIONS,
+        metavar="N",
+        help="Features of a photo at most, strong ones spread over it, to save space and time; 0: all.",
+        min=0,
+    ),
+]
 CatalogueAddress = Annotated[
     str | None,
     typer.Option(

@@ -66,12 +66,19 @@ class Extractor:
         self.measurement_scale = detector.measurement_scale if wanted is None else wanted
         if not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
-        self.fingerprint = fingerprint({}, {"descriptor": descriptor.fingerprint, "features": asdict(options)})
+        told = asdict(options)
+        if not options.regions.max_features:  # collections that are older than this option keep their fingerprint
+            del told["regions"]["max_features"]
+        self.fingerprint = fingerprint({}, {"descriptor": descriptor.fingerprint, "features": told})
 
-    def detect(self, photo: Photo) -> Regions:
-        """Detect regions in the working image's pixels."""
+    def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
+        """Detect regions in the working image's pixels; within a box x0, y0, x1, y1 of the upright original's alone."""
+        box = None
+        if within is not None:
+            (x0, y0), (x1, y1) = photo.to_working(np.array(within, np.float64).reshape(2, 2)).tolist()
+            box = (x0, y0, x1, y1)
         with one_thread():
-            return detect_regions(photo.grey, self.options.regions)
+            return detect_regions(photo.grey, self.options.regions, box)
 
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
         """Describe regions of a photo whose content is turned clockwise by an angle in radians."""

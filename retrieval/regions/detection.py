@@ -10,6 +10,8 @@ from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.regions.scalespace import ScaleSpace, build_scale_space, find_extrema
 
+_IN_A_CELL = 8  # points wanted in a cell of `spread_choice`, in the mean
+
 
 @dataclass(frozen=True)
 class RegionOptions:
@@ -19,6 +21,7 @@ class RegionOptions:
     threshold: float | None = None  # smallest absolute response, grey values 0..255; None: the detector's own
     edge_ratio: float = 10.0  # largest ratio of principal curvatures (Lowe 2004, section 4.1)
     max_regions: int = 8000  # at most this many a photo, the strongest; 0: no limit
+    max_features: int = 0  # of those at most this many, strong and spread over the image; 0: all
     adaptation: AdaptationOptions = field(default_factory=AdaptationOptions)  # iterated second-moment matrix
 
 
@@ -39,7 +42,11 @@ class Regions:
         return Regions(self.ellipses[mask], self.responses[mask], self.space)
 
 
-def detect_regions(grey: NDArray[np.float32], options: RegionOptions | None = None) -> Regions:
+def detect_regions(
+    grey: NDArray[np.float32],
+    options: RegionOptions | None = None,
+    within: tuple[float, float, float, float] | None = None,
+) -> Regions:
     """Detect affine-covariant regions.
 
     Parameters
@@ -48,6 +55,9 @@ def detect_regions(grey: NDArray[np.float32], options: RegionOptions | None = No
         Grey values, 0 to 255.
     options : RegionOptions, optional
         The detector and its thresholds.
+    within : tuple of four floats, optional
+        x0, y0, x1, y1: only regions with their centre in this box, its border included, are taken. They are the same
+        as without it, but for `RegionOptions.max_features`, which counts those in the box.
 
     Returns
     -------
@@ -86,8 +96,45 @@ def detect_regions(grey: NDArray[np.float32], options: RegionOptions | None = No
     found = found[:, np.lexsort((found[0], found[1], -found[3]))]
     if options.max_regions:
         found = found[:, : options.max_regions]
+    if within is not None:
+        x0, y0, x1, y1 = within
+        found = found[:, (found[0] >= x0) & (found[0] <= x1) & (found[1] >= y0) & (found[1] <= y1)]
+    if options.max_features:
+        found = found[:, spread_choice(found[:2].T, options.max_features)]
 
     centres, sigma, response = found[:2].T, found[2], found[3]
     shapes, kept = adapt_shapes(space, centres, sigma, options.adaptation)
     ellipses = ellipses_of_shapes(centres[kept], shapes[kept] * detector.radius)
     return Regions(ellipses, response[kept].astype(np.float32), space)
+
+
+def spread_choice(points: NDArray[np.float64], number: int) -> NDArray[np.int64]:
+    """Choose strong points that are spread over the image.
+
+    The box around all points is divided into cells, and each cell offers its points in turn, the strongest first:
+    texture in one corner cannot take the place of all else.
+
+    Parameters
+    ----------
+    points : ndarray, shape (N, 2)
+        The strongest first.
+    number : int
+        How many are wanted.
+
+    Returns
+    -------
+    ndarray, shape (min(N, number),), int64
+        Which, in ascending order.
+    """
+    if len(points) <= number:
+        return np.arange(len(points))
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = np.maximum(high - low, 1e-6)
+    side = max(np.sqrt(extent.prod() * _IN_A_CELL / number), extent.max() / number)
+    across, down = ((points - low) / side).astype(np.int64).T
+    cells = down * (across.max() + 1) + across
+    order = np.argsort(cells, kind="stable")
+    begins = np.flatnonzero(np.diff(cells[order], prepend=-1))
+    rank = np.empty(len(points), np.int64)
+    rank[order] = np.arange(len(points)) - np.repeat(begins, np.diff([*begins, len(points)]))
+    return np.sort(np.argsort(rank, kind="stable")[:number])

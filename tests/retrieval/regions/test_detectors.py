@@ -13,7 +13,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor, FeatureOptions
 from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.regions.affine import AdaptationOptions
-from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.regions.detection import RegionOptions, detect_regions, spread_choice
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
 from retrieval.regions.scalespace import build_scale_space
 from tests.support import toy_detector
@@ -294,3 +294,26 @@ def test_a_new_detector_makes_features(tmp_path):
     assert extractor.measurement_scale == toy_detector.DETECTOR.measurement_scale
     features = extractor.extract(photo)
     assert len(features) > 20 and np.isfinite(features.descriptors).all()
+
+
+def test_points_are_chosen_for_their_strength_and_place():
+    generator = np.random.default_rng(0)
+    # The strongest 900 in one corner, 100 weaker ones all over.
+    points = np.concatenate([generator.uniform(0, 100, (900, 2)), generator.uniform(0, 400, (100, 2))])
+    chosen = spread_choice(points, 200)
+    assert len(chosen) == 200 and (np.diff(chosen) > 0).all() and chosen[0] == 0
+    assert (chosen >= 900).sum() > 60  # most of those that lie where little else is; 22 would be their share
+    # Of equally many everywhere, the strongest.
+    even = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), -1).reshape(-1, 2)
+    order = np.concatenate([np.arange(400)] * 3)
+    assert (spread_choice(even[order], 400) < 400).mean() > 0.8
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 99, 100, 150])
+def test_as_many_points_are_chosen_as_there_are_and_are_wanted(number):
+    generator = np.random.default_rng(number)
+    for points in (generator.uniform(0, 50, (100, 2)), np.zeros((100, 2)), np.arange(200.0).reshape(100, 2) * [1, 0]):
+        chosen = spread_choice(points, number)
+        assert len(chosen) == min(number, 100) and len(set(chosen.tolist())) == len(chosen)
+        assert 0 in chosen  # the strongest of all
+    assert len(spread_choice(np.zeros((0, 2)), number)) == 0
