@@ -1,0 +1,94 @@
+"""What workers do with a collection that stays open: what has changed of it is opened, and nothing else."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from index.errors import CairnError
+from retrieval.collection.collection import Collection
+from retrieval.indexing.adding import index_photos
+from retrieval.web import jobs
+from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.models import QueryPhoto, SearchRequest
+from tests.conftest import Indexed
+
+
+@pytest.fixture
+def folder(indexed: Indexed, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(indexed.folder, tmp_path / "copy.cairn"))
+
+
+def _request(photo: int, **options: Any) -> dict[str, Any]:
+    return SearchRequest(queries=[QueryPhoto(photo=photo)], **options).model_dump(mode="json")
+
+
+def _best(of: SearchJobs, photo: int) -> list[str]:
+    return [result["name"] for result in of.do("search", _request(photo, turns=1))[0]["results"]]
+
+
+def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexed, tmp_path: Path) -> None:
+    searching = SearchJobs(Place(folder))
+    opened = searching._opened()
+    before, index = opened.segments, opened.index
+    names = _best(searching, 0)
+    assert not searching.is_outdated()
+    # What a search reads from the catalogue each time makes nothing outdated.
+    with Collection.open(folder) as collection:
+        collection.catalogue.set_setting("some", "value")
+    assert not searching.is_outdated() and searching._opened().index is index
+    (tmp_path / "more").mkdir()
+    with Image.open(indexed.photos / names[0]) as photo:
+        photo.rotate(3).save(tmp_path / "more" / "new.png")
+    with Collection.open(folder) as collection:
+        index_photos(collection, [tmp_path / "more"])
+    assert searching.is_outdated()
+    assert "new.png" not in _best(searching, 0)  # until it is told to
+    queries = dict(searching._queries)
+    searching.renew()
+    after = searching._opened().segments
+    assert not searching.is_outdated() and len(after) > len(before)
+    assert all(one is other for one, other in zip(before, after, strict=False))
+    assert dict(searching._queries) == queries  # its words are the same
+    assert "new.png" in _best(searching, 0)
+    # The process that workers are forked from keeps no connection.
+    searching.let_go()
+    assert searching._opened().catalogue._database._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+    searching.let_go()
+
+
+def test_a_searcher_is_kept_while_the_collection_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    class Counted(jobs.Searcher):
+        def __init__(self, *arguments: Any) -> None:
+            made.append(1)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(jobs, "Searcher", Counted)
+    searching = SearchJobs(Place(folder))
+    for photo in (0, 1, 2):
+        searching.do("search", _request(photo))  # with the options that most have, ready when it is opened
+    assert len(made) == 1
+    for photo in (0, 1):
+        searching.do("search", _request(photo, turns=1, engine="tf-idf"))
+    assert len(made) == 2
+    searching.renew()
+    assert len(made) == 3
+    searching.let_go()
+
+
+def test_a_collection_that_cannot_be_opened_is_told_by_each_job_until_it_can(folder: Path) -> None:
+    aside = folder.with_name("aside")
+    folder.rename(aside)
+    searching = SearchJobs(Place(folder))
+    for _ in range(2):
+        assert searching.is_outdated()
+        with pytest.raises(CairnError, match="no collection"):
+            searching.do("ready", {})
+    aside.rename(folder)
+    assert searching.do("ready", {}) == ({}, b"")
+    assert not searching.is_outdated()
+    searching.let_go()
