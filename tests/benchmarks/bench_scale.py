@@ -192,11 +192,10 @@ def bytes_a_feature(folder: Path, features: int) -> dict[str, float]:
     for path in files_below(folder / SEGMENTS):
         sizes[path.stem] += path.stat().st_size
     for path in folder.iterdir():
-        if path.suffix == ".npy":
-            sizes[path.stem] += path.stat().st_size
-    return {name: round(size / features, 3) for name, size in sizes.most_common()} | {
-        "all": round(sum(sizes.values()) / features, 2)
-    }
+        if path.is_file() and not path.name.startswith("catalogue"):
+            sizes[path.name] += path.stat().st_size
+    shares = {name: round(size / features, 3) for name, size in sizes.most_common()}
+    return {name: share for name, share in shares.items() if share} | {"all": round(sum(sizes.values()) / features, 2)}
 
 
 def files_below(folder: Path) -> Iterator[Path]:
