@@ -48,7 +48,8 @@ class OddJobs:
                 return {"pid": os.getpid(), "done": self.done}, b""
         if "queries" in request:
             empty = {"query": "", "box": None, "boxes": [], "engine": "", "expand": "", "similarity": None}
-            return {**empty, "filter": None, "passing": None, "results": [], "seconds": {}}, b""
+            rest = {"filter": None, "passing": None, "turned": False, "sure": False, "results": [], "seconds": {}}
+            return {**empty, **rest}, b""
         return {"request": request, "pid": os.getpid(), "done": self.done}, b"body"
 
 
