@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse._sparsetools import csc_matvecs, csr_matvec
+from scipy.sparse._sparsetools import csc_matvec, csc_matvecs, csr_matvec
 
 from index.errors import CairnError
 from index.postings.word_lists import Postings, first_of_kind
@@ -397,13 +397,10 @@ def _add(
     """
     # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
     # block at 0, and what is added up in another order differs in its last bit.
-    csc_matvecs(
-        len(total),
-        len(weights),
-        weights.shape[1],
-        np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32),
-        postings.images.astype(np.int32, copy=False),
-        values,
-        weights.ravel(),
-        total.ravel(),
-    )
+    ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)
+    positions = postings.images.astype(np.int32, copy=False)
+    if total.shape[1] == 1:
+        csc_matvec(len(total), len(weights), ends, positions, values, weights.ravel(), total.ravel())
+    else:
+        shape = len(total), len(weights), total.shape[1]
+        csc_matvecs(*shape, ends, positions, values, weights.ravel(), total.ravel())

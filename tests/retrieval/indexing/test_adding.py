@@ -16,8 +16,10 @@ from PIL import Image
 
 from eval.demo.synthetic import DemoCollection
 from index.errors import CairnError
+from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import VOCABULARY
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
@@ -402,6 +404,21 @@ def test_a_collection_whose_vocabulary_is_lost_gets_no_other_one(photos: Path, w
     shutil.rmtree(tmp_path / "c.cairn" / "vocabulary")
     with pytest.raises(CairnError, match="cairn repair"):
         index(tmp_path / "c.cairn", photos)
+
+
+def test_no_photo_gets_words_of_a_damaged_vocabulary(photos: Path, whole: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "demo.cairn"))
+    file = folder / VOCABULARY / CENTRES_FILE
+    state, contents = file.stat(), file.read_bytes()
+    file.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
+    # As a disk that forgets leaves it: nothing is to be seen from outside.
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    more = tmp_path / "more"
+    more.mkdir()
+    photo("coffee").save(more / "new.png")
+    with pytest.raises(CairnError, match="other points"):
+        index(folder, more)
+    assert [one.file for one in check_collection(folder).damaged] == [f"{VOCABULARY}/{CENTRES_FILE}"]
 
 
 # Drives that go, and photos that come back
