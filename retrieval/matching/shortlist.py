@@ -27,10 +27,10 @@ from retrieval.regions.geometry import Frames
 class ShortlistOptions:
     """How closely many photos are looked at before they are verified."""
 
-    matches: int = 768  # tentative matches a photo that maps are judged by, those of the least ambiguous words
+    matches: int = 1024  # tentative matches a photo that maps are judged by, those of the least ambiguous words
     maps: int = 96  # maps a photo that are judged
     fitted: int = 8  # of them, the best, that are fitted to the matches that agree with them
-    kept: int = 3  # fitted maps a photo that are given, at most
+    kept: int = 4  # fitted maps a photo that are given, at most
     # By the number of matches that maps are judged by: fewest that agree with one, and with a fitted one.
     least: tuple[tuple[int, int, int], ...] = ((0, 3, 4), (100, 4, 6), (300, 4, 7), (600, 5, 8))
     max_stretch: float = 6.0  # largest ratio of a map's scales: what one match says of a stretch is not exact

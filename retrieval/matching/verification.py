@@ -46,7 +46,7 @@ class VerificationOptions:
     evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
     shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # how many photos are looked at first
     refined: int = 2  # hypotheses that are refined
-    retried: int = 3  # of those that a shortlist leads to, at most: until what is found is clear
+    retried: int = 4  # of those that a shortlist leads to, at most: until what is found is clear
     clear_alarms: float = 1e-15  # expected number of as good hypotheses by chance of what is clear
     rounds: int = 4  # refinement rounds
     max_matches: int = 1500  # tentative matches a pair of photos that maps are looked for with, the least ambiguous
