@@ -4,12 +4,12 @@ import itertools
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from index.progress import Progress
-from index.segment import FORMAT, Segment
+from index.segment import FORMAT, ImageFeatures, Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
@@ -27,9 +27,9 @@ STEP = "compact"
 class CompactOptions:
     """How segments are merged."""
 
-    # Of a merged segment, at most, where more than one photo is in it: it is put together in memory, at some 27 bytes a
-    # feature without descriptors, and ten thousand photos of 2,000 features to a segment are enough for a search.
-    features: int = 20_000_000
+    # Of a merged segment, at most, where more than one photo is in it: it is put together in memory, at some 20 bytes a
+    # feature without descriptors. Two segments of 20,000 photos are read in two thirds of the time of four of 10,000.
+    features: int = 40_000_000
     tier: int = 10  # segments of about one size that are merged when photos are added
 
 
@@ -98,7 +98,7 @@ def compact(
 
 
 def merge_tiers(collection: Collection, options: CompactOptions | None = None) -> None:
-    """Merge segments of about one size where ten have come together, as log-structured stores do.
+    """Merge segments of about one size where ten have come together, or as many as fit, as log-structured stores do.
 
     So a collection that grows by one batch after the other has few segments at all times, and what is added is written
     again a few times only. What was removed stays, and can come back, until `compact`. A run that is stopped has done
@@ -122,12 +122,12 @@ def _tier(rows: Sequence[SegmentRow], options: CompactOptions) -> list[SegmentRo
     """The first segments of a tier that is full, those whose numbers of features have as many digits; or none."""
     tiers: dict[int, list[SegmentRow]] = {}
     for row in rows:
-        tiers.setdefault(len(str(row.features)), []).append(row)
+        if row.features <= options.features // 2:
+            tiers.setdefault(len(str(row.features)), []).append(row)
     for _, tier in sorted(tiers.items()):
-        totals = itertools.accumulate(row.features for row in tier)
-        pack = [row for row, total in zip(tier, totals, strict=True) if total <= options.features]
-        if len(tier) >= options.tier and len(pack) > 1:
-            return pack
+        totals = list(itertools.accumulate(row.features for row in tier))
+        if len(tier) >= options.tier or totals[-1] > options.features:
+            return [row for row, total in zip(tier, totals, strict=True) if total <= options.features]
     return []
 
 
@@ -168,7 +168,7 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
     new = []
     if places:
         numbers = [number for number, _, _ in places]
-        images = [segment.image(position) for _, segment, position in places]
+        images = [_image(segment, position) for _, segment, position in places]
         merged = write_photos(collection, collection.catalogue.rows(numbers), images)
         new.append(Rewritten(merged, np.array(numbers)))
     dropped = collection.catalogue.replace_segments([row.id for row in rows], new)
@@ -176,3 +176,9 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
     for segment in segments:
         shutil.rmtree(segment.folder, ignore_errors=True)
     return len(dropped)
+
+
+def _image(segment: Segment, position: int) -> ImageFeatures:
+    """The features of an image, with words that take half the memory."""
+    image = segment.image(position)
+    return replace(image, words=image.words.astype(np.uint32))

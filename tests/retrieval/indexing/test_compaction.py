@@ -174,7 +174,7 @@ def test_a_tier_that_is_too_large_stays_and_a_damaged_one_too(album: Album) -> N
     grow(album, 4)
     with album.open() as collection, collection.locked():
         rows = collection.catalogue.segments()
-        merge_tiers(collection, CompactOptions(tier=2, features=max(row.features for row in rows)))
+        merge_tiers(collection, CompactOptions(tier=2, features=min(row.features for row in rows)))
         assert collection.catalogue.segments() == rows
         file = collection.segments[1].folder / "column_geometry.npy"
         contents = file.read_bytes()
@@ -184,6 +184,18 @@ def test_a_tier_that_is_too_large_stays_and_a_damaged_one_too(album: Album) -> N
         file.write_bytes(contents)
         merge_tiers(collection, CompactOptions(tier=2))
         assert len(collection.catalogue.segments()) == 1
+
+
+def test_a_tier_that_does_not_fit_one_segment_is_merged_before_it_has_ten(album: Album) -> None:
+    grow(album, 6)
+    with album.open() as collection, collection.locked():
+        rows = collection.catalogue.segments()
+        most = sum(row.features for row in rows[:5])
+        merge_tiers(collection, CompactOptions(features=most))
+        after = collection.catalogue.segments()
+        assert 1 < len(after) < 6 and all(row.features <= most for row in after)
+        merge_tiers(collection, CompactOptions(features=most))
+        assert collection.catalogue.segments() == after
 
 
 def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
