@@ -15,7 +15,7 @@ _CHUNK = 128  # regions at a time: their samples fit the second-level cache
 class AdaptationOptions:
     """How a region's shape is estimated."""
 
-    iterations: int = 10  # steps at most; 0 leaves regions round
+    iterations: int = 2  # steps at most; 0 leaves regions round
     window: float = 8.0  # half the side of the window in units of the detection scale
     samples: int = 21  # samples along that side
     converged: float = 0.93  # smallest eigenvalue ratio of the second-moment matrix that ends the iteration

@@ -29,8 +29,8 @@ def test_a_collection_made_before_later_options_keeps_its_fingerprint() -> None:
     # Of the first format's options; collections hold it in their vocabulary.
     first = extractor(adaptation=AdaptationOptions(iterations=10))
     assert first.fingerprint == "977561c1fc37a48a8e8b8eaa827a4a7f1d004ddc0daf28920db5f1e549627a28"
-    others = [extractor(max_features=500), extractor(max_features=1000)]
-    assert len({first.fingerprint, *(other.fingerprint for other in others)}) == 3
+    others = [extractor(), extractor(max_features=500), extractor(max_features=1000)]
+    assert len({first.fingerprint, *(other.fingerprint for other in others)}) == 4
 
 
 def test_regions_within_a_box_are_those_of_the_whole_photo_that_lie_in_it(photo: Photo) -> None:
