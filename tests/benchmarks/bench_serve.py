@@ -83,7 +83,9 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     from eval.demo.synthetic import build_demo_collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.commands.options import cores
+    from retrieval.features.encoding import decode_frames, encode_frames
     from retrieval.indexing.adding import index_photos
+    from retrieval.regions.geometry import Frames
 
     rng = np.random.default_rng(arguments.seed)
     drawn = build_demo_collection(folder.parent / "drawn", views=3, distractors=20)
@@ -92,15 +94,16 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
         rows = collection.catalogue.images()
         features = [collection.index.features(row.number) for row in rows]
         words = np.concatenate([image.words for image in features]).astype(np.int32)
-        columns = {name: np.concatenate([image.columns[name] for image in features]) for name in features[0].columns}
+        linear = decode_frames(np.concatenate([image.columns["geometry"] for image in features])).linear
         missing = range(len(rows), arguments.photos)
         for start in range(0, len(missing), 1000):
             batch = missing[start : start + 1000]
             images = write_photos(folder.parent / "photos", rows, batch)
             dealt = [rng.integers(0, len(words), arguments.features) for _ in batch]
-            moved = [rng.integers(0, 1 << 16, (arguments.features, 2)).astype(np.uint16) for _ in batch]
-            rest = {name: [column[chosen] for chosen in dealt] for name, column in columns.items()}
-            add_segment(collection, images, [words[chosen] for chosen in dealt], rest | {"position": moved})
+            # Frames as they were drawn, in other places.
+            places = [rng.random((arguments.features, 2), np.float32) for _ in batch]
+            moved = [encode_frames(Frames(some, linear[chosen])) for some, chosen in zip(places, dealt, strict=True)]
+            add_segment(collection, images, [words[chosen] for chosen in dealt], {"geometry": moved})
 
 
 def write_photos(folder: Path, drawn: list[ImageRow], serials: range) -> list[ImageRow]:
