@@ -224,7 +224,7 @@ def test_a_homography_holds_for_the_originals_at_whatever_size_they_are_read(seq
     )
     assert half.scores[0].regions < whole.scores[0].regions
     assert half.scores[0].features > 0.25 * half.scores[0].regions[0]
-    assert half.recall > 0.8
+    assert half.recall > 0.75  # next to nothing, were the homography not brought to this size
 
 
 def test_the_measurement_region_is_what_overlaps(sequence: Path) -> None:
