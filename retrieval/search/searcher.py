@@ -116,6 +116,7 @@ class _Search:
         self._numbers = numbers[self._kept]
         self._table = np.empty((0, len(self._numbers)), np.float32)  # scores; a row a view that was looked at
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
+        self._is_patient = True  # whether photos are verified to the full depth, whatever those before them showed
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
         self._since = time.perf_counter()
 
@@ -128,9 +129,11 @@ class _Search:
         found: dict[int, Tried] = {}
         sure = False
         if decides or self._options.expand != "none":
+            self._is_patient = not in_stages
             found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
             sure = in_stages and self._is_sure(found)
-            if in_stages and len(self._views) > 1 and (self._options.every_turn or not sure):
+            if in_stages and (self._options.every_turn or not sure):
+                self._is_patient = True
                 self._look(len(self._views))
                 found = self._verify_best({})
             if self._options.expand == "average" and region is not None and self._expand(region, found) and decides:
@@ -206,13 +209,35 @@ class _Search:
         """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
 
         Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good,
-        and the view that one photo is found with beyond doubt is tried with all.
+        and the view that one photo is found with beyond doubt is tried with all. Without patience some are verified at
+        a time, the best first, until none of them passes.
         """
         weighted = _weigh(self._table, self._options.turned_candidate)
         depth = self._options.verification.depth
         chosen = by_score(self._numbers, weighted.max(axis=0), self._names, depth)
+        found = dict(known)
         tried: dict[int, list[int]] = {}
-        for place in chosen.tolist():
+        step = depth if self._is_patient else self._options.batch
+        for start in range(0, len(chosen), max(step, 1)):
+            some = self._views_to_try(chosen[start : start + step], weighted, known)
+            self._try(some, found)
+            tried |= some
+            passed = [number for number in some if number in found and found[number].verification.inliers]
+            if some and not passed and not self._is_patient:
+                break
+        # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
+        surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
+        if surest is not None and surest.verification.inliers >= self._options.sure_turn:
+            self._try({number: [surest.view] for number, views in tried.items() if surest.view not in views}, found)
+        self._took("verify")
+        return found
+
+    def _views_to_try(
+        self, places: NDArray[np.int64], weighted: NDArray[np.float32], known: dict[int, Tried]
+    ) -> dict[int, list[int]]:
+        """Views that photos are verified with, by number, of those that are not known to pass."""
+        views: dict[int, list[int]] = {}
+        for place in places.tolist():
             number = int(self._numbers[place])
             if number in known and known[number].verification.inliers:
                 continue
@@ -220,15 +245,8 @@ class _Search:
             order = np.argsort(-scores, kind="stable")[:2].tolist()
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
             near = len(order) > 1 and scores[order[1]] >= self._options.second_view * scores[order[0]] and 0 in order
-            tried[number] = order if near else order[:1]
-        found = dict(known)
-        self._try(tried, found)
-        # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
-        surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
-        if surest is not None and surest.verification.inliers >= self._options.sure_turn:
-            self._try({number: [surest.view] for number, views in tried.items() if surest.view not in views}, found)
-        self._took("verify")
-        return found
+            views[number] = order if near else order[:1]
+        return views
 
     def _try(self, views: dict[int, list[int]], found: dict[int, Tried]) -> None:
         """Verify photos with some views each, and keep what is found that is more than was."""

@@ -297,6 +297,29 @@ def test_turned_views_are_made_only_where_they_can_change_the_answer(collection:
     assert (answer.turned, answer.sure, set(seen)) == (True, False, {0, 1})
 
 
+def test_photos_are_verified_until_none_of_some_passes(
+    collection: Collection, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the answer is sure then; else all that are to be."""
+    tried: list[int] = []
+
+    def watched(searcher: Searcher) -> Searcher:
+        original = searcher.engine.verify_many
+        monkeypatch.setattr(
+            searcher.engine, "verify_many", lambda view, some: tried.append(len(some)) or original(view, some)
+        )
+        return searcher
+
+    photos = len(collection.index.image_numbers)
+    for share, expected in ((0.1, None), (2.0, photos)):
+        tried.clear()
+        options = SearchOptions(turns=1, batch=2, sure_share=share)
+        answer = watched(Searcher(collection, options)).search(ask("coffee_001").views[:1])
+        assert answer.sure == (expected is None)
+        assert sum(tried) == expected if expected else 3 < sum(tried) < photos
+        assert [hit.verification.inliers > 0 for hit in answer.hits[:3]] == [True] * 3
+
+
 def test_every_turn_is_tried_where_that_is_asked_for(collection: Collection, ask: Ask) -> None:
     seen: list[float] = []
     options = SearchOptions(turns=2, every_turn=True)
