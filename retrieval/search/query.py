@@ -170,10 +170,7 @@ class Source:
             except CairnError as error:
                 raise CairnError(f"The query {self.path.name!r} cannot be used: {error}.") from error
             clipped = clip_box(self._box, photo.width, photo.height) if self._box is not None else None
-            regions = self.extractor.detect(photo)
-            if clipped is not None:
-                regions = regions.where(inside_box(photo.to_original(regions.ellipses[:, :2]), clipped))
-            self._read = photo, clipped, regions
+            self._read = photo, clipped, self.extractor.detect(photo, clipped)
         return self._read
 
     def rest(self) -> None:
