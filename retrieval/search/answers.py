@@ -137,9 +137,11 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
         The photo cannot be read, or the box lies outside it.
     """
     collection, options = searcher.collection, searcher.options
-    if asked.row is not None and options.soft == 1 and not searcher.engine.needs_descriptors:
-        return recall_query(collection, asked.row, asked.path, asked.box, options.turns)
     source = Source(collection.extractor, image or collection.options.image, asked.path, asked.box)
+    # Of a photo of which few features are kept, a box has fewer still than its file gives.
+    is_kept = asked.box is None or not collection.options.features.regions.max_features
+    if asked.row is not None and is_kept and options.soft == 1 and not searcher.engine.needs_descriptors:
+        return recall_query(collection, asked.row, source, options.turns)
     return extract_query(collection, source, options.turns, soft=options.soft)
 
 

@@ -35,9 +35,6 @@ class SearchOptions:
     sure_share: float = 0.1
     copy: float = 0.5
     sure_roll: float = np.pi / 12
-    # Photos are verified so many at a time, the best first, until none passes; all of `VerificationOptions.depth` are
-    # where that does not make the answer sure.
-    batch: int = 25
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 

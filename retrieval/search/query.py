@@ -95,9 +95,15 @@ class LazyViews(Sequence[View]):
     """
 
     def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float], View]) -> None:
-        self._turns = turns.tolist()
-        self._made = {0: upright}
+        self._turns: list[float] = turns.tolist()
+        self._made = {0.0: upright}  # by turn
         self._describe = describe
+
+    def at(self, turns: NDArray[np.float64]) -> "LazyViews":
+        """Views at other turns, those of the same turns among them."""
+        other = LazyViews(self._made[0.0], turns, self._describe)
+        other._made = self._made
+        return other
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -110,9 +116,10 @@ class LazyViews(Sequence[View]):
         places = range(len(self))[which]
         if isinstance(places, range):
             return [self[place] for place in places]
-        if places not in self._made:
-            self._made[places] = self._describe(self._turns[places])
-        return self._made[places]
+        turn = self._turns[places]
+        if turn not in self._made:
+            self._made[turn] = self._describe(turn)
+        return self._made[turn]
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,12 @@ class Query(DescribedQuery):
         if self.source is not None:
             self.source.path = path
         return replace(self, path=path)
+
+    def tried_at(self, turns: int) -> "Query":
+        """The same query at another number of turns; views that were made are not made again."""
+        if self.source is None or not isinstance(self.views, LazyViews):
+            return self
+        return replace(self, views=self.views.at(turns_of(self.source.extractor, turns)))
 
     def rest(self) -> None:
         """Let go of what views at other turns would be described from: it is many times larger than the views."""
@@ -153,7 +166,7 @@ class Source:
         self.extractor = extractor
         self.path = path
         self._image = image
-        self._box = box
+        self.box = box
         self._read: tuple[Photo, Box | None, Regions] | None = None
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
@@ -169,7 +182,7 @@ class Source:
                 photo = read_photo(self.path, self._image)
             except CairnError as error:
                 raise CairnError(f"The query {self.path.name!r} cannot be used: {error}.") from error
-            clipped = clip_box(self._box, photo.width, photo.height) if self._box is not None else None
+            clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
             self._read = photo, clipped, self.extractor.detect(photo, clipped)
         return self._read
 
@@ -231,7 +244,7 @@ def extract_query(collection: Collection, source: Source, turns: int = 1, *, sof
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
-def recall_query(collection: Collection, row: ImageRow, path: Path, box: Box | None = None, turns: int = 1) -> Query:
+def recall_query(collection: Collection, row: ImageRow, source: Source, turns: int = 1) -> Query:
     """Make a query of a photo of the collection by its features as they are indexed.
 
     Its file is read only where other turns than upright are looked at. The view has no descriptors.
@@ -242,9 +255,9 @@ def recall_query(collection: Collection, row: ImageRow, path: Path, box: Box | N
         Open, with a vocabulary.
     row : ImageRow
         The photo.
-    path : Path
-        A file of its content.
-    box, turns
+    source : Source
+        A file of its content, and the box.
+    turns : int
         See `read_query`.
 
     Raises
@@ -255,12 +268,11 @@ def recall_query(collection: Collection, row: ImageRow, path: Path, box: Box | N
         The photo was removed from the collection since it was opened.
     """
     width, height = row.width or 1, row.height or 1
-    clipped = clip_box(box, width, height) if box is not None else None
+    clipped = clip_box(source.box, width, height) if source.box is not None else None
     view = indexed_view(collection.index.features(row.number))
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = _part(view, np.flatnonzero(inside_box(centres, clipped)))
-    source = Source(collection.extractor, collection.options.image, path, box)
 
     def describe(turn: float) -> View:
         return quantise_view(source.describe(turn), collection.vocabulary)

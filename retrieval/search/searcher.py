@@ -116,7 +116,6 @@ class _Search:
         self._numbers = numbers[self._kept]
         self._table = np.empty((0, len(self._numbers)), np.float32)  # scores; a row a view that was looked at
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
-        self._is_patient = True  # whether photos are verified to the full depth, whatever those before them showed
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
         self._since = time.perf_counter()
 
@@ -129,13 +128,13 @@ class _Search:
         found: dict[int, Tried] = {}
         sure = False
         if decides or self._options.expand != "none":
-            self._is_patient = not in_stages
             found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
             sure = in_stages and self._is_sure(found)
-            if in_stages and (self._options.every_turn or not sure):
-                self._is_patient = True
+            if in_stages and len(self._views) > 1 and (self._options.every_turn or not sure):
                 self._look(len(self._views))
-                found = self._verify_best({})
+                upright, found = found, self._verify_best({})
+                # The best of all views may leave no room among the candidates for what upright has found.
+                found |= {number: one for number, one in upright.items() if _is_more(one, found.get(number))}
             if self._options.expand == "average" and region is not None and self._expand(region, found) and decides:
                 found = self._verify_best(found)
         return Answer(self._ranking(found if decides else {}), self._seconds, len(self._table) > 1, sure)
@@ -161,6 +160,8 @@ class _Search:
         nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at no other
         turn, and says nothing of the rest.
         """
+        if not self._searcher.collection.options.features.upright:
+            return True  # patches are turned themselves
         options = self._options
         asked = len(self._views[0].words)
         is_near = False
@@ -209,22 +210,14 @@ class _Search:
         """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
 
         Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good,
-        and the view that one photo is found with beyond doubt is tried with all. Without patience some are verified at
-        a time, the best first, until none of them passes.
+        and the view that one photo is found with beyond doubt is tried with all.
         """
         weighted = _weigh(self._table, self._options.turned_candidate)
         depth = self._options.verification.depth
         chosen = by_score(self._numbers, weighted.max(axis=0), self._names, depth)
+        tried = self._views_to_try(chosen, weighted, known)
         found = dict(known)
-        tried: dict[int, list[int]] = {}
-        step = depth if self._is_patient else self._options.batch
-        for start in range(0, len(chosen), max(step, 1)):
-            some = self._views_to_try(chosen[start : start + step], weighted, known)
-            self._try(some, found)
-            tried |= some
-            passed = [number for number in some if number in found and found[number].verification.inliers]
-            if some and not passed and not self._is_patient:
-                break
+        self._try(tried, found)
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
         surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
         if surest is not None and surest.verification.inliers >= self._options.sure_turn:
@@ -253,10 +246,9 @@ class _Search:
         self._verify([(number, view) for number, several in views.items() for view in several])
         for number, several in views.items():
             for view in several:
-                verification = self._known[number, view]
-                before = found[number].verification if number in found else NOTHING
-                if verification.strength > before.strength:
-                    found[number] = Tried(view, verification)
+                one = Tried(view, self._known[number, view])
+                if _is_more(one, found.get(number)):
+                    found[number] = one
 
     def _expand(self, region: NDArray[np.float64], found: dict[int, Tried]) -> bool:
         """Score again with the average of the query and its best verified photos; say whether there are any."""
@@ -275,6 +267,11 @@ class _Search:
         self._table[which] = self._engine.score(replace(self._views[which], terms=words, weights=weights))[self._kept]
         self._took("verify")
         return True
+
+
+def _is_more(one: Tried, other: Tried | None) -> bool:
+    """Whether more was found of a photo with one view than with another; nothing is not more."""
+    return one.verification.strength > (other.verification if other is not None else NOTHING).strength
 
 
 def _roll(transform: NDArray[np.float64]) -> float:

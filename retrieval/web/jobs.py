@@ -178,8 +178,10 @@ class SearchJobs:
         for wish in request["queries"]:
             one, query, seconds = self._ask(searcher, wish)
             asked.append(one)
-            found.append(Found(query, searcher.search(query.views, among, region=query.region), seconds))
-            query.rest()
+            try:
+                found.append(Found(query, searcher.search(query.views, among, region=query.region), seconds))
+            finally:
+                query.rest()
         results = best_results(searcher, found, top=request["top"], match_all=request["match"] == "all")
         return report_answer(searcher, asked, found, results, wanted, among)
 
@@ -210,14 +212,14 @@ class SearchJobs:
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
         content = asked.row.sha256 if asked.row is not None else hash_file(asked.path)
-        key = (content, asked.box, options.turns, options.soft, searcher.engine.needs_descriptors, max_pixels)
+        key = (content, asked.box, options.soft, searcher.engine.needs_descriptors, max_pixels)
         query = self._queries.pop(key, None)
         if query is None:
             query = make_query(searcher, asked, image)
         self._queries[key] = query
         while len(self._queries) > 8:
             self._queries.popitem(last=False)
-        return query.moved(asked.path)
+        return query.moved(asked.path).tried_at(options.turns)
 
     def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Searcher, Asked, Query, ImageRow, Any]:
         """Match a query with one photo, with the geometry that some engines do without."""
@@ -225,12 +227,15 @@ class SearchJobs:
         searcher = self._searcher(collection, request, engine=geometric, expand="none", every_turn=True)
         row = photo_row(collection, request["photo"])
         asked, query, _ = self._ask(searcher, request["queries"][0])
-        hit = searcher.search(query.views, np.array([row.number])).hits[0]
-        if request["turn"] is not None:
-            # In a search other photos have a say in the turn that one is found at.
-            turns = np.array([view.turn for view in query.views])
-            view = int(np.abs((turns - request["turn"] + np.pi) % (2 * np.pi) - np.pi).argmin())
-            hit = searcher.verified_at(query.views, replace(hit, view=view))
+        try:
+            hit = searcher.search(query.views, np.array([row.number])).hits[0]
+            if request["turn"] is not None:
+                # In a search other photos have a say in the turn that one is found at.
+                turns = np.array([view.turn for view in query.views])
+                view = int(np.abs((turns - request["turn"] + np.pi) % (2 * np.pi) - np.pi).argmin())
+                hit = searcher.verified_at(query.views, replace(hit, view=view))
+        finally:
+            query.rest()
         return searcher, asked, query, row, hit
 
     def _match(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:

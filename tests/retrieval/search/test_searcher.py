@@ -292,33 +292,11 @@ def test_turned_views_are_made_only_where_they_can_change_the_answer(collection:
     upright = Searcher(collection, UPRIGHT).search(ask("coffee_001").views[:1])
     assert [(hit.number, hit.score) for hit in answer.hits] == [(hit.number, hit.score) for hit in upright.hits]
     (alone,) = [row for row in collection.catalogue.images() if row.name == "distractor_001.jpg"]
-    query = recall_query(collection, alone, Path(alone.path))
+    source = Source(collection.extractor, collection.options.image, Path(alone.path), None)
+    query = recall_query(collection, alone, source)
     seen.clear()
     answer = searcher.search(_watched(query, seen))
     assert (answer.turned, answer.sure, set(seen)) == (True, False, {0, 1})
-
-
-def test_photos_are_verified_until_none_of_some_passes(
-    collection: Collection, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the answer is sure then; else all that are to be."""
-    tried: list[int] = []
-
-    def watched(searcher: Searcher) -> Searcher:
-        original = searcher.engine.verify_many
-        monkeypatch.setattr(
-            searcher.engine, "verify_many", lambda view, some: tried.append(len(some)) or original(view, some)
-        )
-        return searcher
-
-    photos = len(collection.index.image_numbers)
-    for share, expected in ((0.1, None), (2.0, photos)):
-        tried.clear()
-        options = SearchOptions(turns=1, batch=2, sure_share=share)
-        answer = watched(Searcher(collection, options)).search(ask("coffee_001").views[:1])
-        assert answer.sure == (expected is None)
-        assert sum(tried) == expected if expected else 3 < sum(tried) < photos
-        assert [hit.verification.inliers > 0 for hit in answer.hits[:3]] == [True] * 3
 
 
 def test_every_turn_is_tried_where_that_is_asked_for(collection: Collection, ask: Ask) -> None:
@@ -382,6 +360,29 @@ def test_what_a_turned_view_is_made_from_can_be_let_go(collection: Collection, i
     query.rest()
     np.testing.assert_array_equal(query.views[1].words, kept.views[1].words)
     np.testing.assert_array_equal(query.views[1].frames.linear, kept.views[1].frames.linear)
+
+
+def test_the_same_query_is_tried_at_more_turns(collection: Collection, indexed: Indexed) -> None:
+    """What was described at turns that both have is not described again."""
+    query = read_query(collection, indexed.photos / "coffee_001.jpg", turns=2)
+    turned = query.views[1]
+    more = query.tried_at(4)
+    assert [view.turn for view in more.views] == pytest.approx([0, np.pi / 2, np.pi, 3 * np.pi / 2])
+    assert more.views[0] is query.views[0] and more.views[2] is turned
+    assert len(query.tried_at(1).views) == 1
+
+
+def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Collection, ask: Ask) -> None:
+    """A photo that no view at another turn leaves room for among those that are verified."""
+    few = SearchOptions(turns=2, every_turn=True, verification=VerificationOptions(depth=3))
+    query = ask("coffee_001")
+    upright = Searcher(collection, replace(few, turns=1)).search(query.views[:1])
+    others = indexed_view(collection.index.features(int(upright.hits[-1].number)))
+    crowd = LazyViews(query.views[0], np.array([0.0, 1.0]), lambda turn: replace(others, turn=turn))
+    both = Searcher(collection, replace(few, turned_candidate=10.0)).search(crowd)
+    assert {hit.number for hit in upright.hits if hit.verification.inliers} <= {
+        hit.number for hit in both.hits if hit.verification.inliers
+    }
 
 
 # Turned queries
