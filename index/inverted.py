@@ -247,13 +247,17 @@ class InvertedIndex:
         ------
         KeyError
             No such image, or it was removed.
+        CairnError
+            Its words are damaged.
         """
         at = int(np.searchsorted(self.image_numbers, image_number))
         if at == len(self.image_numbers) or self.image_numbers[at] != image_number:
             raise KeyError(image_number)
         place = int(self._by_number[at])
         k = int(np.searchsorted(self._starts, place, side="right")) - 1
-        return self.segments[k].image(place - int(self._starts[k]))
+        image = self.segments[k].image(place - int(self._starts[k]))
+        self._refuse_unknown(image.words, self.segments[k])
+        return image
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
         """The features of some images, as `features` gives those of one; their words are decoded together.
@@ -262,6 +266,8 @@ class InvertedIndex:
         ------
         KeyError
             No such image, or it was removed.
+        CairnError
+            Their words are damaged.
         """
         numbers = np.asarray(image_numbers, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.image_numbers, numbers), max(len(self.image_numbers) - 1, 0))
@@ -274,6 +280,8 @@ class InvertedIndex:
         for k in np.unique(which).tolist():
             rows = np.flatnonzero(which == k)
             images = self.segments[k].some_images(places[rows] - self._starts[k])
+            for image in images:
+                self._refuse_unknown(image.words, self.segments[k])
             found.update(zip(rows.tolist(), images, strict=True))
         return [found[row] for row in range(len(numbers))]
 
@@ -323,7 +331,14 @@ class InvertedIndex:
         """The words of each image that was removed but is still in its segment."""
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
             for i in np.flatnonzero(self._removed[start:stop]):
-                yield segment.image(int(i)).words
+                words = segment.image(int(i)).words
+                self._refuse_unknown(words, segment)
+                yield words
+
+    def _refuse_unknown(self, words: NDArray[np.integer], segment: Segment) -> None:
+        """Raise CairnError where words of a segment's images are not of the vocabulary, as in a damaged file."""
+        if len(words) and (words.min() < 0 or words.max() >= self.words):
+            raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
 
     def _norms(self) -> NDArray[np.float64]:
         squares = np.zeros(int(self._starts[-1]))
@@ -338,9 +353,10 @@ class InvertedIndex:
             total = squares[start:stop]
             for some, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
                 runs = np.flatnonzero(first_of_kind(words, lengths))
-                rows = words[runs].astype(np.int32)
-                if len(rows) and rows.max() >= self.words:  # SciPy would read beyond the end
-                    raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
+                distinct = words[runs]
+                # Else SciPy reads beyond the array. Before the cast: large words would become negative.
+                self._refuse_unknown(distinct, segment)
+                rows = distinct.astype(np.int32)
                 ends = np.searchsorted(runs, np.concatenate([[0], np.cumsum(lengths)])).astype(np.int32)
                 values = np.square(self.term_frequency(np.diff(runs, append=len(words))))
                 csr_matvec(len(lengths), self.words, ends, rows, values, diagonal, total[some])

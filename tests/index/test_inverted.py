@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 
 import index.inverted
 import index.similarity
+from index.arrays import save_array
 from index.errors import CairnError
 from index.inverted import InvertedIndex, Scores, ScoringOptions, rank
 from index.segment import Segment, write_segment
 from index.similarity import SimilarityMatrix
 from tests.index.test_similarity import dense, matrices
+from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 
 def segment_of(folder: Path, numbers: list[int], words: list[list[int]], vocabulary: str = "v") -> Segment:
@@ -203,6 +206,38 @@ def test_words_that_there_are_not_are_refused_whatever_is_said_of_them(tmp_path:
         InvertedIndex([segment], words=5, document_frequency=np.ones(5, np.int64))
     with pytest.raises(ValueError, match="document frequency"):
         InvertedIndex([segment], words=8, document_frequency=np.ones(5, np.int64))
+
+
+@pytest.mark.parametrize("bit", [20, 31])  # a word beyond the vocabulary, and one that 32 bits with a sign do not hold
+def test_damaged_words_of_images_are_refused_and_nothing_is_read_beyond_an_array(tmp_path: Path, bit: int) -> None:
+    words = [[1, 2, 70_000], [5, 70_001]]
+    write_segment_of_format_1(
+        tmp_path / "s",
+        image_numbers=[0, 1],
+        words=words,
+        columns={},
+        vocabulary_fingerprint="v",
+        descriptor_fingerprint="d",
+    )
+    known: dict[str, Any] = {"norms": np.ones(1), "document_frequency": np.ones(80_000, np.int64)}
+    sound = InvertedIndex([Segment.open(tmp_path / "s")], 80_000, {1}, **known)
+    assert sound.imbalance == pytest.approx(80_000 / 3)
+    array = np.load(tmp_path / "s" / "words.npy")
+    assert array.dtype == np.uint32
+    array[-1] ^= np.uint32(1 << bit)
+    save_array(tmp_path / "s" / "words.npy", array)
+    segment = Segment.open(tmp_path / "s")
+    with pytest.raises(CairnError, match="damaged"):
+        InvertedIndex([segment], 80_000)
+    with pytest.raises(CairnError, match="damaged"):
+        InvertedIndex([segment], 80_000, {1})
+    with pytest.raises(CairnError, match="damaged"):
+        _ = InvertedIndex([segment], 80_000, {1}, **known).imbalance
+    there = InvertedIndex([segment], 80_000, {0}, **known)
+    with pytest.raises(CairnError, match="damaged"):
+        there.features(1)
+    with pytest.raises(CairnError, match="damaged"):
+        there.features_of([1])
 
 
 def test_imbalance(tmp_path: Path) -> None:
