@@ -254,6 +254,11 @@ def shared_postings(
         Positions of images that have both words, ascending for each pair.
     counts, others : ndarray, shape (n,), unsigned
         How often the image has the one word and the other: which is which is not said.
+
+    Raises
+    ------
+    CairnError
+        The segment is damaged.
     """
     if len(first) == 0:
         return
@@ -269,7 +274,10 @@ def shared_postings(
         # Whole lists, as many as fit a block: at least one pair's, no longer than the segment has images.
         before = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_POSTINGS, side="right")))
-        lists = segment.postings(np.union1d(rare[start:stop], frequent[start:stop]))
+        asked = np.union1d(rare[start:stop], frequent[start:stop])
+        lists = segment.postings(asked)
+        if len(lists.words) != len(asked):  # images have a word that has no images
+            raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
         rows, keys = _listed(segment, lists, rare[start:stop])
         their_rows, their_keys = _listed(segment, lists, frequent[start:stop])
         at = np.minimum(np.searchsorted(their_keys, keys), len(their_keys) - 1)

@@ -199,6 +199,8 @@ class CodedLists:
         if self._words_a_list > 1:
             # Numbers that ascend over all lists, and say word and image.
             keys = images + np.repeat(at * self._of_words.universe, lengths)
+            if (keys[1:] < keys[:-1]).any():
+                raise DamagedListsError("posting_lists")
             found, images = np.divmod(keys, self._images)
             first = np.ones(len(found), bool)
             first[1:] = found[1:] != found[:-1]
@@ -210,6 +212,11 @@ class CodedLists:
                 images = images[concatenated_ranges(bounds[:-1][wanted], lengths)]
                 at, bounds = at[wanted], np.concatenate([[0], np.cumsum(lengths)])
             if len(at) and at[-1] >= self.words_below:
+                raise DamagedListsError("posting_lists")
+        else:
+            falls = images[1:] < images[:-1]
+            falls[bounds[1:-1] - 1] = False  # from one word to the next
+            if falls.any():
                 raise DamagedListsError("posting_lists")
         # An image stands as often as it has features of the word.
         same = images[1:] == images[:-1]

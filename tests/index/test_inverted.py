@@ -1,5 +1,6 @@
 """tf-idf scores and learnt similarities against values worked out by hand and against a dense computation."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,16 @@ def test_related_words_by_hand(tmp_path: Path) -> None:
     assert index_.score(np.array([0, 1])).scores == pytest.approx([1.5 / 3**0.5, 1.5 / 3**0.5, 0])
     # An image, and a query, of words that count for nothing.
     assert index_.score(np.array([2])).scores.tolist() == [0, 0, 0]
+
+
+def test_words_of_images_that_no_posting_has_are_refused(tmp_path: Path) -> None:
+    segment = segment_of(tmp_path / "s", [0, 1], [[0, 1, 3], [2]])
+    other = segment_of(tmp_path / "other", [0, 1], [[0, 2, 3], [2]])
+    shutil.copy(other.folder / "posting_lists.npy", segment.folder)
+    pair = np.array([0], np.int32), np.array([1], np.int32), np.array([0.5], np.float32)
+    related = SimilarityMatrix("v", np.ones(4, np.float32), *pair)
+    with pytest.raises(CairnError, match="damaged"):
+        InvertedIndex([Segment.open(segment.folder)], 4, similarity=related)
 
 
 def test_what_is_like_others_but_not_like_itself_is_no_number_too_many(tmp_path: Path) -> None:

@@ -220,6 +220,35 @@ def test_any_flipped_byte_is_found(tmp_path: Path) -> None:
         Segment.open(folder)
 
 
+@pytest.mark.parametrize(
+    ("vocabulary", "sizes"), [(20_000, (300, 200, 0, 100)), (40, (9, 0, *[8] * 98))], ids=["many words", "few"]
+)
+def test_damaged_postings_are_refused_or_of_the_words_that_were_asked_for(
+    tmp_path: Path, vocabulary: int, sizes: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(3)
+    write(tmp_path / "s", [rng.integers(0, vocabulary, size).tolist() for size in sizes])
+    path = tmp_path / "s" / "posting_lists.npy"
+    sound, refused, read = path.read_bytes(), 0, 0
+    for at in range(144, len(sound)):  # after NumPy's header and the one of the lists
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << int(rng.integers(8))]) + sound[at + 1 :])
+        asked = np.unique(rng.integers(0, vocabulary, 60))
+        try:
+            postings = Segment.open(tmp_path / "s").postings(asked)
+        except CairnError as error:
+            assert "posting_lists.npy is damaged" in str(error)
+            refused += 1
+            continue
+        read += 1
+        assert np.isin(postings.words, asked).all()
+        assert (np.diff(postings.words) > 0).all()
+        of = np.repeat(np.arange(len(postings.words)), postings.lengths)
+        assert (np.diff(of * len(sizes) + postings.images) > 0).all()
+        assert ((postings.images >= 0) & (postings.images < len(sizes))).all()
+        assert (postings.counts > 0).all()
+    assert refused > 0 and read > 0
+
+
 @pytest.mark.parametrize("name", ["word_lists.npy", "offsets.npy", "posting_lists.npy", "column_tag.npy", "meta.json"])
 def test_a_truncated_file_is_refused_at_opening(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "s"
