@@ -78,8 +78,8 @@ def index(
         typer.Option(
             "--time-limit",
             metavar="MINUTES",
-            help="Begin no further photo after so many minutes; the same command goes on where this one stopped.",
-            min=0,
+            help="Begin no further photo after so many minutes, counted from when the new ones are known; the same "
+            "command goes on where this one stopped.",
         ),
     ] = None,
     watch: Annotated[
@@ -124,6 +124,8 @@ def index(
         raise CairnError("--again goes without --watch: take the photos in first, and watch then.")
     if time_limit is not None and watch:
         raise CairnError("--time-limit goes without --watch, which goes on until Ctrl-C.")
+    if time_limit is not None and not time_limit > 0:
+        raise CairnError(f"--time-limit must be more than 0 minutes, not {time_limit:g}.")
     if not photos:
         photos = _removed_for_good(collection, catalogue) if again else []
     if not photos:

@@ -27,6 +27,7 @@ class Staged:
     width: int  # pixels of the upright original
     height: int
     reason: str | None = None  # why there are none; None: the photo was read
+    is_new: bool = False  # extracted just now; else its features were there
 
 
 class Staging:
@@ -71,7 +72,7 @@ class Staging:
         save_array(self.descriptors(key), features.descriptors)
         # The geometry last: a photo is staged when both files are there.
         save_array(self._geometry(key), np.concatenate([size, rows]))
-        return Staged(len(features), photo.width, photo.height)
+        return Staged(len(features), photo.width, photo.height, is_new=True)
 
     def read(self, key: str) -> Features:
         """Read the features of a staged photo; CairnError where they are not there."""

@@ -61,8 +61,9 @@ def index_photos(
     workers : int
         Processes; the result does not depend on it.
     time_limit : float, optional
-        Seconds after which no further photo is begun. The features of those that are done are kept, and the next run
-        goes on with them. Neither the search for files nor the vocabulary is broken off.
+        Seconds, counted from when the new photos are known, after which no further photo is begun. The features of
+        those that are done are kept, and the next run goes on with them; every run does at least one more. The
+        vocabulary is not broken off.
     progress : callable, optional
         Told how far each step is.
 
@@ -74,13 +75,14 @@ def index_photos(
     Raises
     ------
     CairnError
-        Another process is adding to the collection, a path does not exist, the vocabulary does not fit, or no photo of
-        the sample has any feature to make one from.
+        Another process is adding to the collection, a path does not exist, the vocabulary does not fit, no photo of
+        the sample has any feature to make one from, or the time limit is not more than 0.
     """
+    if time_limit is not None and not time_limit > 0:
+        raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
     report = IndexReport()
     failed_before = set(collection.catalogue.failures())
     tell = progress or (lambda step, done, of: None)
-    end = time.monotonic() + time_limit if time_limit is not None else float("inf")
     with report.timed("total"), collection.locked():
         refuse_damaged(collection)
         if not collection.has_vocabulary and collection.catalogue.segments():
@@ -90,14 +92,19 @@ def index_photos(
         with report.timed("extract"):
             files = find_new(collection, paths, again, report, tell)
         remove_leftovers(collection)
+        # Not before: to find the new photos takes as long in every run, and each is to do some of them.
+        end = time.monotonic() + time_limit if time_limit is not None else float("inf")
         staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
         ready: set[Path] = set()  # photos whose features are there: some twice, for the vocabulary and for a segment
         all_new = len(files)
+        goes_further = False  # than the runs before
 
-        def extracted(file: FoundFile) -> None:
+        def extracted(file: FoundFile, one: Staged) -> None:
+            nonlocal goes_further
             ready.add(file.path)
             tell("extract", len(ready), all_new)
-            if time.monotonic() > end:
+            goes_further = goes_further or one.is_new or report.added > 0
+            if goes_further and time.monotonic() > end:
                 raise _TimeIsUp
 
         done = 0
@@ -152,7 +159,7 @@ def _make_vocabulary(
     files: list[FoundFile],
     report: IndexReport,
     workers: int,
-    extracted: Callable[[FoundFile], None],
+    extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
     """Make the vocabulary from a random sample of the photos, streamed from disk.
@@ -171,7 +178,7 @@ def _make_vocabulary(
     start = time.perf_counter()
     for file, one in zip(sample, stage_all(staging, [(file.path, file.key) for file in sample], workers), strict=True):
         staged.append(one)
-        extracted(file)
+        extracted(file, one)
     spent = time.perf_counter() - start
     report.seconds["extract"] += spent
     report.seconds["vocabulary"] -= spent
@@ -209,7 +216,7 @@ def _add_segment(
     files: list[FoundFile],
     report: IndexReport,
     workers: int,
-    extracted: Callable[[FoundFile], None],
+    extracted: Callable[[FoundFile, Staged], None],
     tell: Callable[[int], None],
 ) -> None:
     """Extract, assign and commit one batch of photos; tell how many have their words."""
@@ -229,7 +236,7 @@ def _add_segment(
                     reason = str(error)
             if reason:
                 failures.append(file.failure(reason))
-            extracted(file)
+            extracted(file, one)
     tell(len(failures))
     record_failures(collection, failures, report)
     if not good:

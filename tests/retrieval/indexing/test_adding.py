@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from PIL import Image
 
 from eval.demo.synthetic import DemoCollection
+from index.arrays import hash_file
 from index.errors import CairnError
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
@@ -28,7 +30,7 @@ from retrieval.photos.decoding import ImageOptions, read_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
-from tests.conftest import Indexed
+from tests.conftest import Indexed, Ran
 from tests.support.hostile import photo
 from tests.support.paths import ROOT
 from tests.support.searching import answer_to
@@ -230,9 +232,11 @@ def test_two_runs_at_once_do_not_disturb_each_other(photos: Path, whole: Path, t
     assert index(tmp_path / "c.cairn", photos).unchanged == 10
 
 
+@pytest.mark.parametrize("limit", [150, 1e-3])
 def test_a_run_whose_time_is_up_is_picked_up_and_looks_at_no_photo_twice(
-    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: float
 ) -> None:
+    """However short the limit is, and however long it takes to find what is new: every run does some."""
     now = 0.0
     read: list[str] = []
 
@@ -242,13 +246,19 @@ def test_a_run_whose_time_is_up_is_picked_up_and_looks_at_no_photo_twice(
         read.append(path.name)
         return read_photo(path, how)
 
+    def hash_slowly(path: Path) -> str:
+        nonlocal now
+        now += 100
+        return hash_file(path)
+
     monkeypatch.setattr("retrieval.features.staging.read_photo", read_slowly)
+    monkeypatch.setattr("retrieval.indexing.discovery.hash_file", hash_slowly)
     monkeypatch.setattr("retrieval.indexing.adding.time.monotonic", lambda: now)
     folder = tmp_path / "c.cairn"
     runs = []
     while not runs or runs[-1].left:
-        runs.append(index(folder, photos, time_limit=150))
-        assert len(runs) < 10
+        runs.append(index(folder, photos, time_limit=limit))
+        assert len(runs) < 15
         assert check_collection(folder).ok
     sound = [name for name in read if "damaged" not in name]
     assert len(runs) > 2 and len(sound) == len(set(sound)) == 10
@@ -257,6 +267,17 @@ def test_a_run_whose_time_is_up_is_picked_up_and_looks_at_no_photo_twice(
     assert sum(run.added for run in runs) == 10
     assert contents(folder) == contents(whole)
     assert not (folder / "staging").exists()
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan"])
+def test_a_time_limit_that_leaves_no_time_is_refused(
+    photos: Path, tmp_path: Path, cairn: Callable[..., Ran], limit: str
+) -> None:
+    ran = cairn("index", tmp_path / "c.cairn", photos, "--time-limit", limit)
+    assert (ran.code, ran.err) == (2, f"cairn: --time-limit must be more than 0 minutes, not {limit}.\n")
+    assert not (tmp_path / "c.cairn").exists()
+    with pytest.raises(CairnError, match="must be more than 0"):
+        index(tmp_path / "c.cairn", photos, time_limit=float(limit))
 
 
 def test_a_run_that_fails_is_picked_up(photos: Path, whole: Path, tmp_path: Path) -> None:
