@@ -308,12 +308,14 @@ class Collection:
     def keep_statistics(self) -> None:
         """Write what was computed of all postings, where it is not kept already: the next to open it is spared that.
 
-        To be called at the end of every command that writes. It computes nothing of a collection that is damaged.
+        To be called at the end of every command that writes. Segments are trusted by their descriptions, as a search
+        trusts them: of damage that does not show in postings as they are read, wrong statistics may be kept, also where
+        the file is restored later. `has_right_statistics` finds them.
 
         Raises
         ------
         CairnError
-            A segment or the vocabulary is damaged, or the collection changes.
+            Damage shows in a segment or the vocabulary, or the collection changes.
         OSError
             It cannot be written.
         """
@@ -326,6 +328,26 @@ class Collection:
             index = self.index
             if self._content.key is not None:
                 write_statistics(path, self._content.key, index)
+
+    def has_right_statistics(self) -> bool | None:
+        """Compare the statistics that are kept with all postings, which are read.
+
+        Returns
+        -------
+        bool or None
+            None where none are kept of the collection as it is now.
+
+        Raises
+        ------
+        CairnError
+            A segment or the vocabulary is damaged, or the collection changes.
+        """
+        self.forget()
+        content = self._content
+        kept = self._statistics(content)
+        if kept is None:
+            return None
+        return kept.are_of(InvertedIndex(content.segments, self.vocabulary.words, content.removed))
 
     def _content_key(self) -> str | None:
         """What statistics must have been computed from, by the catalogue: no segment is opened. None: there is none."""

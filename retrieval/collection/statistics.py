@@ -1,7 +1,8 @@
 """What a search must know of all postings, kept between commands: in how many photos each word is, and photos' norms.
 
 The file, `collection.statistics`, is a line of JSON, the two arrays, and the SHA-256 of all before. It says what it was
-computed from, and counts for nothing else; without it, the postings are read instead.
+computed from, and counts for nothing else; without it, the postings are read instead. Every format begins with a line
+of JSON that names it, and ends with the checksum.
 """
 
 import hashlib
@@ -23,6 +24,7 @@ FORMAT = 1
 _DIGEST = 64  # bytes of a SHA-256 in hexadecimal
 _LARGEST_HEADER = 1 << 12  # bytes
 _FREQUENCY, _NORM = np.dtype("<u4"), np.dtype("<f8")
+_ROUNDING = 1e-9  # relative: another processor may take a logarithm with another last bit
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,15 @@ class Statistics:
     document_frequency: NDArray[np.int64]  # (words,)
     norms: NDArray[np.float64]  # (N,), of the photos by ascending number
     imbalance: float  # of the vocabulary
+
+    def are_of(self, index: InvertedIndex) -> bool:
+        """Whether they are what an index has computed, up to rounding."""
+        return (
+            np.array_equal(self.document_frequency, index.document_frequency)
+            and self.norms.shape == index.norms.shape
+            and np.allclose(self.norms, index.norms, rtol=_ROUNDING, atol=0)
+            and bool(np.isclose(self.imbalance, index.imbalance, rtol=_ROUNDING, atol=0))
+        )
 
 
 def content_key(
@@ -81,6 +92,26 @@ def statistics_key(path: Path) -> str | None:
         return None
 
 
+def is_of_later_format(path: Path) -> bool:
+    """Whether statistics are as a later version wrote them; False where they are missing, or damaged."""
+    body = _sound_body(path)
+    try:
+        found = json.loads(body[: body.index(b"\n")])["format"] if body is not None else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return type(found) is int and found > FORMAT
+
+
+def _sound_body(path: Path) -> bytes | None:
+    """All of a file but its checksum; None where it is missing, or not what was written."""
+    try:
+        contents = path.read_bytes()
+    except OSError:
+        return None
+    body, digest = contents[:-_DIGEST], contents[-_DIGEST:]
+    return body if hashlib.sha256(body).hexdigest().encode() == digest else None
+
+
 def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
     """Read statistics.
 
@@ -98,12 +129,8 @@ def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
     """
     if key is not None and statistics_key(path) != key:
         return None
-    try:
-        contents = path.read_bytes()
-    except OSError:
-        return None
-    body, digest = contents[:-_DIGEST], contents[-_DIGEST:]
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    body = _sound_body(path)
+    if body is None:
         return None
     try:
         begin = body.index(b"\n") + 1

@@ -118,7 +118,7 @@ class _Check:
             wrong = check_segments(self.findings, self.database, fingerprints)
             if wrong is not None:
                 self._damaged_catalogue(wrong)
-        check_caches(self.findings)
+        check_caches(self.findings, self.address)
         self._note_others(vocabulary)
 
     def close(self) -> None:

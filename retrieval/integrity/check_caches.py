@@ -2,8 +2,10 @@
 
 import re
 
+from index.errors import CairnError
+from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STATISTICS
-from retrieval.collection.statistics import read_statistics
+from retrieval.collection.statistics import is_of_later_format, read_statistics
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
 from retrieval.integrity.report import Findings, files_below
@@ -13,25 +15,43 @@ from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
 _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-9]+\.jpg")
 
 
-def check_caches(findings: Findings) -> None:
-    """Check all caches of a collection."""
-    _check_statistics(findings)
+def check_caches(findings: Findings, address: str | None) -> None:
+    """Check all caches of a collection, after all else.
+
+    Parameters
+    ----------
+    findings : Findings
+        What was found already: what is computed from the postings is compared with them where all else is sound.
+    address : str, optional
+        SQLAlchemy address of the catalogue; the SQLite file in the folder otherwise.
+    """
+    _check_statistics(findings, address)
     _check_groups(findings)
     _check_thumbnails(findings)
 
 
-def _check_statistics(findings: Findings) -> None:
+def _check_statistics(findings: Findings, address: str | None) -> None:
     path = findings.folder / STATISTICS
-    if not path.is_file():
+    if not path.is_file() or is_of_later_format(path):
         return
     findings.was_read(1, path.stat().st_size)
+    what = None
     # It may have been replaced meanwhile.
     if read_statistics(path) is None and read_statistics(path) is None and path.is_file():
-        findings.damage(
-            STATISTICS,
-            "The statistics of the postings are not what was written.",
-            f"Run cairn repair {findings.folder}, which makes them again.",
-        )
+        what = "The statistics of the postings are not what was written."
+    elif findings.report.ok and _are_wrong(findings, address):
+        what = "The statistics were computed while postings were damaged."
+    if what is not None:
+        findings.damage(STATISTICS, what, f"Run cairn repair {findings.folder}, which makes them again.")
+
+
+def _are_wrong(findings: Findings, address: str | None) -> bool:
+    """Whether statistics of the collection as it is now are not what its postings give."""
+    try:
+        with Collection.open(findings.folder, catalogue=address) as collection:
+            return collection.has_right_statistics() is False
+    except CairnError:  # there is no vocabulary yet, or another process changes the collection: they are not used then
+        return False
 
 
 def _check_groups(findings: Findings) -> None:

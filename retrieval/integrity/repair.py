@@ -314,7 +314,7 @@ class _Repair:
         if any(one["file"].endswith(INDEX_FILE) for one in self.report.repaired):
             # Built again it may differ in a bit, and is what was written all the same.
             (self.folder / SEAL).unlink(missing_ok=True)
-        # It may have been computed from postings that were damaged.
+        # They may have been computed from postings that were damaged.
         (self.folder / STATISTICS).unlink(missing_ok=True)
         damaged = [name for name in (SEAL, SNAPSHOT, STATISTICS) if any(one.file == name for one in found.damaged)]
         if SNAPSHOT in damaged:
