@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +11,6 @@ from index.neighbours import NearestNeighbours, SearchOptions, check_whole
 
 # Settings may come from a file: more than these would only take time and memory.
 MOST_TREES = 64
-
-_cv2: Any = cv2
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,11 @@ class FlannSearch(NearestNeighbours):
 
     def _build(self) -> None:
         # OpenCV has one generator a thread, and its trees draw from it.
+        import cv2
+
         cv2.setRNGSeed(self.seed % 2**31)
-        self._index = _cv2.flann_Index(self.points, {"algorithm": 1, "trees": self.options.trees})
+        flann: Any = cv2
+        self._index = flann.flann_Index(self.points, {"algorithm": 1, "trees": self.options.trees})
 
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:

@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse._sparsetools import csc_matvec, csc_matvecs, csr_matvec
 
 from index.errors import CairnError
 from index.postings.word_lists import Postings, first_of_kind
@@ -341,6 +340,8 @@ class InvertedIndex:
             raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
 
     def _norms(self) -> NDArray[np.float64]:
+        from scipy.sparse._sparsetools import csr_matvec  # see `_add`
+
         squares = np.zeros(int(self._starts[-1]))
         # S_jj = Σ R(u, u) w(u)² + Σ 2 R(u, v) w(u) w(v): of each image, first all words, then all pairs, in order.
         diagonal, first, second = np.square(self.idf), np.empty(0, np.int32), np.empty(0, np.int32)
@@ -411,6 +412,8 @@ def _add(
     weights : ndarray, shape (m, V), float64
         Of each word in each vector.
     """
+    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # takes a second that many commands can spare
+
     # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
     # block at 0, and what is added up in another order differs in its last bit.
     ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)

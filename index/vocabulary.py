@@ -6,17 +6,19 @@ import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
-from index.kmeans import DescriptorSource, KMeansOptions, approximate_kmeans, sample_descriptors
 from index.neighbours import NearestNeighbours, SearchOptions, recall_at_1
 from index.progress import Step
 from index.search_backends import search_backend
+
+if TYPE_CHECKING:
+    from index.kmeans import DescriptorSource
 
 FORMAT = 1
 CENTRES_FILE = "centres.npy"
@@ -79,7 +81,7 @@ class Vocabulary:
     @classmethod
     def train(
         cls,
-        source: DescriptorSource,
+        source: "DescriptorSource",
         options: VocabularyOptions,
         *,
         descriptor: str = "",
@@ -108,6 +110,8 @@ class Vocabulary:
         CairnError
             There are no descriptors, or no such search back-end.
         """
+        from index.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
+
         backend = search_backend(options.backend)
         kmeans = KMeansOptions(
             words=default_words(len(source)) if options.words is None else options.words,
