@@ -7,7 +7,7 @@ what was written.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_array, save_array, save_bytes
 from index.errors import CairnError
-from index.postings.sorted_lists import SortedLists
+from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges
 from index.postings.word_lists import coded_lists, plain_postings
 from index.segment import COLUMN_PREFIX, META, NOTES, PARTS, verify_segment
 
@@ -89,8 +89,7 @@ def _offsets_from_postings(
     folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Where each image's features begin, from how many of each word it has."""
-    images, counts = _load(folder, "posting_images"), _load(folder, "posting_counts")
-    lengths = np.bincount(images, counts, minlength=entries["image_numbers"]["shape"][0])
+    lengths = _feature_counts(_plain_blocks(folder), entries["image_numbers"]["shape"][0])
     return {"offsets": np.concatenate([[0], np.cumsum(lengths)])}
 
 
@@ -98,12 +97,10 @@ def _words_from_postings(
     folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """The words of each image, ascending, from the images of each word."""
-    images, counts = _load(folder, "posting_images"), _load(folder, "posting_counts")
-    words = np.repeat(_load(folder, "posting_words"), np.diff(_load(folder, "posting_offsets")))
-    order = np.lexsort((words, images))
-    if counts.sum() != entries["words"]["shape"][0]:
+    lengths = _feature_counts(_plain_blocks(folder), entries["image_numbers"]["shape"][0])
+    if lengths.sum() != entries["words"]["shape"][0]:
         raise ValueError("the postings are damaged")
-    return {"words": np.repeat(words[order], counts[order])}
+    return {"words": _words_by_image(_plain_blocks(folder), lengths)}
 
 
 def _postings_from_words(
@@ -119,17 +116,9 @@ def _coded_words_from_postings(
     """The words of each image, ascending, and where they begin, from the images of each word."""
     images = entries["image_numbers"]["shape"][0]
     lists = _sorted_lists(folder, "posting_lists", "posting_starts")
-    # Numbers that say list, word in it, and image; then image, and word.
-    keys = np.concatenate(
-        [
-            values + np.repeat(np.arange(first, first + len(some)), some) * lists.universe
-            for first, some, values in lists.blocks()
-        ]
-    )
-    words, positions = np.divmod(keys, images)
-    order = np.lexsort((words, positions))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(positions, minlength=images))])
-    return {"offsets": offsets, **dict(coded_lists(words[order], offsets))}
+    lengths = _feature_counts(_coded_blocks(lists, images), images)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return {"offsets": offsets, **dict(coded_lists(_words_by_image(_coded_blocks(lists, images), lengths), offsets))}
 
 
 def _postings_from_coded_words(
@@ -137,7 +126,11 @@ def _postings_from_coded_words(
 ) -> dict[str, NDArray[Any]]:
     """The images of each word, from the words of each image."""
     lists = _sorted_lists(folder, "word_lists", "offsets")
-    words = np.concatenate([values for _, _, values in lists.blocks()])
+    words = np.empty(int(lists.starts[-1]), np.uint32)
+    done = 0
+    for _, _, values in lists.blocks():
+        words[done : done + len(values)] = values
+        done += len(values)
     return dict(coded_lists(words, lists.starts.astype(np.int64)))
 
 
@@ -146,6 +139,52 @@ _MAKERS = {
     1: (_offsets_from_postings, _words_from_postings, _postings_from_words),
     2: (_coded_words_from_postings, _postings_from_coded_words),
 }
+
+
+_Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
+"""Words, ascending over all blocks; the position of the image of each; how many features have both, else one."""
+
+
+def _plain_blocks(folder: Path) -> Iterator[_Block]:
+    """The postings of format 1, some at a time: as 64 bits, all would take several times the room of the segment."""
+    names = ("words", "images", "counts", "offsets")
+    words, images, counts, starts = (np.asarray(load_array(folder / f"posting_{name}.npy")) for name in names)
+    offsets = starts.astype(np.int64)
+    for first, last in blocks_of(np.diff(offsets), BLOCK_ENTRIES):
+        some = slice(offsets[first], offsets[last])
+        repeated = np.repeat(words[first:last].astype(np.int64), np.diff(offsets[first : last + 1]))
+        yield repeated, images[some].astype(np.int64), counts[some].astype(np.int64)
+
+
+def _coded_blocks(lists: SortedLists, images: int) -> Iterator[_Block]:
+    """The postings of format 2, some at a time."""
+    for first, lengths, values in lists.blocks():
+        # Numbers that say list, word in it, and image.
+        keys = values + np.repeat(np.arange(first, first + len(lengths)), lengths) * lists.universe
+        yield *np.divmod(keys, images), None
+
+
+def _feature_counts(blocks: Iterable[_Block], images: int) -> NDArray[np.int64]:
+    """How many features each image has."""
+    total = np.zeros(images, np.int64)
+    for _, positions, counts in blocks:
+        if len(positions) and positions.max() >= images:
+            raise ValueError("the postings are damaged")
+        total += np.bincount(positions, counts, minlength=images).astype(np.int64)
+    return total
+
+
+def _words_by_image(blocks: Iterable[_Block], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """The words of the features of each image, ascending, where the images have so many each."""
+    words = np.empty(int(lengths.sum()), np.uint32)
+    following = np.cumsum(lengths) - lengths  # place of each image's next feature
+    for some, positions, counts in blocks:
+        order = np.argsort(positions, kind="stable")  # words stay ascending within each image
+        repeated = some[order] if counts is None else np.repeat(some[order], counts[order])
+        there = np.bincount(positions, counts, minlength=len(lengths)).astype(np.int64)
+        words[concatenated_ranges(following, there)] = repeated
+        following += there
+    return words
 
 
 def _sorted_lists(folder: Path, name: str, starts: str) -> SortedLists:

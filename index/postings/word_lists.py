@@ -240,19 +240,30 @@ def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDA
 
 def plain_postings(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
     """Postings in format 1 of features that are grouped by image (`lengths` of each) and ordered by word within it."""
-    images = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    owners = np.repeat(np.arange(len(lengths), dtype=np.min_scalar_type(len(lengths) - 1)), lengths)
     # A posting is a run of equal (image, word).
     first = np.ones(len(words), dtype=bool)
-    first[1:] = (words[1:] != words[:-1]) | (images[1:] != images[:-1])
-    starts = np.flatnonzero(first)
-    counts = np.diff(starts, append=len(words))
-    order = np.argsort(words[starts], kind="stable")  # stable, so images stay ascending for each word
-    distinct, frequency = np.unique(words[starts], return_counts=True)
+    first[1:] = (words[1:] != words[:-1]) | (owners[1:] != owners[:-1])
+    distinct, features = np.unique(words, return_counts=True)
+    frequency = np.empty(len(distinct), np.int64)
+    images = np.empty(np.count_nonzero(first), owners.dtype)
+    counts = np.empty(len(images), np.uint32)
+    done = 0
+    # Some words at a time: what is sorted takes 64 bits a feature.
+    for begin, end in blocks_of(features, _SORTED_AT_ONCE):
+        some = np.flatnonzero((words >= distinct[begin]) & (words <= distinct[end - 1]))
+        starts = np.flatnonzero(first[some])
+        of = words[some[starts]]
+        order = np.argsort(of, kind="stable")  # stable, so images stay ascending for each word
+        frequency[begin:end] = np.unique(of, return_counts=True)[1]
+        images[done : done + len(starts)] = owners[some[starts]][order]
+        counts[done : done + len(starts)] = np.diff(starts, append=len(some))[order]
+        done += len(starts)
     offsets = np.concatenate([[0], np.cumsum(frequency)])
     yield "posting_words", distinct.astype(words.dtype)
     yield "posting_offsets", offsets.astype(_narrowest(offsets))
-    yield "posting_images", images[starts][order].astype(np.min_scalar_type(len(lengths) - 1))
-    yield "posting_counts", counts[order].astype(_narrowest(counts))
+    yield "posting_images", images
+    yield "posting_counts", counts.astype(_narrowest(counts))
 
 
 def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -1,0 +1,84 @@
+"""Files of a segment, made again from the others: byte for byte, and in little memory."""
+
+import hashlib
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index import segment_repair
+from index.postings import sorted_lists, word_lists
+from index.segment import META, write_segment
+from index.segment_repair import restore_segment
+from tests.support.segments_of_format_1 import write_segment_of_format_1
+
+LISTS = {
+    1: [["offsets"], ["words"], ["posting_words", "posting_offsets", "posting_images", "posting_counts"]],
+    2: [["offsets", "word_lists"], ["word_lists"], ["posting_starts", "posting_lists"]],
+}
+WRITERS: dict[int, Callable[..., object]] = {1: write_segment_of_format_1, 2: write_segment}
+BLOCK = 1 << 12  # features at a time
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sorted_lists, segment_repair):
+        monkeypatch.setattr(module, "BLOCK_ENTRIES", BLOCK)
+    monkeypatch.setattr(word_lists, "_SORTED_AT_ONCE", BLOCK)
+
+
+def write(folder: Path, form: int, images: int, features: int, words: int) -> str:
+    """Write a segment, some of whose words are much more frequent than others; give the checksum of meta.json."""
+    rng = np.random.default_rng(1)
+    each = [(words * rng.random(features if number % 5 else 0) ** 3).astype(np.int32) for number in range(images)]
+    WRITERS[form](
+        folder,
+        image_numbers=np.arange(images),
+        words=each,
+        columns={},
+        vocabulary_fingerprint="v" * 64,
+        descriptor_fingerprint="d" * 64,
+    )
+    return hashlib.sha256((folder / META).read_bytes()).hexdigest()
+
+
+def restore(folder: Path, sha256: str) -> list[str]:
+    return restore_segment(folder, sha256, vocabulary_fingerprint="v" * 64, descriptor_fingerprint="d" * 64, known={})
+
+
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize(
+    ("images", "features", "words"), [(40, 700, 3000), (300, 60, 50), (3, 20_000, 100_000), (2, 0, 9)]
+)
+@pytest.mark.parametrize("which", range(3))
+def test_lists_are_made_again_byte_for_byte(
+    tmp_path: Path, form: int, images: int, features: int, words: int, which: int
+) -> None:
+    folder = tmp_path / "segment"
+    sha256 = write(folder, form, images, features, words)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    lost = [f"{name}.npy" for name in LISTS[form][which]]
+    for name in lost:
+        (folder / name).write_bytes(files[name][:-1] + bytes([files[name][-1] ^ 1]))
+    if len(lost) > 1:
+        (folder / lost[0]).unlink()
+    assert sorted(restore(folder, sha256)) == sorted(lost)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize("which", [1, 2])
+def test_lists_are_made_again_in_little_memory(tmp_path: Path, form: int, which: int) -> None:
+    """A merged segment has 40 million features: of those it is to take some gigabyte."""
+    folder = tmp_path / "segment"
+    sha256 = write(folder, form, 200, 1500, 100_000)
+    for name in LISTS[form][which]:
+        (folder / f"{name}.npy").unlink()
+    tracemalloc.start()
+    restored = restore(folder, sha256)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(restored) == len(LISTS[form][which])
+    assert peak < 30 * 200 * 1500 * 4 // 5 + 50 * 8 * BLOCK
