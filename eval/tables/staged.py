@@ -137,26 +137,28 @@ def load_described(path: Path, photo: Path) -> DescribedQuery:
         return DescribedQuery(photo, width, height, box, views)
 
 
+# Pixels of a photo and its regions, by how they were looked for, and in which box.
+_Known = dict[tuple[RegionOptions, tuple[float, float, float, float] | None], tuple[NDArray[np.float32], Regions]]
+
+
 class _Sharing(Extractor):
     """An extractor that takes over the regions another one has just detected in the same photo in the same way."""
 
-    def __init__(self, extractor: Extractor, known: dict[RegionOptions, tuple[NDArray[np.float32], Regions]]) -> None:
+    def __init__(self, extractor: Extractor, known: _Known) -> None:
         super().__init__(extractor.descriptor, extractor.options)
         self._known = known
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
         """Detect regions, unless they are known; of a photo read again, the pixels say that it is the same."""
-        if within is not None:
-            return super().detect(photo, within)
-        before = self._known.get(self.options.regions)
+        key = self.options.regions, within
+        before = self._known.get(key)
         if before is None or not np.array_equal(before[0], photo.grey):
-            before = photo.grey, super().detect(photo)
-            self._known[self.options.regions] = before
+            before = self._known[key] = photo.grey, super().detect(photo, within)
         return before[1]
 
 
 def _share(extractors: Sequence[Extractor]) -> list[Extractor]:
-    known: dict[RegionOptions, tuple[NDArray[np.float32], Regions]] = {}
+    known: _Known = {}
     return [_Sharing(extractor, known) for extractor in extractors]
 
 

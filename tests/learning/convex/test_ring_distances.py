@@ -1,5 +1,7 @@
 """ψ: streamed, it is what the full descriptor gives; flips of both patches leave it; blocks on disk resume."""
 
+import mmap
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -162,7 +164,7 @@ class TestBlocks:
         )
         assert [len(block) for block in blocks] == [12, 12, 12, 4]
         assert told == [(12, 40), (24, 40), (36, 40), (40, 40)]
-        assert all(isinstance(block, np.memmap) and block.dtype == np.float16 for block in blocks)
+        assert all(isinstance(block.base, mmap.mmap) and block.dtype == np.float16 for block in blocks)
         first, second = (resample_patches(source.read(numbers), 9) for numbers in pairs)
         np.testing.assert_array_equal(np.concatenate(blocks), distances(first, second).astype(np.float16))
 
