@@ -49,6 +49,9 @@ def compact(
 ) -> CompactReport:
     """Merge a collection's segments, without what was removed. Searches find the same, to the last bit.
 
+    Of segments of format 1 that holds for words and scores alone: their geometry is rounded to coarser steps, so that
+    what is verified may differ in a few inliers.
+
     One merged segment after the other takes the place of those that it was made of, so that little more room is needed
     than for one, and a run that is stopped has done no harm; searches go on meanwhile. What stopped runs of indexing
     and retraining have left to go on from is removed.
@@ -101,8 +104,9 @@ def merge_tiers(collection: Collection, options: CompactOptions | None = None) -
     """Merge segments of about one size where ten have come together, or as many as fit, as log-structured stores do.
 
     So a collection that grows by one batch after the other has few segments at all times, and what is added is written
-    again a few times only. What was removed stays, and can come back, until `compact`. A run that is stopped has done
-    no harm; where a segment is damaged, nothing is done until `cairn repair` has mended it.
+    again a few times only. As in `compact`, format 1 becomes format 2. What was removed stays, and can come back, until
+    `compact`. A run that is stopped has done no harm; where a segment is damaged, nothing is done until `cairn repair`
+    has mended it.
 
     Parameters
     ----------
