@@ -172,6 +172,7 @@ def _rewrite(
     catalogue.record_failures(reasons)
     catalogue.replace_segments([row.id], new, leave_out=[image.number for image, _ in lost])
     shutil.rmtree(collection.folder / SEGMENTS / row.folder, ignore_errors=True)
+    # Not before: what was written is not committed yet, and a repair that is killed or refused goes on from here.
     staging.discard(str(image.sha256) for image, _ in good)
     done.segments.append(row.folder)
     done.photos += len(good)
