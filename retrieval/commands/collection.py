@@ -11,7 +11,7 @@ import typer
 
 from index.errors import CairnError
 from index.text import printable_name
-from retrieval.commands.console import FAILED, print_failures, print_json, progress_bars, say, tell_error
+from retrieval.commands.console import FAILED, note, print_failures, print_json, progress_bars, say, tell_error
 from retrieval.commands.options import (
     CatalogueAddress,
     Descriptor,
@@ -254,6 +254,8 @@ def _report_index(collection: Any, report: Any, json: bool) -> None:
     from retrieval.collection.summary import describe_collection
     from retrieval.search.answers import IF_MOVED
 
+    for text in report.notes:
+        note(text)
     facts = describe_collection(collection)
     if json:
         print_json(

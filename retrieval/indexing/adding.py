@@ -22,7 +22,7 @@ from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.indexing.compaction import merge_tiers
+from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
 from retrieval.metadata.photo import Metadata, read_metadata
 
@@ -108,6 +108,7 @@ def index_photos(
                 raise _TimeIsUp
 
         done = 0
+        merger = TierMerger(collection)
         try:
             if files and not collection.has_vocabulary:
                 with report.timed("vocabulary"):
@@ -125,11 +126,12 @@ def index_photos(
                 part = files[start : start + batch]
                 _add_segment(collection, staging, part, report, workers, extracted, has_words)
                 with report.timed("write"):
-                    merge_tiers(collection)
+                    merger.merge()
                 done = start + len(part)
             staging.remove()
         except _TimeIsUp:
             report.left = all_new - done
+        report.notes = merger.notes
         seal(collection)
     failing = {failure.path for failure in collection.catalogue.failures() if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]

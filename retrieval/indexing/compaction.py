@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from index.errors import CairnError, LaterVersion, Unreadable
 from index.progress import Progress
 from index.segment import FORMAT, ImageFeatures, Segment
 from retrieval.catalogue.changes import Rewritten
@@ -16,7 +17,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
-from retrieval.collection.segments import check_sound
+from retrieval.collection.segments import check_sound, is_there
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
 from retrieval.photos.thumbnails import forget_thumbnails
 
@@ -100,39 +101,90 @@ def compact(
     )
 
 
-def merge_tiers(collection: Collection, options: CompactOptions | None = None) -> None:
-    """Merge segments of about one size where ten have come together, or as many as fit, as log-structured stores do.
+class TierMerger:
+    """Merges segments of about one size where ten have come together, or as many as fit, as log-structured stores do.
 
     So a collection that grows by one batch after the other has few segments at all times, and what is added is written
     again a few times only. As in `compact`, format 1 becomes format 2. What was removed stays, and can come back, until
-    `compact`. A run that is stopped has done no harm; where a segment is damaged, nothing is done until `cairn repair`
-    has mended it.
+    `compact`. A run that is stopped has done no harm. Merging is never needed: where a segment is damaged, its tier
+    stays as it is until `cairn repair` has mended it.
 
     Parameters
     ----------
     collection : Collection
         With its lock held.
     options : CompactOptions, optional
+
+    Attributes
+    ----------
+    notes : list of str
+        What was not merged, and why: a sentence each.
     """
-    options = options or CompactOptions()
-    while pack := _tier(collection.catalogue.segments(), options):
-        segments = [Segment.open(collection.folder / SEGMENTS / row.folder) for row in pack]
-        if any(segment.verify() for segment in segments):
-            return
-        _merge(collection, pack, segments, frozenset())
+
+    def __init__(self, collection: Collection, options: CompactOptions | None = None) -> None:
+        self.notes: list[str] = []
+        self._collection = collection
+        self._options = options or CompactOptions()
+        self._left: set[int] = set()  # tiers that are not looked at again
+
+    def merge(self) -> None:
+        """Merge the tiers that are full.
+
+        Raises
+        ------
+        CairnError
+            The catalogue, or the vocabulary, cannot be used.
+        """
+        while found := _full_tier(self._rows(), self._options):
+            tier, rows = found
+            segments = self._sound_segments(rows)
+            if segments:
+                _merge(self._collection, rows, segments, frozenset())
+            else:
+                self._left.add(tier)
+
+    def _rows(self) -> list[SegmentRow]:
+        """Segments of the tiers that may be merged."""
+        return [row for row in self._collection.catalogue.segments() if _tier_of(row) not in self._left]
+
+    def _sound_segments(self, rows: Sequence[SegmentRow]) -> list[Segment]:
+        """The segments of some rows; none where one is not what was written."""
+        vocabulary, descriptor = self._collection.vocabulary.fingerprint, self._collection.extractor.fingerprint
+        segments = []
+        for row in rows:
+            folder = self._collection.folder / SEGMENTS / row.folder
+            try:
+                segment = Segment.open(folder, vocabulary_fingerprint=vocabulary, descriptor_fingerprint=descriptor)
+                is_sound = is_there(self._collection.folder, row) and not segment.verify()
+            except (Unreadable, LaterVersion) as error:
+                self.notes.append(str(error))
+                return []
+            except CairnError:
+                is_sound = False
+            if not is_sound:
+                self.notes.append(f"{folder} is damaged, and is merged with no other: run cairn check.")
+                return []
+            segments.append(segment)
+        return segments
 
 
-def _tier(rows: Sequence[SegmentRow], options: CompactOptions) -> list[SegmentRow]:
-    """The first segments of a tier that is full, those whose numbers of features have as many digits; or none."""
+def _tier_of(row: SegmentRow) -> int:
+    """Segments of one tier have numbers of features with as many digits."""
+    return len(str(row.features))
+
+
+def _full_tier(rows: Sequence[SegmentRow], options: CompactOptions) -> tuple[int, list[SegmentRow]] | None:
+    """The first tier that is full, and the first of its segments, as many as fit one."""
     tiers: dict[int, list[SegmentRow]] = {}
     for row in rows:
         if row.features <= options.features // 2:
-            tiers.setdefault(len(str(row.features)), []).append(row)
-    for _, tier in sorted(tiers.items()):
+            tiers.setdefault(_tier_of(row), []).append(row)
+    for number, tier in sorted(tiers.items()):
         totals = list(itertools.accumulate(row.features for row in tier))
-        if len(tier) >= options.tier or totals[-1] > options.features:
-            return [row for row, total in zip(tier, totals, strict=True) if total <= options.features]
-    return []
+        fitting = [row for row, total in zip(tier, totals, strict=True) if total <= options.features]
+        if len(tier) >= options.tier or len(fitting) < len(tier):
+            return number, fitting
+    return None
 
 
 def _packs(

@@ -40,6 +40,7 @@ class IndexReport:
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
+    notes: list[str] = field(default_factory=list)  # what else is to be known of the collection, a sentence each
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
     )

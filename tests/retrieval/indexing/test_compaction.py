@@ -1,8 +1,10 @@
 """Compaction: less on the disk, and the same answers before, during and after it."""
 
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,14 @@ import pytest
 import retrieval.catalogue.catalogue
 import retrieval.indexing.compaction
 from index.errors import CairnError
+from index.segment import Segment, verify_segment
 from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.collection.segment_writing import write_photos
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.compaction import CompactOptions, compact, merge_tiers
+from retrieval.indexing.compaction import CompactOptions, TierMerger, compact
 from retrieval.indexing.removal import remove_photos
+from retrieval.integrity.check import check_collection
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.search.options import SearchOptions
 from tests.conftest import Ran
@@ -161,7 +165,7 @@ def test_what_was_removed_stays_and_comes_back_with_its_metadata_when_segments_m
         collection.catalogue.import_values({number: {"place": ["Ghent"]}})
         remove_photos(collection, ["g01.jpg"])
         with collection.locked():
-            merge_tiers(collection, CompactOptions(tier=2))
+            TierMerger(collection, CompactOptions(tier=2)).merge()
         (segment,) = collection.segments
         assert number in segment.image_numbers and collection.catalogue.removed() == {number}
     assert album.index("g01.jpg").added == 1
@@ -170,20 +174,106 @@ def test_what_was_removed_stays_and_comes_back_with_its_metadata_when_segments_m
         assert collection.catalogue.metadata([now])[now].others == {"place": ("Ghent",)}
 
 
-def test_a_tier_that_is_too_large_stays_and_a_damaged_one_too(album: Album) -> None:
+def test_a_tier_that_is_too_large_stays(album: Album) -> None:
     grow(album, 4)
     with album.open() as collection, collection.locked():
         rows = collection.catalogue.segments()
-        merge_tiers(collection, CompactOptions(tier=2, features=min(row.features for row in rows)))
+        TierMerger(collection, CompactOptions(tier=2, features=min(row.features for row in rows))).merge()
         assert collection.catalogue.segments() == rows
-        file = collection.segments[1].folder / "column_geometry.npy"
-        contents = file.read_bytes()
-        file.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
-        merge_tiers(collection, CompactOptions(tier=2))
-        assert collection.catalogue.segments() == rows
-        file.write_bytes(contents)
-        merge_tiers(collection, CompactOptions(tier=2))
+        TierMerger(collection, CompactOptions(tier=2)).merge()
         assert len(collection.catalogue.segments()) == 1
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def flip(file: Path) -> None:
+    contents = file.read_bytes()
+    file.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("column_geometry.npy", flip),
+        ("column_geometry.npy", cut),
+        ("column_geometry.npy", Path.unlink),
+        ("meta.json", cut),
+        ("meta.json", Path.unlink),
+    ],
+)
+def test_where_a_segment_is_damaged_photos_are_added_and_its_tier_stays(
+    album: Album, monkeypatch: pytest.MonkeyPatch, name: str, damage: Callable[[Path], None]
+) -> None:
+    grow(album, 9)
+    with album.open() as collection:
+        rows = collection.catalogue.segments()
+        assert len(rows) == 9
+        folder = collection.folder / "segments" / rows[2].folder
+    whole = album.folder / "whole"
+    shutil.copytree(folder, whole)
+    damage(folder / name)
+    verified: list[Path] = []
+
+    def verify(segment: Segment) -> list[str]:
+        verified.append(segment.folder)
+        return verify_segment(segment.folder)
+
+    monkeypatch.setattr(Segment, "verify", verify)
+    album.put(**{f"h{i:02}": 4 + i for i in range(12)})
+    report = album.index()  # in four batches: the tier is looked at once
+    assert report.added == 12
+    assert report.notes == [f"{folder} is damaged, and is merged with no other: run cairn check."]
+    assert len(verified) == len(set(verified))
+    with album.open() as collection:
+        assert collection.catalogue.segments()[:9] == rows
+        assert sum(row.images for row in collection.catalogue.segments()) == 21
+    shutil.rmtree(folder)
+    whole.rename(folder)
+    album.put(last=4)
+    assert album.index("last.jpg").notes == []
+    with album.open() as collection:
+        assert len(collection.catalogue.segments()) < 9
+        assert check_collection(collection.folder).ok
+    assert len(album.held()) == 22
+
+
+@pytest.mark.parametrize(
+    ("thing", "known"),
+    [("vocabulary", True), ("descriptor", True), ("notes", True), ("vocabulary", False), ("descriptor", False)],
+)
+def test_a_segment_that_is_sound_but_not_of_the_collection_is_not_merged(album: Album, thing: str, known: bool) -> None:
+    """What is written again has the collection's own vocabulary and descriptor in its description."""
+    grow(album, 4)
+    with album.open() as collection, collection.locked():
+        segment, other = collection.segments[1], album.place / "other"
+        photos = collection.catalogue.rows(segment.image_numbers.tolist())
+        if thing == "notes":
+            photos[0].width = 7
+        made_with = {thing: "e" * 64} if thing != "notes" else {}
+        write_photos(collection, photos, [segment.image(0)], folder=other, **made_with)
+        shutil.rmtree(segment.folder)
+        other.rename(segment.folder)
+        assert segment.verify() == []
+        if not known:  # as of an earlier version
+            with sqlite3.connect(album.place / "catalogue.sqlite") as connection:
+                connection.execute("UPDATE segments SET sha256 = NULL")
+        before = collection.catalogue.segments()
+        merger = TierMerger(collection, CompactOptions(tier=2))
+        merger.merge()
+        assert merger.notes == [f"{segment.folder} is damaged, and is merged with no other: run cairn check."]
+        assert collection.catalogue.segments() == before
+
+
+def test_index_tells_of_damage_on_standard_error(album: Album, cairn: Callable[..., Ran]) -> None:
+    grow(album, 10)
+    with album.open() as collection:
+        flip(collection.segments[0].folder / "column_geometry.npy")
+    album.put(last=4)
+    ran = cairn("index", album.place, album.photos, "--json")
+    assert ran.code == 0 and ran.json["added"] == 1
+    assert "is damaged, and is merged with no other: run cairn check." in ran.err
 
 
 def test_a_tier_that_does_not_fit_one_segment_is_merged_before_it_has_ten(album: Album) -> None:
@@ -191,10 +281,10 @@ def test_a_tier_that_does_not_fit_one_segment_is_merged_before_it_has_ten(album:
     with album.open() as collection, collection.locked():
         rows = collection.catalogue.segments()
         most = sum(row.features for row in rows[:5])
-        merge_tiers(collection, CompactOptions(features=most))
+        TierMerger(collection, CompactOptions(features=most)).merge()
         after = collection.catalogue.segments()
         assert 1 < len(after) < 6 and all(row.features <= most for row in after)
-        merge_tiers(collection, CompactOptions(features=most))
+        TierMerger(collection, CompactOptions(features=most)).merge()
         assert collection.catalogue.segments() == after
 
 
@@ -209,7 +299,7 @@ def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pyt
         with monkeypatch.context() as patch, album.open() as collection, collection.locked():
             patch.setattr(module, name, stopped)
             with pytest.raises(KeyboardInterrupt):
-                merge_tiers(collection, CompactOptions(tier=2))
+                TierMerger(collection, CompactOptions(tier=2)).merge()
         assert album.answers() == before
     album.put(last=2)
     assert album.index("last.jpg").added == 1
