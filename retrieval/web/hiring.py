@@ -12,8 +12,10 @@ import multiprocessing
 import os
 import select
 import signal
+import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import reduction
@@ -22,6 +24,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 from index.parallel import end_with_parent, without_interrupt
+from index.text import printable_name
 from retrieval.web.job_process import Jobs, limit_memory, work
 
 _LOOK = 0.5  # seconds between two looks at whether the server is there
@@ -29,6 +32,10 @@ _LOOK = 0.5  # seconds between two looks at whether the server is there
 
 class Died(Exception):
     """A process died: it was killed, ran out of memory, or a library crashed."""
+
+
+class NotStarted(Died):
+    """No process can be started now, for want of memory, of processes or of open files; what is open stays open."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +60,14 @@ class Worker(Protocol):
         """Where it takes jobs, and answers."""
 
     @property
-    def generation(self) -> int:
-        """What it was made from: see `Source`."""
-
-    @property
     def renews(self) -> bool:
         """Whether it is to open anew what has changed itself, as no other process can do so for it."""
 
+    def is_outdated(self, source: "Source") -> bool:
+        """Whether a source would give a worker that has something else open."""
+
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process, and let nobody wait for what it says."""
 
     def end(self) -> None:
         """Kill the process, and wait until it is gone."""
@@ -70,26 +76,24 @@ class Worker(Protocol):
 class Source(Protocol):
     """Where workers come from. It is used by one thread until it is open."""
 
-    generation: int  # how often what has changed was opened anew: workers of an earlier one are outdated
-
     def open(self) -> None:
         """Open all that workers need; `Died` where the process that does so dies."""
 
     def hire(self) -> Worker:
-        """Give a worker that has opened all; `Died` where none can be had."""
+        """Give a worker that has opened all; `NotStarted` where none can be had now, `Died` where none ever will."""
 
     def look(self) -> None:
         """Open anew what has changed; `Died` where the process that does so dies."""
 
     def kill(self) -> None:
-        """Break off what is being opened."""
+        """Break off what is being opened, now or later; nothing else."""
 
     def end(self) -> None:
         """Let go; the workers stay."""
 
 
 def make_source(start: Start) -> Source:
-    """Make what workers come from, which is not open yet."""
+    """Make what workers come from, which is not open yet; `NotStarted` where the system has no process for it."""
     return ForkServer(start) if can_fork() else Spawner(start)
 
 
@@ -108,39 +112,60 @@ class ForkServer:
     """A process that opens what jobs need, and of which workers are forked."""
 
     def __init__(self, start: Start) -> None:
-        self.generation = 0
+        self.generation = 0  # how often it has opened anew what has changed
         self._lock = threading.Lock()
+        self._opening = True
+        self._given_up = False
         self._control, self._process = _start_process(_serve_forks, start)
 
     def open(self) -> None:
         """Wait until the process has opened all."""
         with _or_died():
             self._control.recv_bytes()
+        self._opening = False
 
     def hire(self) -> Worker:
         """Fork a worker."""
-        here, there = multiprocessing.Pipe()
+        with _or_not_started():
+            here, there = multiprocessing.Pipe()
         try:
-            with _or_died(), self._lock:
-                self._control.send_bytes(b"fork")
-                reduction.send_handle(self._control, there.fileno(), self._process.pid)
-                pid, generation = json.loads(self._control.recv_bytes())
-                return _Forked(pid, here, generation, os.pidfd_open(pid))
+            with self._lock:
+                pid, generation = self._fork(there)
+            with _or_not_started():  # here there may be too many open files, or the worker may be dead already
+                return _Forked(pid, here, self, generation, os.pidfd_open(pid))
         except Died:
-            here.close()
+            here.close()  # a worker ends with that
             raise
         finally:
             there.close()
 
+    def _fork(self, pipe: Connection) -> tuple[int, int]:
+        """Have a worker forked that uses a pipe; give its number, and the generation that it is of."""
+        with _or_not_started():  # before anything is said
+            channel = socket.fromfd(self._control.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)
+        with channel, _or_died():
+            self._control.send_bytes(b"fork")
+            reduction.sendfds(channel, [pipe.fileno()])
+            pid, answer = json.loads(self._control.recv_bytes())
+        if not pid:
+            raise NotStarted(answer)
+        return pid, answer
+
     def look(self) -> None:
         """Let the process open anew what has changed, beside the jobs that workers do."""
         with _or_died(), self._lock:
+            self._opening = True
+            if self._given_up:
+                raise Died
             self._control.send_bytes(b"look")
             self.generation = int(json.loads(self._control.recv_bytes()))
+            self._opening = False
 
     def kill(self) -> None:
-        """Kill the process."""
-        self._process.kill()
+        """Kill the process where it is opening something, as soon as it is."""
+        self._given_up = True
+        if self._opening:
+            self._process.kill()
 
     def end(self) -> None:
         """End the process."""
@@ -156,13 +181,18 @@ class _Forked:
 
     pid: int
     pipe: Connection
-    generation: int
+    source: ForkServer
+    generation: int  # of the source
     handle: int  # of the process, and of no later one with its number
     renews: bool = False
+
+    def is_outdated(self, source: Source) -> bool:
+        return self.source is not source or self.generation != self.source.generation
 
     def kill(self) -> None:
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+        _shut(self.pipe)
 
     def end(self) -> None:
         self.kill()
@@ -177,8 +207,8 @@ class Spawner:
     """Starts each worker by itself."""
 
     def __init__(self, start: Start) -> None:
-        self.generation = 0
         self._start = start
+        self._given_up = False
         self._beginning: set[_Spawned] = set()
         self._first: list[Worker] = []
 
@@ -195,6 +225,8 @@ class Spawner:
     def _begin(self) -> Worker:
         worker = _Spawned(*_start_process(_work_alone, self._start))
         self._beginning.add(worker)
+        if self._given_up:
+            worker.kill()
         try:
             with _or_died():
                 worker.pipe.recv_bytes()
@@ -210,6 +242,7 @@ class Spawner:
 
     def kill(self) -> None:
         """Kill the workers that are being started."""
+        self._given_up = True
         for worker in list(self._beginning):
             worker.kill()
 
@@ -225,20 +258,34 @@ class _Spawned:
 
     pipe: Connection
     process: BaseProcess
-    generation: int = 0
     renews: bool = True
 
     @property
     def pid(self) -> int:
         return self.process.pid or 0
 
+    def is_outdated(self, source: Source) -> bool:
+        return False  # it sees to that itself
+
     def kill(self) -> None:
         self.process.kill()
+        _shut(self.pipe)
 
     def end(self) -> None:
-        self.process.kill()
+        self.kill()
         self.process.join()
         self.pipe.close()
+
+
+def _shut(pipe: Connection) -> None:
+    """Let reading from a pipe end, though children of the process at its other end may hold that open."""
+    if sys.platform != "win32":  # there it is no socket
+        with contextlib.suppress(OSError):
+            end = socket.socket(fileno=pipe.fileno())
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            finally:
+                end.detach()
 
 
 @contextlib.contextmanager
@@ -250,14 +297,29 @@ def _or_died() -> Iterator[None]:
         raise Died from error
 
 
+@contextlib.contextmanager
+def _or_not_started() -> Iterator[None]:
+    """Take it for `NotStarted` where the system gives nothing more."""
+    try:
+        yield
+    except OSError as error:
+        raise NotStarted(str(error)) from error
+
+
 def _start_process(run: Callable[[Connection, Start], None], start: Start) -> tuple[Connection, BaseProcess]:
     """Start a process; give this side of the pipe to it, and the process."""
     context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
-    here, there = context.Pipe()
-    process = context.Process(target=run, args=(there, start), daemon=True)
-    with without_interrupt():
-        process.start()
-    there.close()
+    with _or_not_started():
+        here, there = context.Pipe()
+        try:
+            process = context.Process(target=run, args=(there, start), daemon=True)
+            with without_interrupt():
+                process.start()
+        except OSError:
+            here.close()
+            raise
+        finally:
+            there.close()
     return here, process
 
 
@@ -296,11 +358,17 @@ def _serve_forks(control: Connection, start: Start) -> None:
             jobs.let_go()
             gc.collect()
             gc.freeze()  # a collection in a worker would write to what is shared
-            pid = os.fork()
-            if not pid:
-                _be_worker(control, handle, jobs, start)
+            answer: list[Any]
+            try:
+                pid = os.fork()
+            except OSError as error:  # the next one may come into being
+                answer = [0, str(error)]
+            else:
+                if not pid:
+                    _be_worker(control, handle, jobs, start)
+                answer = [pid, generation]
             os.close(handle)
-            control.send_bytes(json.dumps([pid, generation]).encode())
+            control.send_bytes(json.dumps(answer).encode())
 
 
 def _renew(jobs: Jobs) -> bool:
@@ -314,14 +382,19 @@ def _renew(jobs: Jobs) -> bool:
 
 def _be_worker(control: Connection, handle: int, jobs: Jobs, start: Start) -> None:
     """Do jobs in a fork, and end with it: nothing of what called this goes on."""
+    code = 1
     try:
         control.close()  # what comes through it is not for a process that reads photos of others
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         threading.Thread(target=_end_with_server, args=(handle,), daemon=True).start()
         limit_memory(start.memory)
         work(Connection(handle), jobs)
+        code = 0
+    except Exception:  # a defect, which nobody else tells of
+        for line in traceback.format_exc().splitlines():
+            print(printable_name(line), file=sys.stderr, flush=True)
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def _end_with_server(handle: int) -> None:

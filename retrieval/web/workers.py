@@ -10,13 +10,13 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrieval.web.hiring import Died, Source, Start, Worker, make_source
-from retrieval.web.job_process import OPENING, OUTDATED, Answer, Jobs, Refused
+from retrieval.web.hiring import Died, NotStarted, Source, Start, Worker, make_source
+from retrieval.web.job_process import OPENED, OPENING, OUTDATED, Answer, Jobs, Refused
 
 __all__ = ["Answer", "Busy", "Died", "Failed", "Jobs", "Pool", "PoolOptions", "Refused", "TookTooLong"]
 
@@ -24,7 +24,9 @@ LOOK = 5.0
 """Seconds between two looks at whether what workers have open has changed."""
 LONGEST_OPENING = 600.0
 """Seconds that a worker may take to open anew what has changed."""
-_PAUSE = 1.0  # seconds before all is opened again after the process that did so has died
+LARGEST = 256 << 20
+"""Bytes that a worker may answer at once: a picture, or facts of a collection with a million unreadable photos."""
+_PAUSE = 1.0  # seconds at least between two attempts at what the system may refuse again
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Pool:
             self._tasks.clear()
             for worker in self._workers.values():
                 worker.kill()
-            if self._opening is not None and self._source is None:
+            if self._opening is not None:
                 self._opening.kill()
             self._changed.notify_all()
         for task in given_up:
@@ -162,8 +164,11 @@ class Pool:
                     break
                 task = self._tasks.popleft() if self._tasks else None
             if task is None:
-                with contextlib.suppress(Busy, Died, TookTooLong):
+                try:
                     self._hire(place, time.monotonic())
+                except (Busy, Died, TookTooLong):
+                    with self._changed:
+                        self._changed.wait_for(lambda: self._closing or self._tasks, _PAUSE)
             elif task.future.set_running_or_notify_cancel():
                 self._do(place, task)
         self._dismiss(place)
@@ -179,7 +184,12 @@ class Pool:
                 raise TookTooLong
             worker = self._hire(place, task.deadline, task)
             asked = True
-            answer = _ask(worker, task, renew=worker.renews)
+            try:
+                answer = _ask(worker, task, renew=worker.renews)
+            except _NotBegun:  # it was killed while nobody asked it anything
+                self._dismiss(place)
+                worker = self._hire(place, task.deadline, task)
+                answer = _ask(worker, task, renew=worker.renews)
             if answer is None:  # a fork of what has been opened anew is there at once; it opens what could not be
                 worker = self._hire_anew(place, worker, task)
                 answer = _ask(worker, task, renew=True)
@@ -187,7 +197,7 @@ class Pool:
                 raise Died
         except Exception as error:
             task.future.set_exception(error)
-            if asked and isinstance(error, TookTooLong | Died):
+            if asked and not isinstance(error, Refused | Failed):
                 self._dismiss(place)
             return
         task.future.set_result(answer)
@@ -197,20 +207,24 @@ class Pool:
         if self._source is None:
             return False
         worker = self._workers.get(place)
-        return worker is None or worker.generation != self._source.generation
+        return worker is None or worker.is_outdated(self._source)
 
-    def _hire(self, place: int, deadline: float, task: _Task | None = None) -> Worker:
+    def _hire(self, place: int, deadline: float, task: _Task | None = None, instead: Worker | None = None) -> Worker:
         """Give the worker of a place, a new one where it is outdated. That does not count for a task's limit."""
         hired = None
         began = time.monotonic()
         while hired is None:
             with self._changed:
                 worker = self._workers.get(place)
-                if worker is not None and not self._is_outdated(place):
+                if worker is not None and worker is not instead and not self._is_outdated(place):
                     return worker
                 source = self._await_source(deadline)
             try:
                 hired = source.hire()
+            except NotStarted:
+                if task is None or worker is None:
+                    raise
+                return worker  # it has to do for now
             except Died:
                 self._lose(source)
         if task is not None:
@@ -223,14 +237,17 @@ class Pool:
         return hired
 
     def _hire_anew(self, place: int, worker: Worker, task: _Task) -> Worker:
-        """Have all opened anew that has changed, and give a worker that has it, or the same where there is none."""
+        """Have all opened anew that has changed, and give a new worker, or the same where none can be had.
+
+        It is new in any case: the one before has done jobs, and is not to say that it opens something.
+        """
         began = time.monotonic()
         with self._changed:
             source = self._source
         if source is not None:
             self._renew(source)
             with contextlib.suppress(Busy, Died, TookTooLong):
-                worker = self._hire(place, began)
+                worker = self._hire(place, began, instead=worker)
         task.deadline += time.monotonic() - began
         return worker
 
@@ -255,7 +272,12 @@ class Pool:
     def _keep_open(self) -> None:
         """Open all that workers need, and open anew what changes, beside their work."""
         while not self._closing:
-            source = make_source(self._start)
+            began = time.monotonic()
+            try:
+                source = make_source(self._start)
+            except Died:
+                self._mourn()
+                continue
             with self._changed:
                 self._opening = source
                 if self._closing:
@@ -268,15 +290,21 @@ class Pool:
                         task.deadline = time.monotonic() + task.seconds
                     self._changed.notify_all()
                 self._watch(source)
-            except Died:
                 with self._changed:
-                    self._deaths += 1
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._closing, _PAUSE)
+                    self._changed.wait_for(lambda: self._closing, began + _PAUSE - time.monotonic())
+            except Died:
+                self._mourn()
             finally:
                 with self._changed:  # workers end before the process that they were forked of, which buries them
                     self._changed.wait_for(lambda: not self._closing or not self._serving)
                 source.end()
+
+    def _mourn(self) -> None:
+        """Tell those who wait that what opened all has died, and let a moment pass."""
+        with self._changed:
+            self._deaths += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closing, _PAUSE)
 
     def _watch(self, source: Source) -> None:
         """Look for changes as long as a source is in use."""
@@ -304,33 +332,69 @@ class Pool:
             self._changed.notify_all()
 
 
+class _NotBegun(Died):
+    """A worker had died before it was asked."""
+
+
 def _ask(worker: Worker, task: _Task, *, renew: bool) -> Answer | None:
     """Have a worker do a task; None where it is outdated, and is not to renew itself."""
-    try:
-        worker.pipe.send_bytes(json.dumps([task.job, task.request, renew]).encode())
-        head = _receive(worker, task.deadline)
-        if head == OPENING:
-            began = time.monotonic()
-            _receive(worker, began + LONGEST_OPENING)
-            task.deadline += time.monotonic() - began
-            head = _receive(worker, task.deadline)
-        if head == OUTDATED:
+    with _until(task.deadline, worker):
+        try:
+            worker.pipe.send_bytes(json.dumps([task.job, task.request, renew]).encode())
+        except OSError as error:
+            raise _NotBegun from error
+        head, body = _receive(worker)
+    if renew and head == OPENING:
+        began = time.monotonic()
+        with _until(began + LONGEST_OPENING, worker):
+            if json.loads(worker.pipe.recv_bytes(LARGEST)) != OPENED:
+                raise Died
+        task.deadline += time.monotonic() - began
+        with _until(task.deadline, worker):
+            head, body = _receive(worker)
+    match head:
+        case {"outdated": True} if not renew:
             return None
-        body = worker.pipe.recv_bytes()
-    except (OSError, EOFError, ValueError) as error:
-        raise Died from error
-    if "failed" in head:
-        raise Failed(head["failed"])
-    if "refused" in head:
-        raise Refused(head["refused"], head["kind"])
-    return head["done"], body
+        case {"failed": str(trace)}:
+            raise Failed(trace)
+        case {"refused": str(sentence), "kind": str(kind)}:
+            raise Refused(sentence, kind)
+        case {"done": dict(done)}:
+            return done, body
+    raise Died  # it does not say what a worker of ours does
 
 
-def _receive(worker: Worker, deadline: float) -> dict[str, Any]:
-    """The next object from a worker; `TookTooLong` where none comes in time."""
-    if not worker.pipe.poll(max(0.0, deadline - time.monotonic())):
+def _receive(worker: Worker) -> tuple[object, bytes]:
+    """The next object from a worker, and the bytes that follow it where it is an answer."""
+    head = json.loads(worker.pipe.recv_bytes(LARGEST))
+    return head, b"" if head in (OPENING, OUTDATED) else worker.pipe.recv_bytes(LARGEST)
+
+
+@contextlib.contextmanager
+def _until(deadline: float, worker: Worker) -> Iterator[None]:
+    """Exchange messages with a worker, which is killed at a deadline: `TookTooLong`, or `Died` where it dies before.
+
+    Waiting for a message to begin would not do: a process that a photo has taken over may begin one and not end it.
+    """
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        worker.kill()
+
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, EOFError, ValueError, RecursionError) as error:
+        if not late.is_set():
+            raise Died from error
+    except _NotBegun:
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+        timer.join()  # nothing is killed after this that may be somebody else by then
+    if late.is_set():
         raise TookTooLong
-    head = json.loads(worker.pipe.recv_bytes())
-    if not isinstance(head, dict):
-        raise ValueError("no object")
-    return head

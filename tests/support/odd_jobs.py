@@ -1,7 +1,10 @@
 """Jobs that go wrong on purpose, for the tests of the workers that do them."""
 
+import errno
 import os
 import signal
+import stat
+import struct
 import time
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,12 @@ class OddJobs:
                 raise ZeroDivisionError("a defect\x1b[31m")
             case "hoard":
                 return {"bytes": len(bytearray(8 << 30))}, b""
+            case "say":  # something else than an answer
+                _say(request["text"], request.get("length"))
+                if request.get("children") and os.fork() == 0:  # one that holds the pipe open
+                    time.sleep(8)
+                    os._exit(0)
+                time.sleep(request.get("seconds", 1000))
             case "refuse":
                 raise Refused("No.", "photo")
             case "regret":
@@ -59,22 +68,56 @@ class Reader(OddJobs):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
+        self.text: str | None = None  # none where it could not be opened
         self.renew()
 
     def is_outdated(self) -> bool:
         return self.path.read_text() != self.text
 
     def renew(self) -> None:
-        self.text = self.path.read_text()
+        self.text = None
+        text = self.path.read_text()
         self.memory = bytes([1]) * (64 << 20)
         with self.path.with_suffix(".log").open("a") as log:
-            log.write(f"{self.text} {os.getpid()}\n")
-        if self.text == "damaged":
+            log.write(f"{text} {os.getpid()}\n")
+        if text == "slow":
+            time.sleep(60)
+        if text == "damaged":
             raise CairnError("It is damaged.")
+        self.text = text
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
         done, body = super().do(job, request)
         return done | {"text": self.text, "sum": sum(self.memory[:: 1 << 16])}, body
+
+
+class Unforkable(Reader):
+    """Reads a file; no process can be forked while that says so."""
+
+    def let_go(self) -> None:
+        os.fork = _no_fork if self.path.read_text() == "full" else _FORK
+
+    def is_outdated(self) -> bool:
+        return False
+
+
+_FORK = os.fork
+
+
+def _no_fork() -> int:
+    raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def _say(text: str, length: int | None) -> None:
+    """Send a message to the server past `work`; where it is to be so long, of that length and no more of it."""
+    size = len(text) if length is None else length
+    message = (struct.pack("!i", size) if size < 1 << 31 else struct.pack("!iQ", -1, size)) + text.encode()
+    for handle in range(3, 256):
+        try:
+            if stat.S_ISSOCK(os.fstat(handle).st_mode):
+                os.write(handle, message)
+        except OSError:
+            continue
 
 
 class SlowToStart(OddJobs):

@@ -1,5 +1,7 @@
 """Worker processes: whatever a job does, its requester is told, and the next job is done."""
 
+import errno
+import os
 import re
 import threading
 import time
@@ -16,7 +18,7 @@ from retrieval.web import hiring, workers
 from retrieval.web.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
-from tests.support.odd_jobs import OddJobs, Reader, SlowToStart
+from tests.support.odd_jobs import OddJobs, Reader, SlowToStart, Unforkable
 
 FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
 OPTIONS = PoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
@@ -63,6 +65,72 @@ def test_a_process_that_dies_is_replaced(pool: Pool) -> None:
         _ask(pool, "die")
     assert _ask(pool, "echo")[0]["pid"] != first
     assert not psutil.pid_exists(first)
+
+
+def test_a_process_that_is_killed_while_nobody_asks_it_fails_no_job(pool: Pool) -> None:
+    first = _ask(pool, "echo")[0]["pid"]
+    (worker,) = pool._workers.values()
+    psutil.Process(first).kill()
+    assert worker.pipe.poll(30)  # it has ended
+    assert _ask(pool, "echo")[0]["pid"] != first
+
+
+LONG = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"text": "", "length": LONG}, TookTooLong),  # a message without an end
+        ({"text": '{"done"', "length": LONG}, TookTooLong),
+        ({"text": '{"done": {}}'}, TookTooLong),  # an answer without the bytes that go with it
+        ({"text": '{"done": {}}', "children": True}, TookTooLong),
+        ({"text": "", "length": 1 << 40}, Died),
+        ({"text": "", "length": (1 << 31) - 1}, Died),
+        ({"text": "[" * 100_000}, Died),
+        ({"text": "{}", "seconds": 0}, Died),
+        ({"text": '{"done": 1}', "seconds": 0}, Died),
+        ({"text": '{"refused": "No."}', "seconds": 0}, Died),
+        ({"text": '{"opening": true}'}, Died),
+    ],
+)
+@FORKS
+def test_a_process_that_a_photo_has_taken_over_holds_nobody(said: dict[str, object], error: type[Exception]) -> None:
+    pool = Pool(OddJobs, (), PoolOptions(workers=1, seconds=2.0))
+    try:
+        pool.wait_until_open(60)
+        began = time.monotonic()
+        assert type(pool.submit("say", said).exception(30)) is error
+        assert time.monotonic() - began < 6
+        assert any(pool.submit("echo", {}).exception(30) is None for _ in range(5))
+    finally:
+        pool.close()
+
+
+@FORKS
+def test_a_process_that_says_it_is_outdated_has_no_time_to_open() -> None:
+    """It is replaced at once."""
+    pool = Pool(OddJobs, (), OPTIONS)
+    try:
+        first = _ask(pool, "echo")[0]["pid"]
+        said = pool.submit("say", {"text": '{"outdated": true}'})
+        while pool.processes() == [first]:
+            time.sleep(0.01)
+        pool.close()
+        assert isinstance(said.exception(10), Died) and not psutil.pid_exists(first)
+    finally:
+        pool.close()
+
+
+@FORKS
+def test_a_defect_that_ends_a_process_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    pool = Pool(OddJobs, (), OPTIONS)
+    process = psutil.Process(_ask(pool, "echo")[0]["pid"])
+    (worker,) = pool._workers.values()
+    worker.pipe.send_bytes(b'["echo"]')
+    process.wait(30)
+    pool.close()
+    assert "ValueError: not enough values to unpack" in capfd.readouterr().err
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system bounds no process's memory")
@@ -213,6 +281,67 @@ def test_jobs_go_on_while_the_process_that_opened_all_is_replaced(reader: tuple[
         _ask(pool, "die")
     assert _read(pool) == "first"
     assert sleeping.result(60)[0]["text"] == "first"
+
+
+@FORKS
+def test_workers_of_a_process_that_has_died_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "LOOK", 0.05)
+    path = tmp_path / "state"
+    path.write_text("first")
+    pool = Pool(Reader, (path,), PoolOptions(workers=2))
+    before = _settle(pool)
+    assert isinstance(pool._source, hiring.ForkServer)
+    psutil.Process(pool._source._process.pid).kill()
+    while set(pool.processes()) & set(before) or len(pool.processes()) < 2:  # nothing is asked
+        time.sleep(0.01)
+    assert [one[0] for one in _log(path)] == ["first"] * 2
+    pool.close()
+
+
+@FORKS
+def test_where_no_process_can_be_started_what_is_open_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    path.write_text("first")
+    pool = Pool(Unforkable, (path,), PoolOptions(workers=1))
+    try:
+        assert _ask(pool, "echo")[0]["text"] == "first"
+        source = pool._source
+        path.write_text("full")
+        with pytest.raises(Died):
+            _ask(pool, "die")
+        with pytest.raises(Died, match="temporarily"):  # of the fork
+            _ask(pool, "echo")
+        path.write_text("free")
+        first = _ask(pool, "echo")[0]["pid"]
+
+        def too_many(pid: int) -> int:
+            raise OSError(errno.EMFILE, f"Too many open files for {pid}")
+
+        with monkeypatch.context() as here:
+            here.setattr(os, "pidfd_open", too_many)
+            with pytest.raises(Died):
+                _ask(pool, "die")
+            with pytest.raises(Died, match="Too many open files"):
+                _ask(pool, "echo")
+        assert _ask(pool, "echo")[0]["pid"] != first
+        assert pool._source is source and len(_log(path)) == 1
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
+def test_closing_waits_for_nothing_that_is_being_opened(reader: tuple[Pool, Path]) -> None:
+    pool, path = reader
+    _settle(pool)
+    path.write_text("slow")
+    asked = pool.submit("echo", {})
+    while _log(path)[-1][0] != "slow":
+        time.sleep(0.01)
+    began = time.monotonic()
+    pool.close()
+    assert time.monotonic() - began < 8 and asked.exception(1) is not None
 
 
 @pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
