@@ -294,6 +294,45 @@ def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:
     assert page.locator("#which").text_content().startswith("Match 1 of ")
 
 
+def focused(page: Any) -> str:
+    """Identity of what has the focus."""
+    return str(page.evaluate("document.activeElement.id"))
+
+
+def test_an_answer_is_completed_for_what_was_asked(visit: Visit) -> None:
+    """Though a box was drawn on its query, and not searched with, in between."""
+    page = visit.open("/")
+    asked: list[str] = []
+    held: list[Any] = []
+
+    def note(route: Any) -> None:
+        asked.append(route.request.url)
+        if "every_turn=true" in route.request.url:
+            held.append(route)
+        else:
+            route.fulfill(json=route.fetch().json() | {"sure": True})
+
+    page.route("**/api/search?*", note)
+    number = visit.number(f"{ASKED}.jpg")
+    visit.open(f"/search?q={number}")
+    page.wait_for_selector("#results[data-turned=offered]")
+    page.get_by_role("button", name=f"Draw a box on {ASKED}.jpg").click()
+    draw_box(page, (100, 100, 200, 180))
+    page.get_by_role("button", name="Look at turned views too").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results[data-turned=looking]")
+    assert focused(page) == "stop"
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    page.wait_for_selector("#results[data-turned=done]")
+    assert len(asked) == 2 and all(f"q={number}&" in url for url in asked)
+    links = page.locator(".result a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
+    assert links and not any(f"q={number}:" in link for link in links if not link.startswith("/search"))
+    adding = [link for link in links if link.startswith("/search") and link.count("q=") == 2]
+    assert adding and all(f"q={number}&" in link for link in adding)
+
+
 def _turned_upload(visit: Visit, indexed: Indexed, tmp_path: Path, degrees: int) -> None:
     """Search with a photo of the collection that lies on its side."""
     from PIL import Image
@@ -342,9 +381,15 @@ def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, in
 
     page.route("**/api/search", hold)
     page.get_by_role("button", name="Search", exact=True).first.click()
-    page.get_by_role("button", name="Stop").click()
-    assert page.locator("#turning").is_hidden() and page.locator("#error").inner_text() == ""
-    page.get_by_role("button", name="Look at turned views too").click()
+    page.get_by_role("button", name="Stop").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#turning", state="hidden")
+    assert page.locator("#error").inner_text() == ""
+    assert focused(page) == "look"  # the button that was pressed is hidden: its counterpart follows it
+    page.evaluate("document.querySelector('#error').textContent = 'It went wrong.'")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results[data-turned=done]")
+    assert focused(page) == "results-title" and page.locator("#error").inner_text() == ""
     assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
     assert page.get_by_role("button", name="Look at turned views too").is_hidden()
 

@@ -171,13 +171,16 @@ function run() {
 
 // Results
 
-function result(entry, turned) {
+/** What an answer is for: the queries and options as they are now, which may be changed before it is completed. */
+const asking = () => ({ queries: [...queries], said: said(), here: here() });
+
+function result(entry, turned, { queries, said, here }) {
   const asked = queries[entry.query_index ?? 0] ?? queries[0];
-  const { engine, similarity } = said();
-  const turns = turned ? said().turns : "1";
+  const { engine, similarity } = said;
+  const turns = turned ? said.turns : "1";
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, from: here().split("?")[1] });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, from: here.split("?")[1] });
   const with_ = entry.inliers ? [el("strong", {}, count(entry.inliers, "inlier")), " · "] : ["not verified · "];
   return el("li", { class: "result" },
     el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
@@ -189,19 +192,19 @@ function result(entry, turned) {
     el("p", { class: "measure" }, ...with_, `score ${entry.score.toFixed(3)}`),
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
-      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said()), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
+      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
 }
 
 /** Show results in place of those that are shown: what is the same stays where it is, with its picture and the focus. */
-function replaceResults({ results, turned }) {
+function replaceResults({ results, turned }, asked) {
   const list = at("results");
   const known = new Map([...list.children].map((item) => [item.dataset.entry, item]));
   const kept = [...list.children].find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
   const top = kept?.getBoundingClientRect().top;
   const wanted = results.map((entry) => {
     const { rank, score, ...same } = entry; // other turns change the scores of what was found upright
-    const text = `${here()} ${JSON.stringify(same)}`; // its links say what was asked
-    const item = known.get(text) ?? result(entry, turned);
+    const text = `${asked.here} ${JSON.stringify(same)}`; // its links say what was asked
+    const item = known.get(text) ?? result(entry, turned, asked);
     item.dataset.entry = text;
     item.querySelector(".rank").textContent = `${rank}.`;
     item.querySelector(".measure").lastChild.textContent = `score ${score.toFixed(3)}`;
@@ -213,8 +216,8 @@ function replaceResults({ results, turned }) {
   if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
 }
 
-function showResults(answer) {
-  replaceResults(answer);
+function showResults(answer, asked) {
+  replaceResults(answer, asked);
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   const found = answer.results.length;
   const verified = answer.results.filter((one) => one.inliers > 0).length;
@@ -223,9 +226,9 @@ function showResults(answer) {
   else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
   else if (at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`)?.dataset.verified === "none") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
   else at("said").textContent = `${count(found, "photo")} ${time}, ${verified} verified`;
-  const others = Object.fromEntries(Object.entries(said()).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
+  const others = Object.fromEntries(Object.entries(asked.said).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
   at("clear").hidden = found > 0 || !answer.filter;
-  at("clear").href = searchAddress(queries.map(format), others);
+  at("clear").href = searchAddress(asked.queries.map(format), others);
 }
 
 // The address is the truth
@@ -278,12 +281,13 @@ async function answer(signal) {
   const { similarity, turns, top, tag, ...others } = options();
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
-  const asked = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored };
+  const asked = asking();
+  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored };
   // Upright comes first, many times as quickly; the same list is completed by what turned views find.
-  const upright = await search(queries, { ...asked, turns: 1 }, signal);
-  showResults(upright);
+  const upright = await search(asked.queries, { ...how, turns: 1 }, signal);
+  showResults(upright, asked);
   if (Number(turns) === 1 || upright.passing === 0) return;
-  const complete = () => turn({ ...asked, turns: Number(turns), every_turn: true }, upright);
+  const complete = () => turn(asked, { ...how, turns: Number(turns), every_turn: true }, upright);
   at("look").onclick = complete;
   if (upright.sure) showTurning("offered"); // they can hardly change the answer
   else complete();
@@ -292,15 +296,16 @@ async function answer(signal) {
 // Turned views
 
 /** Look at turned views of the query, and complete the answer that is shown; what goes wrong leaves it as it is. */
-async function turn(asked, upright) {
+async function turn(asked, how, upright) {
   turning = new AbortController();
   const { signal } = turning;
   const { signal: whole } = request;
+  complain(null);
   showTurning("looking");
   try {
-    const answer = await search(queries, asked, signal);
+    const answer = await search(asked.queries, how, signal);
     answer.seconds.total += upright.seconds.total;
-    showResults(answer);
+    showResults(answer, asked);
     showTurning("done");
   } catch (error) {
     if (whole.aborted) return; // another search has begun
@@ -311,9 +316,11 @@ async function turn(asked, upright) {
 
 /** "looking", "offered" (not looked at), "done", or "" where there is no answer that turned views might complete. */
 function showTurning(state) {
+  const pressed = [at("look"), at("stop")].includes(document.activeElement); // and hidden now: the focus goes on
   at("results").dataset.turned = state;
   at("turning").hidden = state !== "looking";
   at("look").hidden = state !== "offered";
+  if (pressed) at({ looking: "stop", offered: "look" }[state] ?? "results-title").focus({ preventScroll: true });
 }
 
 start(async () => {
