@@ -1,5 +1,6 @@
 """Worker processes: whatever a job does, its requester is told, and the next job is done."""
 
+import contextlib
 import errno
 import os
 import re
@@ -362,6 +363,25 @@ def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) ->
         assert isinstance(late.exception(60), TookTooLong) and not pool.is_open
         waited = pool.submit("sleep", {"seconds": 1.0})
         assert waited.exception(60) is None and pool.is_open
+    finally:
+        pool.close()
+
+
+def test_what_cannot_be_opened_for_want_of_processes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = hiring.make_source
+    failures = [hiring.NotStarted("Resource temporarily unavailable")]
+
+    def make_source(start: hiring.Start) -> hiring.Source:
+        if failures:
+            raise failures.pop()
+        return made(start)
+
+    monkeypatch.setattr(workers, "make_source", make_source)
+    pool = Pool(OddJobs, (), OPTIONS)
+    try:
+        with contextlib.suppress(Died):  # where it is waited for before that is known
+            pool.wait_until_open(60)
+        assert _ask(pool, "echo")[0]["done"] == 1
     finally:
         pool.close()
 
