@@ -1,7 +1,10 @@
 """Compaction: segments are merged, and what was removed from the collection leaves the disk."""
 
+import contextlib
+import errno
 import itertools
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +15,7 @@ from index.errors import CairnError, LaterVersion, Unreadable
 from index.progress import Progress
 from index.segment import FORMAT, ImageFeatures, Segment
 from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.database import DatabaseError, primary_code
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
@@ -32,6 +36,9 @@ class CompactOptions:
     # feature without descriptors. Two segments of 20,000 photos are read in two thirds of the time of four of 10,000.
     features: int = 40_000_000
     tier: int = 10  # segments of about one size that are merged when photos are added
+    # Of the files of a segment that is merged when photos are added, at most. Its largest column is put together in
+    # memory, beside what the features take.
+    tier_bytes: int = 512_000_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ class TierMerger:
     So a collection that grows by one batch after the other has few segments at all times, and what is added is written
     again a few times only. As in `compact`, format 1 becomes format 2. What was removed stays, and can come back, until
     `compact`. A run that is stopped has done no harm. Merging is never needed: where a segment is damaged, its tier
-    stays as it is until `cairn repair` has mended it.
+    stays as it is until `cairn repair` has mended it, and where there is not enough room or memory, none is merged.
 
     Parameters
     ----------
@@ -126,6 +133,7 @@ class TierMerger:
         self._collection = collection
         self._options = options or CompactOptions()
         self._left: set[int] = set()  # tiers that are not looked at again
+        self._is_short = False
 
     def merge(self) -> None:
         """Merge the tiers that are full.
@@ -135,13 +143,19 @@ class TierMerger:
         CairnError
             The catalogue, or the vocabulary, cannot be used.
         """
-        while found := _full_tier(self._rows(), self._options):
+        while not self._is_short and (found := _full_tier(self._rows(), self._options)):
             tier, rows = found
-            segments = self._sound_segments(rows)
-            if segments:
-                _merge(self._collection, rows, segments, frozenset())
-            else:
-                self._left.add(tier)
+            try:
+                segments = self._sound_segments(rows)
+                if segments:
+                    _merge(self._collection, rows, segments, frozenset())
+                else:
+                    self._left.add(tier)
+            except (OSError, MemoryError, DatabaseError) as error:
+                if not (shortage := _shortage(error)):
+                    raise
+                self._is_short = True
+                self.notes.append(f"{shortage} to merge segments: cairn index tries again when it adds photos.")
 
     def _rows(self) -> list[SegmentRow]:
         """Segments of the tiers that may be merged."""
@@ -168,6 +182,16 @@ class TierMerger:
         return segments
 
 
+def _shortage(error: Exception) -> str:
+    """What there is too little of, where an error says so."""
+    code = primary_code(getattr(error.__cause__, "orig", None) or error.__cause__)
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return "There is not enough memory"
+    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        return "There is not enough room on the disk"
+    return ""
+
+
 def _tier_of(row: SegmentRow) -> int:
     """Segments of one tier have numbers of features with as many digits."""
     return len(str(row.features))
@@ -177,11 +201,16 @@ def _full_tier(rows: Sequence[SegmentRow], options: CompactOptions) -> tuple[int
     """The first tier that is full, and the first of its segments, as many as fit one."""
     tiers: dict[int, list[SegmentRow]] = {}
     for row in rows:
-        if row.features <= options.features // 2:
+        if row.features <= options.features // 2 and row.bytes <= options.tier_bytes // 2:
             tiers.setdefault(_tier_of(row), []).append(row)
     for number, tier in sorted(tiers.items()):
-        totals = list(itertools.accumulate(row.features for row in tier))
-        fitting = [row for row, total in zip(tier, totals, strict=True) if total <= options.features]
+        features = itertools.accumulate(row.features for row in tier)
+        sizes = itertools.accumulate(row.bytes for row in tier)
+        fitting = [
+            row
+            for row, all_features, size in zip(tier, features, sizes, strict=True)
+            if all_features <= options.features and size <= options.tier_bytes
+        ]
         if len(tier) >= options.tier or len(fitting) < len(tier):
             return number, fitting
     return None
@@ -227,11 +256,23 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
         images = [_image(segment, position) for _, segment, position in places]
         merged = write_photos(collection, collection.catalogue.rows(numbers), images)
         new.append(Rewritten(merged, np.array(numbers)))
-    dropped = collection.catalogue.replace_segments([row.id for row in rows], new)
+    try:
+        dropped = collection.catalogue.replace_segments([row.id for row in rows], new)
+    except Exception:
+        with contextlib.suppress(CairnError, OSError):
+            _remove_unnamed(collection, [one.row.folder for one in new])
+        raise
     # Who has them open keeps what was mapped; who opens them now looks at the catalogue again.
     for segment in segments:
         shutil.rmtree(segment.folder, ignore_errors=True)
     return len(dropped)
+
+
+def _remove_unnamed(collection: Collection, folders: Sequence[str]) -> None:
+    """Remove new segments that the catalogue did not take: they may be what has filled the disk."""
+    for orphan in collection.catalogue.orphans(collection.folder / SEGMENTS):
+        if orphan.name in folders:
+            shutil.rmtree(orphan, ignore_errors=True)
 
 
 def _image(segment: Segment, position: int) -> ImageFeatures:

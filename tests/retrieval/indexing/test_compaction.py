@@ -1,5 +1,7 @@
 """Compaction: less on the disk, and the same answers before, during and after it."""
 
+import errno
+import os
 import shutil
 import sqlite3
 from collections import Counter
@@ -9,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy.exc import OperationalError
 
+import index.segment
 import retrieval.catalogue.catalogue
 import retrieval.indexing.compaction
 from index.errors import CairnError
 from index.segment import Segment, verify_segment
+from retrieval.catalogue.database import DatabaseError
 from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.collection.segment_writing import write_photos
@@ -286,6 +291,88 @@ def test_a_tier_that_does_not_fit_one_segment_is_merged_before_it_has_ten(album:
         assert 1 < len(after) < 6 and all(row.features <= most for row in after)
         TierMerger(collection, CompactOptions(features=most)).merge()
         assert collection.catalogue.segments() == after
+
+
+def test_a_tier_of_large_files_is_merged_up_to_a_size(album: Album) -> None:
+    grow(album, 6)
+    with album.open() as collection, collection.locked():
+        rows = collection.catalogue.segments()
+        TierMerger(collection, CompactOptions(tier=2, tier_bytes=2 * min(row.bytes for row in rows) - 1)).merge()
+        assert collection.catalogue.segments() == rows
+        most = sum(row.bytes for row in rows[:5])
+        TierMerger(collection, CompactOptions(tier_bytes=most)).merge()
+        after = collection.catalogue.segments()
+        assert [row.images for row in after] == [1, 5] and all(row.bytes <= most for row in after)
+    with album.open() as collection:
+        compact(collection, CompactOptions(tier_bytes=1))
+        assert len(collection.catalogue.segments()) == 1  # that limit is not for who asks for it
+
+
+def no_room(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def no_memory(*_: object, **__: object) -> None:
+    raise MemoryError
+
+
+def full_database(*_: object, **__: object) -> None:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise DatabaseError("The catalogue cannot be used.") from OperationalError(None, None, error)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fail", "of"),
+    [
+        (retrieval.indexing.compaction, "write_photos", no_room, "room on the disk"),
+        (index.segment, "publish_folder", no_room, "room on the disk"),
+        (index.segment, "coded_lists", no_memory, "memory"),
+        (retrieval.catalogue.catalogue.Catalogue, "replace_segments", full_database, "room on the disk"),
+    ],
+)
+def test_where_disk_or_memory_is_short_photos_are_added_and_merging_waits(
+    album: Album, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fail: Callable[..., None], of: str
+) -> None:
+    grow(album, 9)
+    for photo in range(12):
+        album.put(**{f"h{photo:02}": 4 + photo})
+    merges = []
+
+    def short(*arguments: Any) -> int:
+        merges.append(arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, fail)
+            return merge(*arguments)
+
+    merge = retrieval.indexing.compaction._merge
+    with monkeypatch.context() as patch:
+        patch.setattr(retrieval.indexing.compaction, "_merge", short)
+        report = album.index()
+    assert report.added == 12 and len(merges) == 1
+    assert report.notes == [f"There is not enough {of} to merge segments: cairn index tries again when it adds photos."]
+    with album.open() as collection:
+        rows = collection.catalogue.segments()
+        assert len(rows) == 13
+        assert {path.name for path in (album.place / "segments").iterdir()} == {row.folder for row in rows}
+        assert check_collection(collection.folder).ok
+    album.put(last=4)
+    assert album.index("last.jpg").notes == []
+    with album.open() as collection:
+        assert len(collection.catalogue.segments()) < 10
+
+
+def test_what_else_goes_wrong_while_segments_are_merged_is_not_hidden(
+    album: Album, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow(album, 2)
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(retrieval.indexing.compaction, "write_photos", broken)
+    with album.open() as collection, collection.locked(), pytest.raises(OSError, match="Input/output"):
+        TierMerger(collection, CompactOptions(tier=2)).merge()
 
 
 def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
