@@ -495,9 +495,9 @@ def test_damage_is_one_sentence_and_code_2(indexed: Indexed, cairn: Cairn, tmp_p
     for part, content in wrong:
         folder = damaged(part, content)
         assert cairn("query", folder, QUERY, "--turns", 1).refused(), part
-        assert cairn("info", folder, "--json").refused(), part
-        sentence = cairn("index", folder, indexed.photos).refused()
-        assert sentence, part
+        if not part.startswith("segments"):  # of which the catalogue alone is asked, where there is nothing to add
+            assert cairn("info", folder, "--json").refused(), part
+            assert cairn("index", folder, indexed.photos).refused(), part
     (folder / "catalogue.sqlite").unlink()
     assert "catalogue" in cairn("info", folder).refused()
 
