@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from index.inverted import InvertedIndex
 from index.segment import write_segment
+from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import encode_frames
 from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.word_matches import QueryWords
@@ -45,7 +46,7 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int)
     index = InvertedIndex([segment], WORDS)
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
     catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
-    collection: Any = SimpleNamespace(scored_index=lambda *_: index, catalogue=catalogue)
+    collection: Any = SimpleNamespace(scored_index=lambda *_: index, catalogue=catalogue, options=CollectionOptions())
     words, frames = photos[number - 1]
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
     return Searcher(collection, SearchOptions(turns=1)).search([view])
