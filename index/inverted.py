@@ -249,14 +249,7 @@ class InvertedIndex:
         CairnError
             Its words are damaged.
         """
-        at = int(np.searchsorted(self.image_numbers, image_number))
-        if at == len(self.image_numbers) or self.image_numbers[at] != image_number:
-            raise KeyError(image_number)
-        place = int(self._by_number[at])
-        k = int(np.searchsorted(self._starts, place, side="right")) - 1
-        image = self.segments[k].image(place - int(self._starts[k]))
-        self._refuse_unknown(image.words, self.segments[k])
-        return image
+        return self.features_of([image_number])[0]
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
         """The features of some images, as `features` gives those of one; their words are decoded together.

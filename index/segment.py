@@ -294,9 +294,7 @@ class Segment:
         """
         if not 0 <= i < self.images:
             raise IndexError(f"image {i} of {self.images}")
-        rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
-        words = self.words_of(np.array([i]))[1]
-        return ImageFeatures(words, {name: column[rows] for name, column in self.columns.items()})
+        return self.some_images(np.array([i]))[0]
 
     def some_images(self, positions: NDArray[np.integer]) -> list[ImageFeatures]:
         """The features of the images at some positions, as `image` gives those of one; see `words_of`."""
