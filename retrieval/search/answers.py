@@ -39,6 +39,7 @@ class Asked:
     path: Path  # where it is
     box: Box | None = None  # what is searched for in it; None: all of it
     row: ImageRow | None = None  # where it is a photo of the collection, and its file is what was indexed
+    content: str | None = None  # SHA-256 of the file, where that is known
 
 
 @dataclass(frozen=True)
@@ -80,16 +81,18 @@ def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
     """Ask with a photo of the collection; CairnError where its file has gone, or may not be read."""
     path = photo_file(row)
     state = path.stat()
-    return Asked(name, path, box, row if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns) else None)
+    if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
+        return Asked(name, path, box, row, row.sha256)
+    return Asked(name, path, box)
 
 
 def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> Asked:
     """Ask with a file, which may be that of a photo of the collection, or a copy of it."""
     try:
-        row = collection.catalogue.image_of_content(hash_file(path))
+        content = hash_file(path)
     except OSError:  # said when it is read
-        row = None
-    return Asked(name, path, box, row)
+        return Asked(name, path, box)
+    return Asked(name, path, box, collection.catalogue.image_of_content(content), content)
 
 
 def photo_file(row: ImageRow) -> Path:
@@ -210,9 +213,10 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     ranked = combine([one.answer.hits for one in found], match_all, top)
     ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
     rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
+    images = searcher.index.features_of([hit.number for _, hit in ranked])
     return [
-        Result(which, hit, row, homography(hit, found[which].query, row, searcher.index.features(hit.number)))
-        for (which, hit), row in zip(ranked, rows, strict=True)
+        Result(which, hit, row, homography(hit, found[which].query, row, image))
+        for (which, hit), row, image in zip(ranked, rows, images, strict=True)
     ]
 
 

@@ -211,7 +211,7 @@ class SearchJobs:
         options, image = searcher.options, searcher.collection.options.image
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
-        content = asked.row.sha256 if asked.row is not None else hash_file(asked.path)
+        content = asked.content or hash_file(asked.path)
         key = (content, asked.box, options.soft, searcher.engine.needs_descriptors, max_pixels)
         query = self._queries.pop(key, None)
         if query is None:

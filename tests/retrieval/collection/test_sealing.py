@@ -3,7 +3,6 @@
 import errno
 import itertools
 import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -29,16 +28,7 @@ from retrieval.groups.links import Link
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
-from tests.conftest import Indexed, Ran
-
-
-@pytest.fixture
-def folder(indexed: Indexed, tmp_path: Path) -> Path:
-    """A copy of the small collection, sealed."""
-    copy = Path(shutil.copytree(indexed.folder, tmp_path / "demo.cairn"))
-    with Collection.open(copy) as collection:
-        seal(collection)
-    return copy
+from tests.conftest import Ran
 
 
 def change(folder: Path, value: str) -> Seal:

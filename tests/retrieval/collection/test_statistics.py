@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,16 +20,7 @@ from retrieval.collection.summary import describe_collection
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
-from tests.conftest import Indexed, Ran
-
-
-@pytest.fixture
-def folder(indexed: Indexed, tmp_path: Path) -> Path:
-    """A copy of the small collection, sealed."""
-    copy = Path(shutil.copytree(indexed.folder, tmp_path / "demo.cairn"))
-    with Collection.open(copy) as collection:
-        seal(collection)
-    return copy
+from tests.conftest import Ran
 
 
 def computed(folder: Path) -> tuple[bytes, bytes]:
