@@ -239,6 +239,19 @@ class InvertedIndex:
             row[:] = np.minimum(cosines, np.finfo(np.float32).max)
         return scores
 
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many features each image has, (N,), in the order of `image_numbers`."""
+        counts = [np.diff(segment.offsets.astype(np.int64)) for segment in self.segments]
+        return np.concatenate([np.zeros(0, np.int64), *counts])[self._by_number]
+
+    @cached_property
+    def places(self) -> list[NDArray[np.int64]]:
+        """Where the images of each segment stand in `image_numbers`; -1 for those that were removed."""
+        places = np.full(int(self._starts[-1]), -1)
+        places[self._by_number] = np.arange(len(self._by_number))
+        return np.split(places, self._starts[1:-1]) if self.segments else []
+
     def features(self, image_number: int) -> ImageFeatures:
         """The features of an image, as views of its segment.
 
@@ -250,6 +263,23 @@ class InvertedIndex:
             Its words are damaged.
         """
         return self.features_of([image_number])[0]
+
+    def signatures(self, image_number: int) -> NDArray[np.uint8]:
+        """The signatures (n, B) of the features of an image, in the order of `features`.
+
+        Raises
+        ------
+        KeyError
+            As `features`.
+        CairnError
+            As `features`; or there are none.
+        """
+        for segment, places in zip(self.segments, self.places, strict=True):
+            position = int(np.searchsorted(segment.image_numbers, image_number))
+            found = position < segment.images and segment.image_numbers[position] == image_number
+            if found and places[position] >= 0:
+                return segment.signatures_of(np.array([position]))[0]
+        raise KeyError(image_number)
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
         """The features of some images, as `features` gives those of one; their words are decoded together.

@@ -25,7 +25,7 @@ from index.arrays import (
 )
 from index.errors import CairnError, Unreadable, refuse_unreadable
 from index.postings.sorted_lists import blocks_of
-from index.postings.word_lists import CodedLists, DamagedListsError, PlainLists, Postings, coded_lists
+from index.postings.word_lists import CodedLists, DamagedListsError, Entries, PlainLists, Postings, coded_lists
 
 FORMAT = 2  # that is written; format 1 is read
 META = "meta.json"
@@ -51,7 +51,12 @@ PARTS = {
     },
 }
 NOTES = "notes"
+# A column that is kept in the order of the postings, where scoring reads it, and not by image as the others are.
+SIGNATURE = "signature"
+SIGNATURES = "posting_signatures"
+_SPARED = {NOTES: NOTES, SIGNATURES: "signatures"}  # arrays that a segment need not have, and their parts
 COLUMN_PREFIX = "column_"
+_ENTRIES_AT_ONCE = 1 << 20
 _COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -93,7 +98,8 @@ def write_segment(
         The visual words of each image's features; an image may have none.
     columns : mapping of str to sequence of n ndarrays, shape (n_i, ...)
         What else is kept of each feature (position, shape, descriptor). A column has one dtype and one shape a
-        feature throughout. They are stored as given: the caller chooses the width.
+        feature throughout. They are stored as given: the caller chooses the width. `signature`, of unsigned bytes, is
+        kept in the order of the postings: see `Segment.signatures`.
     vocabulary_fingerprint, descriptor_fingerprint : str
         What the words were made with; `Segment.open` can insist on them.
     notes : bytes
@@ -130,7 +136,10 @@ def write_segment(
             [("image_numbers", numbers), ("offsets", offsets.astype(np.uint64))],
             _lists_of(words, orders, offsets),
             # One column at a time: a column of descriptors is most of the segment.
-            ((COLUMN_PREFIX + name, _column(name, rows, orders, offsets)) for name, rows in columns.items()),
+            (
+                _stored(name, _column(name, columns[name], orders, offsets), words, orders)
+                for name in sorted(columns, key=lambda name: name == SIGNATURE)  # it comes last
+            ),
             [(NOTES, np.frombuffer(notes, np.uint8))] if notes else [],
         )
         files = {}
@@ -197,10 +206,12 @@ class Segment:
     offsets : ndarray, shape (n + 1,), uint64
         Image i has the features offsets[i] to offsets[i + 1].
     columns : dict of str to ndarray, shape (features, ...)
+    signatures : ndarray, shape (features, B), uint8, or None
+        In the order of the postings: by word, then by image, then as they were given; None where there are none.
     format : int
     vocabulary_fingerprint, descriptor_fingerprint : str
     bytes : dict of str to int
-        Of the files, by part: images, words, postings, notes, and each column by its name.
+        Of the files, by part: images, words, postings, signatures, notes, and each column by its name.
     """
 
     def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -214,6 +225,7 @@ class Segment:
         self.columns = {
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
+        self.signatures: NDArray[np.uint8] | None = arrays.get(SIGNATURES)
         self._notes = arrays.get(NOTES)
         self.bytes = _part_sizes(folder, meta["format"], arrays)
 
@@ -418,6 +430,57 @@ class Segment:
         with self._refusing_damage():
             return self._lists.read(self._lists.find(words)[0], words)
 
+    def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Entries]:
+        """The features of some words, or of all, with their signatures, a block at a time: whole lists, ascending.
+
+        Parameters
+        ----------
+        most : int
+            Features in a block; more where one list is longer.
+        words : ndarray, shape (m,), integer, optional
+            Distinct, ascending.
+
+        Raises
+        ------
+        CairnError
+            As `postings`; or the segment has no signatures.
+        """
+        if self.signatures is None or isinstance(self._lists, PlainLists):
+            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+        at, lengths = self._lists.find(words)
+        for first, last in blocks_of(lengths, most):
+            with self._refusing_damage():
+                entries = self._lists.entries(at[first:last], words, self.signatures)
+            yield entries
+
+    def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
+        """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
+
+        Few positions take a look at the lists of all their words; many, or all, are better asked for at once.
+        """
+        if self.signatures is None:
+            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+        lengths, words = self.words_of(positions)
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        if 2 * len(positions) > self.images:
+            order = np.empty(self.features, np.int64)
+            every = self.words_of(np.arange(self.images))[1]
+            order[_posting_order(every)] = np.arange(self.features)
+            starts = self.offsets[positions].astype(np.int64)
+            return [
+                self.signatures[order[start : start + n]] for start, n in zip(starts, lengths.tolist(), strict=True)
+            ]
+        # Features of one word and one image follow each other in both orders.
+        parts: list[list[NDArray[np.int64]]] = [[] for _ in positions]
+        distinct = np.unique(words)
+        for entries in self.signed_blocks(_ENTRIES_AT_ONCE, distinct):
+            for part, position in zip(parts, positions.tolist(), strict=True):
+                part.append(entries.rows[entries.images == position])
+        rows = [np.concatenate([np.zeros(0, np.int64), *part]) for part in parts]
+        if [len(one) for one in rows] != np.diff(bounds).tolist():
+            raise _damaged(self.folder / "posting_lists.npy")
+        return [self.signatures[one] for one in rows]
+
     def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
         """The postings of some words, or of all, a block at a time: whole lists, ascending.
 
@@ -475,17 +538,35 @@ def _lists_of(
     words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.int64] | None], offsets: NDArray[np.int64]
 ) -> Iterator[tuple[str, NDArray[Any]]]:
     """Coded words of images and postings of words."""
-    rows = [some if order is None else some[order] for some, order in zip(words, orders, strict=True)]
-    together = np.concatenate(rows)
-    del rows
-    yield from coded_lists(together, offsets)
+    yield from coded_lists(_in_order(words, orders), offsets)
+
+
+def _stored(
+    name: str, column: NDArray[Any], words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.int64] | None]
+) -> tuple[str, NDArray[Any]]:
+    """A column as it is kept, and the name of its array."""
+    if name != SIGNATURE:
+        return COLUMN_PREFIX + name, column
+    if column.ndim != 2 or column.dtype != np.uint8:
+        raise ValueError(f"signatures must be rows of bytes, not {column.dtype} of shape {column.shape}")
+    return SIGNATURES, column[_posting_order(_in_order(words, orders))]
+
+
+def _posting_order(words: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Where each feature of the posting lists stands among the features of all images, given the words of these."""
+    return np.argsort(words, kind="stable")
+
+
+def _in_order(words: Sequence[NDArray[np.uint32]], orders: Sequence[NDArray[np.int64] | None]) -> NDArray[np.uint32]:
+    """The words of all images, ascending within each."""
+    return np.concatenate([some if order is None else some[order] for some, order in zip(words, orders, strict=True)])
 
 
 def _column(
     name: str, rows: Sequence[NDArray[Any]], orders: Sequence[NDArray[np.int64] | None], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
     """One column of all images, each image's rows in its order."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS[FORMAT].values(), NOTES}:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in {*PARTS[FORMAT].values(), *_SPARED.values()}:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if len(rows) != len(orders):
         raise ValueError(f"column {name!r} has {len(rows)} arrays for {len(orders)} images")
@@ -523,7 +604,7 @@ def _part_sizes(folder: Path, version: int, names: Iterable[str]) -> dict[str, i
     """Bytes of the files of some arrays, by the parts that they belong to."""
     sizes: dict[str, int] = {}
     for name in names:
-        part = PARTS[version].get(name, name.removeprefix(COLUMN_PREFIX))
+        part = {**PARTS[version], **_SPARED}.get(name, name.removeprefix(COLUMN_PREFIX))
         try:
             sizes[part] = sizes.get(part, 0) + (folder / f"{name}.npy").stat().st_size
         except OSError as error:
@@ -561,7 +642,7 @@ def _is_described(meta: Mapping[str, Any]) -> bool:
     parts = PARTS[meta["format"]]
     if not isinstance(files, dict) or not parts.keys() <= files.keys():
         return False
-    known = {*parts, NOTES}
+    known = {*parts, *_SPARED}
     return all(
         (name in known or (name.startswith(COLUMN_PREFIX) and _COLUMN_NAME.fullmatch(name.removeprefix(COLUMN_PREFIX))))
         and isinstance(entry, dict)
@@ -584,6 +665,10 @@ def _misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
     for name, array in arrays.items():
         if name == NOTES:
             fits = array.ndim == 1 and array.dtype == np.uint8
+        elif name == SIGNATURES:
+            fits = (
+                form == 2 and array.shape == (int(arrays["offsets"][-1]), *array.shape[1:2]) and array.dtype == np.uint8
+            )
         elif name not in PARTS[form]:
             fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == int(arrays["offsets"][-1])
         else:

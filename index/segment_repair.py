@@ -18,7 +18,7 @@ from index.arrays import fingerprint, hash_file, load_array, save_array, save_by
 from index.errors import CairnError
 from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges
 from index.postings.word_lists import coded_lists, plain_postings
-from index.segment import COLUMN_PREFIX, META, NOTES, PARTS, verify_segment
+from index.segment import COLUMN_PREFIX, META, NOTES, PARTS, SIGNATURES, verify_segment
 
 _FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "descriptor")  # in this order, then any others
 _SPARE = ".again.npy"
@@ -195,10 +195,11 @@ def _description(folder: Path, form: int, vocabulary: str, descriptor: str) -> b
     """What meta.json must have said of the files that are there."""
     names = {path.stem for path in folder.glob("*.npy")}
     columns = [name for name in (COLUMN_PREFIX + column for column in _FIRST_COLUMNS) if name in names]
-    others = sorted(name for name in names - {*PARTS[form], *columns, NOTES} if name.startswith(COLUMN_PREFIX))
+    others = sorted(name for name in names - {*PARTS[form], *columns} if name.startswith(COLUMN_PREFIX))
+    columns += others + [name for name in (SIGNATURES, NOTES) if name in names]
     files = {}
     try:
-        for name in (*PARTS[form], *columns, *others, *([NOTES] if NOTES in names else [])):
+        for name in (*PARTS[form], *columns):
             array = load_array(folder / f"{name}.npy", mmap=True)
             digest = _sha256(folder / f"{name}.npy")
             files[name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}

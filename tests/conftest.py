@@ -104,7 +104,7 @@ def indexed(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> I
     from retrieval.indexing.adding import index_photos
 
     folder = tmp_path_factory.mktemp("indexed") / "demo.cairn"
-    with Collection.create(folder, CollectionOptions(keep_descriptors=True)) as collection:
+    with Collection.create(folder, CollectionOptions(keep_descriptors=True, signature="hamming-64")) as collection:
         report = index_photos(collection, [demo.images])
     assert (report.added, report.failed) == (demo.photos, [])
     record = json.loads(demo.homographies.read_text())

@@ -45,6 +45,30 @@ class Postings:
     counts: NDArray[np.integer]
 
 
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The features that have each of some words, one list after the other.
+
+    Attributes
+    ----------
+    words : ndarray, shape (n,), integer
+        Distinct, ascending.
+    lengths : ndarray, shape (n,), int64
+        How many features have each word: at least one.
+    images : ndarray, shape (E,), integer
+        Positions in `Segment.image_numbers`, ascending for each word; E is the sum of the lengths.
+    rows : ndarray, shape (E,), int64
+        Where each stands among all features of the lists.
+    signatures : ndarray, shape (E, B), uint8
+    """
+
+    words: NDArray[np.integer]
+    lengths: NDArray[np.int64]
+    images: NDArray[np.integer]
+    rows: NDArray[np.int64]
+    signatures: NDArray[np.uint8]
+
+
 class PlainLists:
     """Words of images and postings of words in format 1: arrays as they are."""
 
@@ -190,12 +214,39 @@ class CodedLists:
 
     def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
         """Postings of those of some words, or of all, that are in some lists."""
+        at, bounds, images, _ = self._read(at, words)
+        # An image stands as often as it has features of the word.
+        same = images[1:] == images[:-1]
+        same[bounds[1:-1] - 1] = False  # of another word
+        again = np.flatnonzero(same) + 1
+        counts = np.ones(len(images) - len(again), np.int32)
+        if len(again):
+            np.add.at(counts, again - np.arange(1, len(again) + 1), 1)
+            images, bounds = np.delete(images, again), bounds - np.searchsorted(again, bounds)
+        return Postings(at, np.diff(bounds), images, counts)
+
+    def entries(
+        self, at: NDArray[np.int64], words: NDArray[np.integer] | None, signatures: NDArray[np.uint8]
+    ) -> Entries:
+        """Features of those of some words, or of all, that are in some lists, given the signatures of all."""
+        starts = self._of_words.starts[at].astype(np.int64)
+        lengths = self._of_words.starts[at + 1].astype(np.int64) - starts
+        found, bounds, images, kept = self._read(at, words)
+        rows = concatenated_ranges(starts, lengths)
+        rows = rows if kept is None else rows[kept]
+        return Entries(found, np.diff(bounds), images, rows, signatures.take(rows, axis=0))
+
+    def _read(
+        self, at: NDArray[np.int64], words: NDArray[np.integer] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+        """Words, bounds of the list of each, an image for each feature; and which of the entries, None: all."""
         try:
             lengths, images = self._of_words.decode(at)
         except ValueError as error:
             raise DamagedListsError("posting_lists") from error
         ends = np.cumsum(lengths)
         bounds = np.concatenate([[0], ends])
+        kept = None
         if self._words_a_list > 1:
             # Numbers that ascend over all lists, and say word and image.
             keys = images + np.repeat(at * self._of_words.universe, lengths)
@@ -209,7 +260,8 @@ class CodedLists:
             if words is not None:
                 wanted = np.isin(at, words, assume_unique=True)
                 lengths = np.diff(bounds)[wanted]
-                images = images[concatenated_ranges(bounds[:-1][wanted], lengths)]
+                kept = concatenated_ranges(bounds[:-1][wanted], lengths)
+                images = images[kept]
                 at, bounds = at[wanted], np.concatenate([[0], np.cumsum(lengths)])
             if len(at) and at[-1] >= self.words_below:
                 raise DamagedListsError("posting_lists")
@@ -218,15 +270,7 @@ class CodedLists:
             falls[bounds[1:-1] - 1] = False  # from one word to the next
             if falls.any():
                 raise DamagedListsError("posting_lists")
-        # An image stands as often as it has features of the word.
-        same = images[1:] == images[:-1]
-        same[bounds[1:-1] - 1] = False  # of another word
-        again = np.flatnonzero(same) + 1
-        counts = np.ones(len(images) - len(again), np.int32)
-        if len(again):
-            np.add.at(counts, again - np.arange(1, len(again) + 1), 1)
-            images, bounds = np.delete(images, again), bounds - np.searchsorted(again, bounds)
-        return Postings(at, np.diff(bounds), images, counts)
+        return at, bounds, images, kept
 
 
 def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:

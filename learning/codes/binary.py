@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from index.errors import CairnError
-from index.parallel import one_thread
+from index.hamming.sources import parseval_frame
 from retrieval.descriptors.codes import BinaryCode
 
 METHODS = ("spread", "frame", "lsh")
@@ -19,41 +18,15 @@ MOST_BITS = 8_192
 """More bits than any code has use for: eight times the paper's longest."""
 
 
-def parseval_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Random Parseval tight frame (Simonyan14 section 8, after Jégou, Furon, Fuchs, 2012).
-
-    The first m columns of the orthogonal matrix of the QR decomposition of a random q x q matrix. Those depend on its
-    first m columns alone, so no others are drawn. The signs are those for which R's diagonal is positive, which makes
-    the decomposition unique, and the orthogonal matrix uniformly distributed.
-
-    Parameters
-    ----------
-    bits : int
-        Vectors of the frame, q; at least m.
-    dim : int
-        Length m of a descriptor.
-    rng : numpy.random.Generator
-        Draws the matrix.
-
-    Returns
-    -------
-    ndarray, shape (q, m), float32
-        U, with U'U = I: an expansion by it keeps all distances.
-
-    Raises
-    ------
-    CairnError
-        q is less than m, or too large.
-    """
+def tight_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Vectors (q, m) float32 of a random Parseval tight frame; CairnError where q is less than m, or too large."""
     _check_bits(bits)
     if bits < dim:
         raise CairnError(
             f"A frame needs at least as many bits as the descriptor has dimensions: choose {dim} or more rather than "
             f"{bits}, learn a descriptor of at most {bits} dimensions, or take --product, which goes lower."
         )
-    with one_thread():
-        orthogonal, triangular = scipy.linalg.qr(rng.standard_normal((bits, dim)), mode="economic")
-    return np.asarray((orthogonal * np.where(np.diag(triangular) < 0, -1, 1)).astype(np.float32))
+    return parseval_frame(bits, dim, rng)
 
 
 def random_projections(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -93,7 +66,7 @@ def centred_code(mean: NDArray[np.floating], bits: int, *, method: str = "frame"
     """Make a binary code, "frame" or "lsh", of the mean (m,) of training rows; otherwise as `learn_binary`."""
     if not np.isfinite(mean).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")
-    draw = {"frame": parseval_frame, "lsh": random_projections}[method]
+    draw = {"frame": tight_frame, "lsh": random_projections}[method]
     return BinaryCode(mean.astype(np.float32), draw(bits, len(mean), np.random.default_rng(seed)))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
+from index.hamming.sources import SignatureKind, SignatureSource, parse_signature
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
 from index.segment import Segment
@@ -23,6 +24,7 @@ from retrieval.collection.layout import (
     OPTIONS,
     SEAL,
     SEGMENTS,
+    SIGNATURE_KEY,
     STATISTICS,
     UNFINISHED,
     VOCABULARY,
@@ -62,6 +64,7 @@ class _Read:
 
     extractor: Extractor | None = None
     vocabulary: Vocabulary | None = None
+    signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
     content: _Content | None = None
     indexes: dict[tuple[ScoringOptions, Path | None], InvertedIndex] = field(default_factory=dict)
@@ -245,6 +248,22 @@ class Collection:
                 f"The vocabulary was made from another descriptor or other regions than those of {self.folder}: "
                 "use one made with the same options."
             )
+
+    @property
+    def signature(self) -> SignatureKind | None:
+        """The kind of signature that the collection's features have; None where they have none."""
+        return parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
+
+    @property
+    def signatures(self) -> SignatureSource | None:
+        """Gives features their signatures as this collection's have them; None where they have none."""
+        kind = self.signature
+        if kind is None:
+            return None
+        made = kind, self.vocabulary.fingerprint
+        if self._read.signatures is None or self._read.signatures[0] != made:
+            self._read.signatures = made, kind.of(self.vocabulary.centres, self.options.seed)
+        return self._read.signatures[1]
 
     @property
     def segments(self) -> list[Segment]:

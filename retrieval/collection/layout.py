@@ -33,6 +33,8 @@ VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"
 """Setting: the photos of numbers below this were there when the vocabulary was made from them."""
+SIGNATURE_KEY = "cairn.signature"
+"""Setting: the kind of signature that features have; where it is not set, that of the options."""
 
 # Files and folders are written under such a name first, and then given their own.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")

@@ -15,7 +15,7 @@ from index.errors import CairnError, refuse_unreadable
 from retrieval.features.extraction import FeatureOptions
 from retrieval.photos.decoding import ImageOptions
 
-FORMAT = 1
+FORMAT = 2
 """Version of the collection's format on disk."""
 
 _LARGEST = 1 << 20  # bytes of the file
@@ -35,6 +35,7 @@ class CollectionOptions:
     sample: int = 5_000  # photos whose features make the vocabulary
     batch: int = 1_000  # photos to a segment
     keep_descriptors: bool = False  # keep descriptors, for the engine "raw"
+    signature: str = "none"  # signature of a feature, for the engine "signatures": none, or a source and its bits
     image: ImageOptions = field(default_factory=ImageOptions)  # how photos are read
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
 
@@ -64,7 +65,9 @@ def read_options(path: Path) -> CollectionOptions:
     except (ValueError, RecursionError) as error:
         raise CairnError(f"{path} is not a file of options{_detail(error)}: restore it from a copy.") from error
     try:
-        check_format(path.parent, table.pop("format", None), FORMAT)
+        found = table.pop("format", None)
+        if found != 1 or found is True:  # which has the same options, but for those that came later
+            check_format(path.parent, found, FORMAT)
         return _build(CollectionOptions, table)
     except (TypeError, ValueError) as error:
         raise CairnError(f"{path} is damaged{_detail(error)}: restore it from a copy.") from error

@@ -2,16 +2,46 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from index.segment import ImageFeatures, write_segment
+from index.hamming.sources import SignatureSource
+from index.segment import SIGNATURE, ImageFeatures, write_segment
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
-from retrieval.features.encoding import as_encoded_now
+from retrieval.features.encoding import as_encoded_now, encode_geometry
+from retrieval.features.extraction import Features
+
+
+def quantise(collection: Collection, features: Features, side: float) -> ImageFeatures:
+    """Give the features of a photo their words, and the columns that a segment of the collection keeps of them.
+
+    Parameters
+    ----------
+    collection : Collection
+        With its vocabulary.
+    features : Features
+        As they were extracted.
+    side : float
+        Longer side of the photo, pixels.
+    """
+    words = collection.vocabulary.assign(features.descriptors.astype(np.float32))
+    columns = encode_geometry(features, side, upright=collection.options.features.upright)
+    if collection.options.keep_descriptors:
+        columns["descriptor"] = features.descriptors
+    return ImageFeatures(words, columns | sign(collection.signatures, features.descriptors, words))
+
+
+def sign(
+    source: SignatureSource | None, descriptors: NDArray[np.floating], words: NDArray[np.integer]
+) -> dict[str, NDArray[Any]]:
+    """Give the column of the signatures of features (N, D) that have these words; none without a source."""
+    return {SIGNATURE: source.encode(descriptors, words)} if source is not None else {}
 
 
 def write_photos(

@@ -32,6 +32,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
             "dim": extractor.descriptor.dim,
             "fingerprint": extractor.fingerprint,
         },
+        "signature": str(collection.signature) if collection.signature else None,
         "vocabulary": {
             "words": vocabulary.words,
             "recall_at_1": vocabulary.recall_at_1,

@@ -7,7 +7,7 @@ import typer
 
 from index.text import printable_name
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Signature, Workers, cores
 from retrieval.commands.progress import INDEXING
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
@@ -108,6 +108,7 @@ def retrain(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
     ] = False,
+    signature: Signature = "",
     workers: Workers = 0,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,
@@ -116,15 +117,19 @@ def retrain(
 ) -> None:
     """Make a new vocabulary from the photos that the collection holds now.
 
-    Worth it where cairn info says that the vocabulary no longer fits. The photos are read again, unless the collection
-    keeps descriptors. Searches go on with the old vocabulary until the new one takes over, at once. An interrupted run
-    is picked up by running the same command again.
+    Worth it where cairn info says that the vocabulary no longer fits; or with --signature, to give features signatures,
+    or others than they have. The photos are read again, unless the collection keeps descriptors. Searches go on with
+    the old vocabulary until the new one takes over, at once. An interrupted run is picked up by running the same
+    command again.
     """
+    from index.hamming.sources import NONE, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.indexing.retraining import RetrainOptions
     from retrieval.indexing.retraining import retrain as retrain_collection
 
-    options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing)
+    if signature:
+        signature = str(parse_signature(signature) or NONE)
+    options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing, signature=signature)
     with Collection.open(collection, catalogue=catalogue) as opened:
         with progress_bars(quiet or json, INDEXING) as tell:
             report = retrain_collection(opened, options, workers=workers or cores(), progress=tell)

@@ -26,6 +26,7 @@ from retrieval.commands.options import (
     Quiet,
     Search,
     Seed,
+    Signature,
     Similarity,
     Soft,
     TermFrequency,
@@ -66,6 +67,7 @@ def index(
     keep_descriptors: Annotated[
         bool, typer.Option("--keep-descriptors", rich_help_panel=REGIONS, help="Keep descriptors, for the engine raw.")
     ] = False,
+    signature: Signature = "none",
     strict: Annotated[
         bool, typer.Option("--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed.")
     ] = False,
@@ -112,6 +114,7 @@ def index(
     (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
     said. With --watch and --json, each run that finds something prints an object on a line of its own.
     """
+    from index.hamming.sources import NONE, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.extraction import FeatureOptions
@@ -139,6 +142,7 @@ def index(
         search=search,
         seed=seed,
         keep_descriptors=keep_descriptors,
+        signature=str(parse_signature(signature) or NONE),
         image=ImageOptions(max_side=max_side),
         features=FeatureOptions(
             RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
@@ -188,6 +192,7 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
 
 def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
     """Say which of the options that were given do not count, as the collection was made with others."""
+    from index.hamming.sources import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
     own = collection.options
@@ -200,6 +205,7 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
         "measurement_scale": wanted.features.measurement_scale != own.features.measurement_scale,
         "upright": wanted.features.upright != own.features.upright,
         "search": wanted.search != own.search,
+        "signature": parse_signature(wanted.signature) != collection.signature,
         "keep_descriptors": wanted.keep_descriptors != own.keep_descriptors,
         # A learnt one that is another was refused.
         "descriptor": model_file(wanted.descriptor) is None
@@ -329,6 +335,7 @@ def info(
         say(f"photos added {added['first'][:10]} to {added['last'][:10]} (UTC)")
     descriptor, vocabulary = facts["descriptor"], facts["vocabulary"]
     say(f"descriptor   {descriptor['name']}, {descriptor['dim']} dimensions, {descriptor['fingerprint'][:12]}")
+    say(f"signature    {facts['signature'] or 'none'}")
     if vocabulary:
         say(
             f"vocabulary   {vocabulary['words']} words from {vocabulary['trained_on']}, "

@@ -77,6 +77,15 @@ Search = Annotated[
         help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.",
     ),
 ]
+Signature = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=VOCABULARY,
+        metavar="NAME",
+        help="Signature of a feature, for the engine signatures: hamming (Hamming embedding) or frame (signs of a "
+        "tight frame) with 32, 64 or 128 bits, as in hamming-64; or none.",
+    ),
+]
 EngineName = Annotated[
     str,
     typer.Option(

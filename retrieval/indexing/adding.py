@@ -10,7 +10,6 @@ import numpy as np
 from index.errors import CairnError, Unreadable
 from index.kmeans import FileSource
 from index.progress import Progress
-from index.segment import ImageFeatures
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.failures import Failure
@@ -18,9 +17,8 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import STAGING, TRAINED_KEY
 from retrieval.collection.sealing import refuse_damaged, seal
-from retrieval.collection.segment_writing import write_photos
+from retrieval.collection.segment_writing import quantise, write_photos
 from retrieval.collection.stale_files import remove_leftovers
-from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
@@ -248,13 +246,8 @@ def _add_segment(
     with report.timed("assign"):
         for file, one in good:
             features = staging.read(file.key)
-            descriptors = features.descriptors.astype(np.float32)
-            words = collection.vocabulary.assign(descriptors)
-            errors.append(collection.vocabulary.error_of(descriptors, words))
-            column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
-            if collection.options.keep_descriptors:
-                column["descriptor"] = features.descriptors
-            found.append(ImageFeatures(words, column))
+            found.append(quantise(collection, features, max(one.width, one.height)))
+            errors.append(collection.vocabulary.error_of(features.descriptors.astype(np.float32), found[-1].words))
             tell(len(failures) + len(found))
     with report.timed("write"):
         first = collection.catalogue.reserve_numbers(len(good))

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from index.errors import CairnError, LaterVersion, Unreadable
 from index.progress import Progress
-from index.segment import FORMAT, ImageFeatures, Segment
+from index.segment import FORMAT, SIGNATURE, ImageFeatures, Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.database import DatabaseError, primary_code
 from retrieval.catalogue.schema import SegmentRow
@@ -253,7 +254,8 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
     new = []
     if places:
         numbers = [number for number, _, _ in places]
-        images = [_image(segment, position) for _, segment, position in places]
+        signatures = _signatures(segments, places)
+        images = [_image(*place, signatures) for place in places]
         merged = write_photos(collection, collection.catalogue.rows(numbers), images)
         new.append(Rewritten(merged, np.array(numbers)))
     try:
@@ -275,7 +277,20 @@ def _remove_unnamed(collection: Collection, folders: Sequence[str]) -> None:
             shutil.rmtree(orphan, ignore_errors=True)
 
 
-def _image(segment: Segment, position: int) -> ImageFeatures:
+def _signatures(segments: list[Segment], places: list[tuple[int, Segment, int]]) -> dict[int, NDArray[np.uint8]]:
+    """The signatures of the features of images, by their numbers; none where a segment has none."""
+    found: dict[int, NDArray[np.uint8]] = {}
+    if all(segment.signatures is not None for segment in segments):
+        for segment in segments:
+            of_segment = [(number, position) for number, other, position in places if other is segment]
+            positions = np.array([position for _, position in of_segment], np.int64)
+            rows = segment.signatures_of(positions)
+            found.update((number, some) for (number, _), some in zip(of_segment, rows, strict=True))
+    return found
+
+
+def _image(number: int, segment: Segment, position: int, signatures: dict[int, NDArray[np.uint8]]) -> ImageFeatures:
     """The features of an image, with words that take half the memory."""
     image = segment.image(position)
-    return replace(image, words=image.words.astype(np.uint32))
+    columns = image.columns | ({SIGNATURE: signatures[number]} if number in signatures else {})
+    return replace(image, words=image.words.astype(np.uint32), columns=columns)

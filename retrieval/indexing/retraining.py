@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from index.arrays import hash_file, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
+from index.hamming.sources import NONE, parse_signature
 from index.kmeans import FileSource
 from index.progress import Progress
 from index.segment import ImageFeatures, Segment
@@ -23,9 +24,16 @@ from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import RETRAINING, SEGMENTS, TRAINED_KEY, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import (
+    RETRAINING,
+    SEGMENTS,
+    SIGNATURE_KEY,
+    TRAINED_KEY,
+    VOCABULARY,
+    VOCABULARY_KEY,
+)
 from retrieval.collection.sealing import refuse_damaged, seal
-from retrieval.collection.segment_writing import write_photos
+from retrieval.collection.segment_writing import sign, write_photos
 from retrieval.collection.segments import check_sound, segment_row
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
@@ -39,6 +47,7 @@ class RetrainOptions:
     words: int = 0  # size of the vocabulary; 0: one word for 30 features, at most 500,000
     seed: int = 0  # of everything random
     drop_missing: bool = False  # leave photos out that can no longer be read
+    signature: str = ""  # signature of a feature, by name; empty: as the collection has it
 
 
 @dataclass
@@ -125,6 +134,7 @@ class _Retraining:
             )
             for row in self.rows
         ]
+        self.signature = parse_signature(options.signature) if options.signature else collection.signature
         self.images = {row.number: row for row in collection.catalogue.images()}
         self.done = 0
         self.report.images = len(self.images)
@@ -133,7 +143,8 @@ class _Retraining:
         """Do it all."""
         # What an earlier run has made counts as long as the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
-        plan = {**asdict(self.options), "extractor": self.collection.extractor.fingerprint, "before": before}
+        extractor = self.collection.extractor.fingerprint
+        plan = {**asdict(self.options), "extractor": extractor, "before": before, "signature": self._signature_name}
         if not (self.folder / "plan.json").is_file() or load_json(self.folder / "plan.json") != plan:
             shutil.rmtree(self.folder, ignore_errors=True)
             (self.folder / SEGMENTS).mkdir(parents=True)
@@ -150,6 +161,10 @@ class _Retraining:
             errors.append(self._rewrite(row, segment, vocabulary))
         self._refuse_unreadable()
         self._switch_over(vocabulary, errors)
+
+    @property
+    def _signature_name(self) -> str:
+        return str(self.signature or NONE)
 
     def _find_unreadable(self) -> dict[int, str]:
         """Photos whose features can be had from nowhere, by their numbers, and why."""
@@ -266,12 +281,13 @@ class _Retraining:
                 return load_array(errors)
             shutil.rmtree(folder)
         start = time.perf_counter()
+        source = self.signature.of(vocabulary.centres, self.collection.options.seed) if self.signature else None
         images, features, found = [], [], []
         for number, rows, column in self._features(segment):
             words = vocabulary.assign(rows)
             found.append(vocabulary.error_of(rows, words))
             images.append(_with_error(self.images[number], found[-1]))
-            features.append(ImageFeatures(words, column))
+            features.append(ImageFeatures(words, column | sign(source, rows, words)))
             self.done += 1
             self.tell("index", self.done, len(self.images))
         self.report.seconds["assign"] += time.perf_counter() - start
@@ -320,7 +336,11 @@ class _Retraining:
         catalogue.replace_segments(
             [row.id for row in self.rows],
             new,
-            {VOCABULARY_KEY: name, TRAINED_KEY: str(catalogue.reserve_numbers(0))},
+            {
+                VOCABULARY_KEY: name,
+                TRAINED_KEY: str(catalogue.reserve_numbers(0)),
+                SIGNATURE_KEY: self._signature_name,
+            },
             leave_out=list(self.unreadable),
         )
         catalogue.record_failures(

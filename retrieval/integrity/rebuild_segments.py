@@ -9,15 +9,14 @@ import numpy as np
 
 from index.errors import CairnError
 from index.progress import Progress
-from index.segment import ImageFeatures, Segment
+from index.segment import Segment
 from index.text import printable_name
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STAGING
-from retrieval.collection.segment_writing import write_photos
-from retrieval.features.encoding import encode_geometry
+from retrieval.collection.segment_writing import quantise, write_photos
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.integrity.find_photos import PhotoFinder
 
@@ -185,9 +184,5 @@ def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int,
     rows = collection.catalogue.images([number for number, _ in photos])
     for row, (_, one) in zip(rows, photos, strict=True):
         features = staging.read(str(row.sha256))
-        words = collection.vocabulary.assign(features.descriptors.astype(np.float32))
-        column = encode_geometry(features, max(one.width, one.height), upright=collection.options.features.upright)
-        if collection.options.keep_descriptors:
-            column["descriptor"] = features.descriptors
-        written.append(ImageFeatures(words, column))
+        written.append(quantise(collection, features, max(one.width, one.height)))
     return Rewritten(write_photos(collection, rows, written), np.array([row.number for row in rows]))

@@ -144,8 +144,8 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     # Of a photo of which few features are kept, a box has fewer still than its file gives.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     if asked.row is not None and is_kept and options.soft == 1 and not searcher.engine.needs_descriptors:
-        return recall_query(collection, asked.row, source, options.turns)
-    return extract_query(collection, source, options.turns, soft=options.soft)
+        return recall_query(collection, asked.row, source, options.turns, signed=options.signed)
+    return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
 
 
 def answer_query(

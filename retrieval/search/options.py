@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
+from index.hamming.voting import VotingOptions
 from index.inverted import ScoringOptions
 from index.text import one_of
 from retrieval.matching.verification import VerificationOptions
@@ -35,8 +36,14 @@ class SearchOptions:
     sure_share: float = 0.1
     copy: float = 0.5
     sure_roll: float = np.pi / 12
+    voting: VotingOptions = field(default_factory=VotingOptions)  # how signatures match, and what a match counts for
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
+
+    @property
+    def signed(self) -> int:
+        """Nearest words by which a feature of the query gets signatures; 0 where the engine uses none."""
+        return self.voting.nearest if find_engine(self.engine).signed else 0
 
     def __post_init__(self) -> None:
         entry = find_engine(self.engine)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.hamming.voting import SignedFeatures
 from index.segment import ImageFeatures
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow
@@ -74,6 +75,7 @@ class View(DescribedView):
     words: NDArray[np.int32]  # (N,) int32
     terms: NDArray[np.int32]  # (M,) int32, the words that are scored: more than one a feature with soft assignment
     weights: NDArray[np.float32] | None  # (M,) float32, their weights; None: one each
+    signed: SignedFeatures | None = None  # of the N features, where they are looked up by signatures
 
     @cached_property
     def lookup(self) -> QueryWords:
@@ -204,7 +206,9 @@ def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
     return 2 * np.pi * np.arange(turns if extractor.options.upright else 1) / turns
 
 
-def read_query(collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1) -> Query:
+def read_query(
+    collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1, signed: int = 0
+) -> Query:
     """Extract the features of a query.
 
     Parameters
@@ -222,29 +226,30 @@ def read_query(collection: Collection, path: Path, box: Box | None = None, turns
     soft : int
         Nearest words that a feature is shared between in scoring (soft assignment; Philbin et al., CVPR 2008); 1: the
         nearest alone.
+    signed : int
+        Nearest words by which a feature gets signatures, of a collection that has them; 0: it gets none.
 
     Raises
     ------
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    return extract_query(
-        collection, Source(collection.extractor, collection.options.image, path, box), turns, soft=soft
-    )
+    source = Source(collection.extractor, collection.options.image, path, box)
+    return extract_query(collection, source, turns, soft=soft, signed=signed)
 
 
-def extract_query(collection: Collection, source: Source, turns: int = 1, *, soft: int = 1) -> Query:
+def extract_query(collection: Collection, source: Source, turns: int = 1, *, soft: int = 1, signed: int = 0) -> Query:
     """Extract the features of a query from its photo: see `read_query`."""
 
     def describe(turn: float) -> View:
-        return quantise_view(source.describe(turn), collection.vocabulary, soft)
+        return _quantise(collection, source.describe(turn), soft, signed)
 
     photo, box, _ = source.read()
     views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
-def recall_query(collection: Collection, row: ImageRow, source: Source, turns: int = 1) -> Query:
+def recall_query(collection: Collection, row: ImageRow, source: Source, turns: int = 1, *, signed: int = 0) -> Query:
     """Make a query of a photo of the collection by its features as they are indexed.
 
     Its file is read only where other turns than upright are looked at. The view has no descriptors.
@@ -257,8 +262,8 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
         The photo.
     source : Source
         A file of its content, and the box.
-    turns : int
-        See `read_query`.
+    turns, signed : int
+        See `read_query`. Upright, a feature has the signature that it is indexed with, by its one word.
 
     Raises
     ------
@@ -270,12 +275,16 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
     view = indexed_view(collection.index.features(row.number))
+    if signed:
+        view = replace(
+            view, signed=SignedFeatures(view.words[:, None], collection.index.signatures(row.number)[:, None])
+        )
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = _part(view, np.flatnonzero(inside_box(centres, clipped)))
 
     def describe(turn: float) -> View:
-        return quantise_view(source.describe(turn), collection.vocabulary)
+        return _quantise(collection, source.describe(turn), 1, signed)
 
     return Query(
         source.path, width, height, clipped, LazyViews(view, turns_of(source.extractor, turns), describe), source
@@ -334,6 +343,17 @@ def quantise_view(view: DescribedView, vocabulary: Vocabulary, soft: int = 1) ->
     return View(view.turn, view.frames, view.descriptors, words, terms, weights)
 
 
+def _quantise(collection: Collection, view: DescribedView, soft: int, signed: int) -> View:
+    """Give each feature of a view its word, and the signatures that it has by so many."""
+    source = collection.signatures if signed else None
+    if source is None:
+        return quantise_view(view, collection.vocabulary, soft)
+    words = collection.vocabulary.search.search(view.descriptors.astype(np.float32), signed)[0]
+    terms = words[:, 0]
+    signatures = SignedFeatures(words, source.encode(view.descriptors, words))
+    return View(view.turn, view.frames, view.descriptors, terms, terms, None, signatures)
+
+
 def indexed_view(image: ImageFeatures) -> View:
     """Give the view that asks with a photo of a collection by its features as they are indexed: no file is read.
 
@@ -348,7 +368,12 @@ def _part(view: View, features: NDArray[np.integer]) -> View:
     """A view with some of its features, each of which is scored by its one word."""
     words = view.words[features]
     return replace(
-        view, frames=view.frames.at(features), descriptors=view.descriptors[features], words=words, terms=words
+        view,
+        frames=view.frames.at(features),
+        descriptors=view.descriptors[features],
+        words=words,
+        terms=words,
+        signed=view.signed.at(features) if view.signed is not None else None,
     )
 
 

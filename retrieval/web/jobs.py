@@ -212,7 +212,7 @@ class SearchJobs:
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
         content = asked.content or hash_file(asked.path)
-        key = (content, asked.box, options.soft, searcher.engine.needs_descriptors, max_pixels)
+        key = (content, asked.box, options.soft, options.signed, searcher.engine.needs_descriptors, max_pixels)
         query = self._queries.pop(key, None)
         if query is None:
             query = make_query(searcher, asked, image)

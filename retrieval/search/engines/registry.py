@@ -28,6 +28,7 @@ class EngineEntry:
     needs: str = ""  # what the API's description says that it needs
     verified: Verified = Verified.NONE
     expands: bool = True  # whether a query can be expanded by words: its scores follow the terms of a `View`
+    signed: bool = False  # whether it looks features up by signatures
     explained_by: str = ""  # the engine that shows the geometry of its matches; its own name where it is left out
 
 
@@ -39,6 +40,26 @@ _ENTRIES = (
         "With geometry",
         note="the best verified by geometry",
         verified=Verified.BEST,
+    ),
+    EngineEntry(
+        "signatures",
+        "retrieval.search.engines.signatures:Signatures",
+        "Signatures only",
+        note="words and a few bits of each feature; needs --signature",
+        needs="a collection whose features have signatures",
+        expands=False,
+        signed=True,
+        explained_by="signatures-sp",
+    ),
+    EngineEntry(
+        "signatures-sp",
+        "retrieval.search.engines.signatures:Signatures",
+        "Signatures with geometry",
+        note="the best of them verified by geometry",
+        needs="a collection whose features have signatures",
+        verified=Verified.BEST,
+        expands=False,
+        signed=True,
     ),
     EngineEntry(
         "raw",

@@ -1,136 +1,26 @@
 """Engine: cosine of tf-idf vectors, or a learnt similarity of them; verified by features of equal words."""
 
-from collections.abc import Iterator, Sequence
-from weakref import WeakKeyDictionary
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.segment import ImageFeatures
-from retrieval.collection.collection import Collection
-from retrieval.features.encoding import decode_geometry
-from retrieval.matching.shortlist import shortlist
-from retrieval.matching.verification import NOTHING, Verification, identify, recount, verify
-from retrieval.regions.geometry import Frames
-from retrieval.search.engines.contract import Engine
-from retrieval.search.options import SearchOptions
+from retrieval.search.engines.matching_engine import MatchingEngine, Tentative
 from retrieval.search.query import View
 
-_AT_ONCE = 256  # photos: their matches take some tens of megabytes
-_GEOMETRY = ("geometry", "position", "shape", "angle")  # columns that `decode_geometry` may read
 
-
-class TfIdf(Engine):
+class TfIdf(MatchingEngine):
     """Ranks by visual words (Sivic & Zisserman, ICCV 2003); see `InvertedIndex` for the scores."""
-
-    def __init__(self, collection: Collection, options: SearchOptions) -> None:
-        super().__init__(collection, options)
-        self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score every photo: see `Engine.score_many`."""
         return self.index.score_many([(view.terms, view.weights) for view in views])
 
-    def verify(self, view: View, number: int) -> Verification:
-        """Verify a photo by its features that have words of the query: see `Engine.verify`."""
-        return self.verify_many(view, [number])[0]
-
-    def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
-        """Verify photos by their features that have words of the query: see `Engine.verify_many`."""
-        images = self.index.features_of(numbers)
-        found = [self._identify(view, image) for image in images]
-        others = [place for place, same in enumerate(found) if not same.inliers]
-        for start in range(0, len(others), _AT_ONCE):
-            some = others[start : start + _AT_ONCE]
-            for place, verification in self._verify_some(view, some, images):
-                found[place] = verification
-        return found
-
-    def _identify(self, view: View, image: ImageFeatures) -> Verification:
-        """Verify a photo by being the query itself; `NOTHING` where it is another."""
-        if not view.lookup.equal(image.words):
-            return NOTHING
-        every = decode_geometry(image.columns, np.arange(len(image.words)))
-        return identify(view.lookup, view.frames, image.words, every)
-
-    def _verify_some(
-        self, view: View, places: Sequence[int], images: Sequence[ImageFeatures]
-    ) -> Iterator[tuple[int, Verification]]:
-        """Verify the photos at some places of a list; give those that are worth a closer look."""
-        options = self.options.verification
-        first = _Matches(view, [images[place] for place in places], options.shortlist.matches)
-        place_of = {place: number for number, place in enumerate(places)}
-        promising = shortlist(first.query, first.image, first.starts, first.ambiguity, options.looks)
-        chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]
-        partly = [place for place, _ in chosen if first.left_out[place_of[place]]]
-        more = _Matches(view, [images[place] for place in partly], options.max_matches)
-        for place, maps in chosen:
-            image = images[place]
-            matches, number = (more, partly.index(place)) if place in partly else (first, place_of[place])
-            query, photo, pairs = matches.of(number)
-            rarity = self.rarity(view, image.words)
-            found = verify(query, photo, pairs, options, rarity=rarity, maps=maps)
-            if found.inliers and matches.left_out[number]:
-                pairs = view.lookup.match(image.words, options.max_counted)
-                frames = view.frames.at(pairs[:, 0]), decode_geometry(image.columns, pairs[:, 1])
-                found = recount(found, *frames, pairs, options)
-            yield place, found
-
-    def rarity(self, view: View, words: NDArray[np.integer]) -> float:
-        """Rarity of a query's words or of a photo's, given by its `words`, whichever are the commoner: see `weigh`."""
-        own = self._mean_idf.get(view)
-        if own is None:
-            own = self._mean_idf[view] = self._mean(view.words)
-        return min(own, self._mean(words)) - self.index.common_idf
-
-    def _mean(self, words: NDArray[np.integer]) -> float:
-        """Mean idf of some words."""
-        return float(self.index.idf[words].mean()) if len(words) else 0.0
-
-
-class _Matches:
-    """The tentative matches of a query with some photos, one photo's after the other's."""
-
-    def __init__(self, view: View, images: Sequence[ImageFeatures], most: int) -> None:
+    def tentative(self, view: View, numbers: Sequence[int], images: Sequence[ImageFeatures], most: int) -> Tentative:
+        """Match features of equal words: see `MatchingEngine.tentative`."""
         offsets = np.concatenate([[0], np.cumsum([len(image.words) for image in images])]).astype(np.int64)
         words = np.concatenate([image.words for image in images]) if images else np.zeros(0, np.int32)
-        pairs, self.starts, self.ambiguity, totals = view.lookup.match_many(words, offsets, most)
-        pairs[:, 1] -= np.repeat(offsets[:-1], np.diff(self.starts)).astype(np.int32)
-        self.left_out = totals > np.diff(self.starts)
-        self.query = view.frames.at(pairs[:, 0])
-        self.image = _decode_many(images, np.split(pairs[:, 1], self.starts[1:-1])) if images else self.query
-        self._pairs = pairs
-
-    def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:
-        """Give the matched features of one photo, and their pairs, as `verify` takes them."""
-        some = slice(self.starts[number], self.starts[number + 1])
-        query, image = (Frames(side.centres[some], side.linear[some]) for side in (self.query, self.image))
-        return query, image, self._pairs[some]
-
-
-def _decode_many(images: Sequence[ImageFeatures], rows: Sequence[NDArray[np.integer]]) -> Frames:
-    """Decode some features of each of some photos: their frames, those of one photo after those of the other."""
-    kinds: dict[tuple[str, ...], list[int]] = {}  # photos by the columns that they have: old segments have others
-    for place, image in enumerate(images):
-        kinds.setdefault(tuple(name for name in _GEOMETRY if name in image.columns), []).append(place)
-    frames = [
-        _decode([images[place] for place in places], [rows[place] for place in places], names)
-        for names, places in kinds.items()
-    ]
-    if len(frames) == 1:
-        return frames[0]
-    ends = np.cumsum([len(some) for some in rows])
-    whole = Frames(np.empty((ends[-1], 2), np.float32), np.empty((ends[-1], 2, 2), np.float32))
-    for some, places in zip(frames, kinds.values(), strict=True):
-        where = np.concatenate([np.arange(ends[place] - len(rows[place]), ends[place]) for place in places])
-        whole.centres[where], whole.linear[where] = some.centres, some.linear
-    return whole
-
-
-def _decode(images: Sequence[ImageFeatures], rows: Sequence[NDArray[np.integer]], names: Sequence[str]) -> Frames:
-    """Decode some features of photos that have the same columns."""
-    columns = {
-        name: np.concatenate([image.columns[name].take(some, axis=0) for image, some in zip(images, rows, strict=True)])
-        for name in names
-    }
-    return decode_geometry(columns, np.arange(sum(map(len, rows))))
+        pairs, starts, ambiguity, totals = view.lookup.match_many(words, offsets, most)
+        pairs[:, 1] -= np.repeat(offsets[:-1], np.diff(starts)).astype(np.int32)
+        return Tentative(pairs, starts, ambiguity, totals > np.diff(starts))

@@ -4,19 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.codes.binary import centred_code, learn_binary, parseval_frame, random_projections, spread_code
+from learning.codes.binary import centred_code, learn_binary, random_projections, spread_code, tight_frame
 
 
 @settings(deadline=None, max_examples=30)
 @given(dim=st.integers(1, 40), more=st.integers(0, 90), seed=st.integers(0, 99))
 def test_a_frame_is_a_parseval_tight_frame(dim, more, seed):
-    frame = parseval_frame(dim + more, dim, np.random.default_rng(seed)).astype(np.float64)
+    frame = tight_frame(dim + more, dim, np.random.default_rng(seed)).astype(np.float64)
     np.testing.assert_allclose(frame.T @ frame, np.eye(dim), atol=1e-6)
 
 
 def test_a_long_frame_keeps_distances():
     rows = np.random.default_rng(1).standard_normal((30, 80))
-    expanded = rows @ parseval_frame(1024, 80, np.random.default_rng(0)).T
+    expanded = rows @ tight_frame(1024, 80, np.random.default_rng(0)).T
     for left, right in ((rows, expanded), (rows - rows[0], expanded - expanded[0])):
         np.testing.assert_allclose(np.linalg.norm(right, axis=1), np.linalg.norm(left, axis=1), rtol=1e-6)
 
@@ -27,7 +27,7 @@ def test_a_frame_is_the_first_columns_of_the_qr_decomposition_of_a_square_matrix
     square = np.concatenate([columns, rng.standard_normal((12, 5))], axis=1)
     orthogonal, triangular = np.linalg.qr(square)
     expected = (orthogonal * np.sign(np.diag(triangular)))[:, :7]
-    np.testing.assert_allclose(parseval_frame(12, 7, np.random.default_rng(5)), expected, atol=1e-6)
+    np.testing.assert_allclose(tight_frame(12, 7, np.random.default_rng(5)), expected, atol=1e-6)
 
 
 def angle_error(method, bits, spread, seed):
@@ -75,13 +75,13 @@ def test_the_seed_alone_decides(method):
 
 def test_a_frame_of_too_few_bits_says_how_many_work():
     with pytest.raises(CairnError, match="choose 80 or more rather than 64"):
-        parseval_frame(64, 80, np.random.default_rng(0))
+        tight_frame(64, 80, np.random.default_rng(0))
     assert random_projections(64, 80, np.random.default_rng(0)).shape == (64, 80)
 
 
 @pytest.mark.parametrize("bits", [0, -8, 100_000])
 def test_numbers_of_bits_out_of_range_are_refused(bits):
-    for make in (parseval_frame, random_projections):
+    for make in (tight_frame, random_projections):
         with pytest.raises(CairnError, match="8,192"):
             make(bits, 4, np.random.default_rng(0))
 

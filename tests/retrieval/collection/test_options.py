@@ -57,7 +57,7 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"format": 2}, "update Cairn"),
+        ({"format": 3}, "update Cairn"),
         ({"format": None}, "format"),
         ({"words": 1.5}, "words"),
         ({"words": True}, "words"),

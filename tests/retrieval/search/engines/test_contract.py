@@ -41,7 +41,7 @@ def collection(indexed: Indexed) -> Any:
 @pytest.fixture(scope="module")
 def views(collection: Collection, indexed: Indexed) -> list[View]:
     """A photo of the collection, upright and turned by a quarter."""
-    return list(read_query(collection, indexed.photos / f"{ASKED}.jpg", turns=4).views[:2])
+    return list(read_query(collection, indexed.photos / f"{ASKED}.jpg", turns=4, signed=3).views[:2])
 
 
 @pytest.fixture(scope="module", params=["plain", "sqrt", "similarity"])
@@ -63,7 +63,7 @@ def nothing(like: View) -> View:
     """A view without features."""
     none = np.zeros(0, np.int32)
     frames = Frames(np.zeros((0, 2), np.float32), np.zeros((0, 2, 2), np.float32))
-    return View(0.0, frames, like.descriptors[:0], words=none, terms=none, weights=None)
+    return View(0.0, frames, like.descriptors[:0], words=none, terms=none, weights=None, signed=like.signed.at(none))
 
 
 def number_of(collection: Collection, stem: str) -> int:
@@ -106,7 +106,7 @@ def test_a_collection_without_what_an_engine_needs_is_refused_and_a_prepared_one
     assert (kind.refusal(replace(collection, options=plain)) is None) == (prepared == plain)
     assert bool(find_engine(name).needs) == (prepared != plain)
     if prepared != plain:
-        with pytest.raises(CairnError, match=rf"engine {name} needs .*: index with --.*\.$"):
+        with pytest.raises(CairnError, match=rf"engine {name.removesuffix('-sp')} needs .*: index with --.*\.$"):
             Searcher(replace(collection, options=plain), SearchOptions(engine=name))
 
 
@@ -226,7 +226,7 @@ def test_the_command_line_takes_a_new_engine(cairn: Callable[..., Ran], indexed:
     assert told["engine"] == "newest"
     ranked = [entry["number"] for entry in told["results"]]
     assert len(ranked) > 5 and ranked == sorted(ranked, reverse=True)
-    assert "one of tf-idf, tf-idf-sp, raw, newest, newest-sp" in cairn(*asked, "--engine", "magic").refused()
+    assert f"one of {', '.join(ENGINES)}" in cairn(*asked, "--engine", "magic").refused()
 
 
 def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, indexed: Indexed) -> None:
@@ -269,10 +269,14 @@ print(json.dumps([text, asked.engine, field["enum"], field["description"], engin
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     text, asked, enum, description, choices = json.loads(done.stdout)
     assert (
-        text == "tf-idf, tf-idf-sp (the best verified by geometry), raw (needs --keep-descriptors) or toy (for play)."
+        text
+        == "tf-idf, tf-idf-sp (the best verified by geometry), signatures (words and a few bits of each feature; needs "
+        "--signature), signatures-sp (the best of them verified by geometry), raw (needs --keep-descriptors) or toy "
+        "(for play)."
     )
     assert asked == "toy" and enum == [*NAMES, "toy"]
-    assert description == "raw needs a collection that keeps descriptors. toy needs a toy box."
+    assert description.startswith("signatures needs a collection whose features have signatures. ")
+    assert description.endswith("raw needs a collection that keeps descriptors. toy needs a toy box.")
     assert '<option value="toy" data-verified="none">For &lt;play&gt; (toy)</option>' in choices
     assert choices.startswith(f'<option value="{DEFAULT}"')
 

@@ -1,0 +1,159 @@
+"""Where the signature of a feature comes from: a few bits that tell more of its descriptor than its word does."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.parallel import one_thread
+from index.text import one_of
+
+BITS = (32, 64, 128)
+"""Bits that a signature may have."""
+
+NONE = "none"
+DEFAULT_SOURCE = "hamming"
+
+
+def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Random vectors that are as orthogonal as so many can be.
+
+    Parameters
+    ----------
+    vectors : int
+        How many, q.
+    dim : int
+        Their length m.
+    rng : numpy.random.Generator
+        Draws a matrix, whose QR decomposition gives them. The signs are those for which R's diagonal is positive, which
+        makes the decomposition unique, and the result uniformly distributed.
+
+    Returns
+    -------
+    ndarray, shape (q, m), float32
+        U. With q ≥ m it is a Parseval tight frame, U'U = I: an expansion by it keeps all distances (Simonyan14 section
+        8, after Jégou, Furon, Fuchs, 2012). With q < m its rows are orthonormal, UU' = I: an orthogonal projection.
+    """
+    import scipy.linalg  # takes a tenth of a second that commands without signatures can spare
+
+    drawn = rng.standard_normal((vectors, dim) if vectors >= dim else (dim, vectors))
+    with one_thread():
+        orthogonal, triangular = scipy.linalg.qr(drawn, mode="economic")
+    signed = orthogonal * np.where(np.diag(triangular) < 0, -1, 1)
+    return np.asarray((signed if vectors >= dim else signed.T).astype(np.float32))
+
+
+class SignatureSource(ABC):
+    """Gives features their signatures: bit i says on which side of a hyperplane the descriptor lies.
+
+    Parameters
+    ----------
+    centres : ndarray, shape (K, D), float32
+        The vocabulary: what a word's descriptors lie around.
+    bits : int
+        Of a signature; one of `BITS`.
+    seed : int
+        Of the random vectors.
+    """
+
+    def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
+        self.bits = bits
+        self._vectors = parseval_frame(bits, centres.shape[1], np.random.default_rng(seed))
+
+    def encode(self, descriptors: NDArray[np.floating], words: NDArray[np.integer]) -> NDArray[np.uint8]:
+        """Give descriptors their signatures.
+
+        Parameters
+        ----------
+        descriptors : ndarray, shape (N, D), float
+        words : ndarray, shape (N,) or (N, k), int
+            The word of each; or several words, as each of which it gets a signature.
+
+        Returns
+        -------
+        ndarray, shape (N, bits / 8) or (N, k, bits / 8), uint8
+            Bit i is bit i mod 8, counted from the lowest, of byte i div 8.
+        """
+        several = words if words.ndim > 1 else words[:, None]
+        projected = descriptors.astype(np.float32) @ self._vectors.T
+        above = projected[:, None] > self._thresholds(several)
+        packed = np.packbits(above, axis=2, bitorder="little")
+        return packed.reshape(*words.shape, self.bits // 8)
+
+    @abstractmethod
+    def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Where the hyperplanes of words (N, k) lie: what can be broadcast to (N, k, bits)."""
+
+
+class HammingEmbedding(SignatureSource):
+    """The side of hyperplanes through the centre of a word (Jégou, Douze, Schmid: Hamming embedding and weak geometric
+    consistency for large scale image search, ECCV 2008).
+
+    The paper takes the medians of what a word's training descriptors are projected to. The projected centre, their
+    mean, does as well (docs/signatures.md), needs no training, and fits every vocabulary, that of another collection
+    too.
+    """
+
+    def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
+        super().__init__(centres, bits, seed)
+        self._centres = centres
+
+    def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
+        distinct, which = np.unique(words, return_inverse=True)
+        projected = self._centres[distinct] @ self._vectors.T
+        return np.asarray(projected[which.reshape(words.shape)])
+
+
+class FrameCode(SignatureSource):
+    """Signs of a Parseval tight frame expansion of the descriptor less its mean (Simonyan14, section 8), the same for
+    every word; with fewer bits than dimensions, of an orthogonal projection.
+
+    The mean is that of the vocabulary's centres.
+    """
+
+    def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
+        super().__init__(centres, bits, seed)
+        self._level = self._vectors @ centres.mean(axis=0, dtype=np.float64).astype(np.float32)
+
+    def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
+        return np.asarray(self._level)
+
+
+_SOURCES: dict[str, type[SignatureSource]] = {DEFAULT_SOURCE: HammingEmbedding, "frame": FrameCode}
+
+NAMES = (NONE, *(f"{source}-{bits}" for source in _SOURCES for bits in BITS))
+"""What a signature may be called: `none`, or a source and its bits."""
+
+
+@dataclass(frozen=True)
+class SignatureKind:
+    """A kind of signature: where it comes from, and how long it is."""
+
+    source: str
+    bits: int
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.bits}"
+
+    def of(self, centres: NDArray[np.float32], seed: int) -> SignatureSource:
+        """Make the source of a vocabulary (K, D)."""
+        return _SOURCES[self.source](centres, self.bits, seed)
+
+
+def parse_signature(name: str) -> SignatureKind | None:
+    """Read the name of a kind of signature, or its bits alone; None for `none`.
+
+    Raises
+    ------
+    CairnError
+        There is none of that name.
+    """
+    source, _, bits = f"{DEFAULT_SOURCE}-{name}".rpartition("-") if name.isdecimal() else name.rpartition("-")
+    full = f"{source}-{bits}" if source else name
+    if full == NONE:
+        return None
+    if full not in NAMES:
+        raise CairnError(f"There is no signature {name!r}; choose one of {one_of(NAMES)}.")
+    return SignatureKind(source, int(bits))

@@ -1,0 +1,233 @@
+"""Photos voted for by features that have a word in common with the query, and signatures that differ in few bits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.inverted import InvertedIndex
+from index.postings.sorted_lists import blocks_of, concatenated_ranges
+from index.postings.word_lists import Entries
+
+_PAIRS = 1 << 20  # pairs of features that are compared at a time
+_ENTRIES = 1 << 20  # features of the index that are read at a time
+# Of the query's features of one word so many are compared with all of the index. More are one texture, say a wall of
+# tiles, whose pairs would be without number.
+_OF_A_WORD = 64
+
+
+@dataclass(frozen=True)
+class VotingOptions:
+    """Which features match by their signatures, and what a match counts for."""
+
+    nearest: int = 3  # words that a feature of the query is looked up by: multiple assignment (Jégou et al., 2010)
+    radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
+    reach: float = 0.4  # the same of what geometry is verified by
+    sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
+
+
+@dataclass(frozen=True)
+class SignedFeatures:
+    """Features of a query that are looked up by one word or several, each with the signature that they have by it.
+
+    Attributes
+    ----------
+    words : ndarray, shape (N, k), int
+        Distinct in each row.
+    signatures : ndarray, shape (N, k, B), uint8
+    """
+
+    words: NDArray[np.integer]
+    signatures: NDArray[np.uint8]
+
+    def at(self, features: NDArray[np.integer]) -> "SignedFeatures":
+        """Take some features, in the order given."""
+        return SignedFeatures(self.words[features], self.signatures[features])
+
+
+@dataclass(frozen=True)
+class SignedMatches:
+    """Features of a query and of the photos of an index that match by word and signature.
+
+    Attributes
+    ----------
+    query : ndarray, shape (M,), int32
+        Feature of the query.
+    photos : ndarray, shape (M,), int32
+        Place of the photo in `InvertedIndex.image_numbers`, ascending.
+    words : ndarray, shape (M,), int32
+    ranks : ndarray, shape (M,), int32
+        Which of the photo's features of this word it is, counted from 0.
+    distances : ndarray, shape (M,), uint8
+        Bits that differ.
+    """
+
+    query: NDArray[np.int32]
+    photos: NDArray[np.int32]
+    words: NDArray[np.int32]
+    ranks: NDArray[np.int32]
+    distances: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def at(self, rows: NDArray[np.integer]) -> "SignedMatches":
+        """Take some, in the order given."""
+        return SignedMatches(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
+    """Find the features of an index that have a word of a query's feature, and nearly its signature.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+        Whose segments have signatures.
+    features : SignedFeatures
+        Of the query.
+    most : int
+        Largest number of bits that differ.
+
+    Returns
+    -------
+    SignedMatches
+        By photo, then by the query's feature, by word, and by rank: however the photos are divided into segments.
+
+    Raises
+    ------
+    CairnError
+        A segment has no signatures, or others than the query; or is damaged.
+    """
+    number, several = features.words.shape
+    words = features.words.reshape(-1).astype(np.int64)
+    order = np.argsort(words, kind="stable")
+    order = order[_rank_in_run(words[order]) < _OF_A_WORD]
+    distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
+    codes = _as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
+    asked = order // several
+    parts: list[SignedMatches] = []
+    for segment, places in zip(index.segments, index.places, strict=True):
+        if segment.signatures is not None and segment.signatures.shape[1] != features.signatures.shape[2]:
+            raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
+        for entries in segment.signed_blocks(_ENTRIES, distinct):
+            ranks = _rank_in_run(entries.images, _starts(entries))
+            which = np.searchsorted(distinct, entries.words)
+            signatures = _as_numbers(entries.signatures)
+            for rows, members in _pairs(entries, firsts[which], counts[which]):
+                differing = np.bitwise_count(codes[rows] ^ signatures[members]).sum(axis=1, dtype=np.uint8)
+                near = np.flatnonzero(differing <= most)
+                rows, members = rows[near], members[near]
+                photos = places[entries.images[members]]
+                parts.append(
+                    SignedMatches(
+                        asked[rows].astype(np.int32),
+                        photos.astype(np.int32),
+                        words[order[rows]].astype(np.int32),
+                        ranks[members].astype(np.int32),
+                        differing[near],
+                    )
+                )
+    found = SignedMatches(
+        *(
+            np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for part in parts)])
+            for name, dtype in zip(SignedMatches.__dataclass_fields__, _TYPES, strict=True)
+        )
+    )
+    there = np.flatnonzero(found.photos >= 0)  # else the photo was removed
+    found = found.at(there)
+    return found.at(np.lexsort((found.ranks, found.words, found.query, found.photos)))
+
+
+_TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
+
+
+def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions) -> NDArray[np.float32]:
+    """Score photos by the matches of a query with them.
+
+    A match counts exp(-(d / σ)²) idf² (Jégou, Douze, Schmid: Improving bag-of-features for large scale image search,
+    IJCV 2010). Of the matches that a feature, of the query or of a photo, has with one other photo, the best alone
+    counts: neither a word nor a texture votes twice. A feature of the query that finds much everywhere tells little:
+    its matches share their votes, s ← s √(s / Σs), Σ over all photos (inter-image burstiness; Jégou, Douze, Schmid: On
+    the burstiness of visual elements, CVPR 2009). The sum is divided by the root of the photo's number of features.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+    matches : SignedMatches
+        From `match`.
+    bits : int
+        Of a signature.
+    options : VotingOptions
+
+    Returns
+    -------
+    ndarray, shape (photos,), float32
+        At least 0, in the order of `index.image_numbers`.
+    """
+    matches = matches.at(np.flatnonzero(matches.distances <= options.radius * bits + 0.5))
+    weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
+    votes = weights[matches.distances] * np.square(index.idf[matches.words])
+    best = _best(votes, matches.photos, matches.query)
+    matches, votes = matches.at(best), votes[best]
+    # A feature of a photo is told by its word and its rank.
+    best = _best(votes, matches.photos, matches.words, matches.ranks)
+    matches, votes = matches.at(best), votes[best]
+    totals = np.bincount(matches.query, votes)
+    known = totals[matches.query] > 0
+    votes[known] *= np.sqrt(votes[known] / totals[matches.query[known]])
+    sums = np.bincount(matches.photos, votes, minlength=len(index.image_numbers))
+    return (sums / np.sqrt(np.maximum(index.lengths, 1))).astype(np.float32)
+
+
+def _best(votes: NDArray[np.float64], *keys: NDArray[np.integer]) -> NDArray[np.intp]:
+    """The largest vote of those that have the same keys, the first of several; ascending."""
+    order = np.lexsort((-votes, *reversed(keys)))
+    first = np.zeros(len(order), bool)
+    first[:1] = True
+    for key in keys:
+        ordered = key[order]
+        first[1:] |= ordered[1:] != ordered[:-1]
+    return np.sort(order[first])
+
+
+def _as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
+    """Signatures (N, B) of bytes as numbers of 32 or 64 bits, (N, 1) or more."""
+    whole = np.ascontiguousarray(signatures)
+    return whole.view(np.uint64 if whole.shape[1] % 8 == 0 else np.uint32)
+
+
+def _starts(entries: Entries) -> NDArray[np.int64]:
+    """Where the list of each word begins."""
+    return np.asarray(np.cumsum(entries.lengths) - entries.lengths)
+
+
+def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """How many of the values before each, one after the other, are the same; counting begins anew at `starts`."""
+    fresh = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=fresh[1:])
+    if starts is not None:
+        fresh[starts] = True
+    places = np.arange(len(values))
+    return np.asarray(places - np.maximum.accumulate(np.where(fresh, places, 0)))
+
+
+def _pairs(
+    entries: Entries, firsts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Pair the query's features of each word, which begin at `firsts` and are `counts`, with all entries of it.
+
+    Gives rows of the query and of the entries, some words at a time; a word of many pairs by some of its features.
+    """
+    starts = _starts(entries)
+    # A line is a feature of the query beside the list of its word.
+    lines = np.repeat(np.arange(len(counts)), counts)
+    rows = concatenated_ranges(firsts, counts)
+    lengths = entries.lengths[lines]
+    for begin, end in blocks_of(lengths, _PAIRS):
+        some = lines[begin:end]
+        yield (
+            np.repeat(rows[begin:end], lengths[begin:end]),
+            concatenated_ranges(starts[some], lengths[begin:end]),
+        )

@@ -1,0 +1,168 @@
+"""Verification of an engine's best photos by tentative matches, many at once; the engines differ in which these are."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.segment import ImageFeatures
+from retrieval.collection.collection import Collection
+from retrieval.features.encoding import decode_geometry
+from retrieval.matching.shortlist import shortlist
+from retrieval.matching.verification import NOTHING, Verification, identify, recount, verify
+from retrieval.regions.geometry import Frames
+from retrieval.search.engines.contract import Engine
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import View
+
+_AT_ONCE = 256  # photos: their matches take some tens of megabytes
+_GEOMETRY = ("geometry", "position", "shape", "angle")  # columns that `decode_geometry` may read
+
+
+@dataclass(frozen=True)
+class Tentative:
+    """Tentative matches of a view with some photos, one photo's after the other's.
+
+    Attributes
+    ----------
+    pairs : ndarray, shape (K, 2), int32
+        Feature of the view, feature of the photo.
+    starts : ndarray, shape (B + 1,), int64
+        Where the pairs of each photo begin.
+    ambiguity : ndarray, shape (K,), int64
+        How many pairs the word of each pair has in its photo.
+    left_out : ndarray, shape (B,), bool
+        Whether a photo has more than are given.
+    """
+
+    pairs: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ambiguity: NDArray[np.int64]
+    left_out: NDArray[np.bool_]
+
+
+class MatchingEngine(Engine):
+    """An engine that verifies photos by tentative matches of their features with the query's."""
+
+    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+        super().__init__(collection, options)
+        self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
+
+    @abstractmethod
+    def tentative(self, view: View, numbers: Sequence[int], images: Sequence[ImageFeatures], most: int) -> Tentative:
+        """Match a view with some photos.
+
+        Parameters
+        ----------
+        view : View
+        numbers : sequence of B ints
+            Numbers of the photos.
+        images : sequence of B ImageFeatures
+            Their features.
+        most : int
+            Largest number of matches of one photo; where there are more, those that tell the most are given.
+        """
+
+    def verify(self, view: View, number: int) -> Verification:
+        """Verify a photo by its tentative matches: see `Engine.verify`."""
+        return self.verify_many(view, [number])[0]
+
+    def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+        """Verify photos by their tentative matches: see `Engine.verify_many`."""
+        images = self.index.features_of(numbers)
+        found = [self._identify(view, image) for image in images]
+        others = [place for place, same in enumerate(found) if not same.inliers]
+        for start in range(0, len(others), _AT_ONCE):
+            some = others[start : start + _AT_ONCE]
+            for place, verification in self._verify_some(view, some, numbers, images):
+                found[place] = verification
+        return found
+
+    def _identify(self, view: View, image: ImageFeatures) -> Verification:
+        """Verify a photo by being the query itself; `NOTHING` where it is another."""
+        if not view.lookup.equal(image.words):
+            return NOTHING
+        every = decode_geometry(image.columns, np.arange(len(image.words)))
+        return identify(view.lookup, view.frames, image.words, every)
+
+    def _verify_some(
+        self, view: View, places: Sequence[int], numbers: Sequence[int], images: Sequence[ImageFeatures]
+    ) -> Iterator[tuple[int, Verification]]:
+        """Verify the photos at some places of a list; give those that are worth a closer look."""
+        options = self.options.verification
+
+        def match(which: Sequence[int], most: int) -> _Matches:
+            some = [images[place] for place in which]
+            return _Matches(view, some, self.tentative(view, [numbers[place] for place in which], some, most))
+
+        first = match(places, options.shortlist.matches)
+        place_of = {place: number for number, place in enumerate(places)}
+        promising = shortlist(first.query, first.image, first.starts, first.ambiguity, options.looks)
+        chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]
+        partly = [place for place, _ in chosen if first.left_out[place_of[place]]]
+        more = match(partly, options.max_matches)
+        for place, maps in chosen:
+            matches, number = (more, partly.index(place)) if place in partly else (first, place_of[place])
+            rarity = self.rarity(view, images[place].words)
+            found = verify(*matches.of(number), options, rarity=rarity, maps=maps)
+            if found.inliers and matches.left_out[number]:
+                found = recount(found, *match([place], options.max_counted).of(0), options)
+            yield place, found
+
+    def rarity(self, view: View, words: NDArray[np.integer]) -> float:
+        """Rarity of a query's words or of a photo's, given by its `words`, whichever are the commoner: see `weigh`."""
+        own = self._mean_idf.get(view)
+        if own is None:
+            own = self._mean_idf[view] = self._mean(view.words)
+        return min(own, self._mean(words)) - self.index.common_idf
+
+    def _mean(self, words: NDArray[np.integer]) -> float:
+        """Mean idf of some words."""
+        return float(self.index.idf[words].mean()) if len(words) else 0.0
+
+
+class _Matches:
+    """Tentative matches of a view with some photos, and the regions of both."""
+
+    def __init__(self, view: View, images: Sequence[ImageFeatures], found: Tentative) -> None:
+        self.starts, self.ambiguity, self.left_out = found.starts, found.ambiguity, found.left_out
+        self.query = view.frames.at(found.pairs[:, 0])
+        self.image = _decode_many(images, np.split(found.pairs[:, 1], self.starts[1:-1])) if images else self.query
+        self._pairs = found.pairs
+
+    def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:
+        """Give the matched features of one photo, and their pairs, as `verify` takes them."""
+        some = slice(self.starts[number], self.starts[number + 1])
+        query, image = (Frames(side.centres[some], side.linear[some]) for side in (self.query, self.image))
+        return query, image, self._pairs[some]
+
+
+def _decode_many(images: Sequence[ImageFeatures], rows: Sequence[NDArray[np.integer]]) -> Frames:
+    """Decode some features of each of some photos: their frames, those of one photo after those of the other."""
+    kinds: dict[tuple[str, ...], list[int]] = {}  # photos by the columns that they have: old segments have others
+    for place, image in enumerate(images):
+        kinds.setdefault(tuple(name for name in _GEOMETRY if name in image.columns), []).append(place)
+    frames = [
+        _decode([images[place] for place in places], [rows[place] for place in places], names)
+        for names, places in kinds.items()
+    ]
+    if len(frames) == 1:
+        return frames[0]
+    ends = np.cumsum([len(some) for some in rows])
+    whole = Frames(np.empty((ends[-1], 2), np.float32), np.empty((ends[-1], 2, 2), np.float32))
+    for some, places in zip(frames, kinds.values(), strict=True):
+        where = np.concatenate([np.arange(ends[place] - len(rows[place]), ends[place]) for place in places])
+        whole.centres[where], whole.linear[where] = some.centres, some.linear
+    return whole
+
+
+def _decode(images: Sequence[ImageFeatures], rows: Sequence[NDArray[np.integer]], names: Sequence[str]) -> Frames:
+    """Decode some features of photos that have the same columns."""
+    columns = {
+        name: np.concatenate([image.columns[name].take(some, axis=0) for image, some in zip(images, rows, strict=True)])
+        for name in names
+    }
+    return decode_geometry(columns, np.arange(sum(map(len, rows))))
