@@ -291,12 +291,7 @@ class InvertedIndex:
         CairnError
             Their words are damaged.
         """
-        numbers = np.asarray(image_numbers, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.image_numbers, numbers), max(len(self.image_numbers) - 1, 0))
-        missing = self.image_numbers[at] != numbers if len(self.image_numbers) else np.ones(len(numbers), bool)
-        if missing.any():
-            raise KeyError(int(numbers[missing.argmax()]))
-        places = self._by_number[at]
+        places = self._places(image_numbers)
         which = np.searchsorted(self._starts, places, side="right") - 1
         found: dict[int, ImageFeatures] = {}
         for k in np.unique(which).tolist():
@@ -305,7 +300,34 @@ class InvertedIndex:
             for image in images:
                 self._refuse_unknown(image.words, self.segments[k])
             found.update(zip(rows.tolist(), images, strict=True))
-        return [found[row] for row in range(len(numbers))]
+        return [found[row] for row in range(len(places))]
+
+    def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
+        """Number of features of some images, (n,) int64; nothing is decoded.
+
+        Raises
+        ------
+        KeyError
+            No such image, or it was removed.
+        """
+        places = self._places(image_numbers)
+        counts = np.empty(len(places), np.int64)
+        which = np.searchsorted(self._starts, places, side="right") - 1
+        for k in np.unique(which).tolist():
+            rows = np.flatnonzero(which == k)
+            positions = places[rows] - self._starts[k]
+            offsets = self.segments[k].offsets
+            counts[rows] = offsets[positions + 1] - offsets[positions]
+        return counts
+
+    def _places(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
+        """Where images are among those of all segments, (n,) int64; KeyError where one is none of the index's."""
+        numbers = np.asarray(image_numbers, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.image_numbers, numbers), max(len(self.image_numbers) - 1, 0))
+        missing = self.image_numbers[at] != numbers if len(self.image_numbers) else np.ones(len(numbers), bool)
+        if missing.any():
+            raise KeyError(int(numbers[missing.argmax()]))
+        return self._by_number[at]
 
     @cached_property
     def imbalance(self) -> float:

@@ -188,6 +188,7 @@ def test_features_of_some_images_are_those_of_each(tmp_path: Path) -> None:
     index = InvertedIndex([first, second], 301, removed={9})
     for numbers in ([5, 1, 4, 2], [4], [2, 2, 1], []):
         found = index.features_of(numbers)
+        assert index.feature_counts(numbers).tolist() == [len(image.words) for image in found]
         for number, image in zip(numbers, found, strict=True):
             alone = index.features(number)
             np.testing.assert_array_equal(image.words, alone.words)
@@ -197,6 +198,8 @@ def test_features_of_some_images_are_those_of_each(tmp_path: Path) -> None:
     for missing in (0, 3, 9, 10):
         with pytest.raises(KeyError, match=str(missing)):
             index.features_of([1, missing])
+        with pytest.raises(KeyError, match=str(missing)):
+            index.feature_counts([1, missing])
     with pytest.raises(KeyError):
         InvertedIndex([], 5).features_of([0])
 
