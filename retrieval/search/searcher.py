@@ -158,19 +158,20 @@ class _Search:
 
         So it is where another photo shows the same from so near that a large part of the features agree, and where
         nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at no other
-        turn, and says nothing of the rest.
+        turn, and says nothing of the rest. Nor is a query of few features sure: a large part of them is little, and to
+        look at them turned is cheap.
         """
         if not self._searcher.collection.options.features.upright:
             return True  # patches are turned themselves
         options = self._options
         asked = len(self._views[0].words)
+        if asked < options.few_features:
+            return False
+        sure = [number for number, one in found.items() if one.verification.inliers >= options.sure_turn]
         is_near = False
-        for number, one in found.items():
-            inliers, transform = one.verification.inliers, one.verification.transform
-            if transform is None or inliers < options.sure_turn:
-                continue
-            there = len(self._searcher.index.features(number).words)
-            if inliers >= options.copy * min(asked, there):
+        for number, there in zip(sure, self._searcher.index.feature_counts(sure).tolist(), strict=True):
+            inliers, transform = found[number].verification.inliers, found[number].verification.transform
+            if transform is None or inliers >= options.copy * min(asked, there):
                 continue
             if abs(_roll(transform)) > options.sure_roll:
                 return False

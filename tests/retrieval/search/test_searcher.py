@@ -299,6 +299,13 @@ def test_turned_views_are_made_only_where_they_can_change_the_answer(collection:
     assert (answer.turned, answer.sure, set(seen)) == (True, False, {0, 1})
 
 
+def test_a_query_of_few_features_is_looked_at_turned_whatever_is_found(collection: Collection, ask: Ask) -> None:
+    query = ask("coffee_001")
+    for few, turned in ((len(query.views[0].words), False), (len(query.views[0].words) + 1, True)):
+        answer = Searcher(collection, SearchOptions(turns=2, few_features=few)).search(_watched(query, []))
+        assert (answer.turned, answer.sure) == (turned, not turned)
+
+
 def test_every_turn_is_tried_where_that_is_asked_for(collection: Collection, ask: Ask) -> None:
     seen: list[float] = []
     options = SearchOptions(turns=2, every_turn=True)
