@@ -70,6 +70,9 @@ class Peer:
             rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6))
         return rows
 
+    def half_turn(self) -> None:
+        """None: it is not asked for."""
+
 
 def _extractor(name: str) -> Any:
     opencv: Any = cv2  # whose type stubs know none of these

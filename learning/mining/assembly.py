@@ -198,6 +198,9 @@ class _Samples:
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         return np.rint(patches).clip(0, 255).reshape(-1, _BYTES)
 
+    def half_turn(self) -> NDArray[np.int64]:
+        return np.arange(_BYTES, dtype=np.int64)[::-1]
+
 
 def cut_photo(
     photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions

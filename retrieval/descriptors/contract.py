@@ -23,6 +23,10 @@ class Descriptor(Protocol):
         """Describe patches (N, S, S), uint8 or float32, as rows (N, D) float32; N may be 0."""
         ...
 
+    def half_turn(self) -> NDArray[np.int64] | None:
+        """Order (D,) in which a row has the entries of the row of the patch turned by half; None: no order gives it."""
+        ...
+
 
 def check_patches(patches: NDArray[np.uint8 | np.float32], size: int) -> NDArray[np.float32]:
     """Give patches as float32 (N, S, S); raises ValueError where they have another shape."""

@@ -134,6 +134,9 @@ class LearntDescriptor:
         rows = self.describe_uncoded(patches)
         return rows if self.model.code is None else self.model.code.apply(rows)
 
+    def half_turn(self) -> None:
+        """None: a projection mixes what a turn would reorder. See `Descriptor`."""
+
     def encode(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.uint8]:
         """Describe patches as packed codes (N, bytes) uint8.
 

@@ -58,6 +58,11 @@ class Sift:
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         return rows
 
+    def half_turn(self) -> NDArray[np.int64]:
+        """Take the bins of place from the other end, and of each the opposite orientations: see `Descriptor`."""
+        bins = np.arange(self.dim, dtype=np.int64).reshape(-1, _ORIENTATIONS)
+        return np.roll(bins[::-1], _ORIENTATIONS // 2, axis=1).reshape(-1)
+
     def _pool(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sums (N, 128) of the gradient's magnitude over the bins of place and orientation."""
         number, size = len(patches), self.patch_size

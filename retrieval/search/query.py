@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import overload
 
@@ -16,7 +16,7 @@ from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry, frames_of
-from retrieval.features.extraction import Extractor
+from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.matching.word_matches import QueryWords
 from retrieval.photos.decoding import ImageOptions, Photo, read_photo
 from retrieval.regions.detection import Regions
@@ -170,6 +170,7 @@ class Source:
         self._image = image
         self.box = box
         self._read: tuple[Photo, Box | None, Regions] | None = None
+        self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors by turn: see `_key`
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
         """Read the photo; give it, the box clipped to it, and the regions in that.
@@ -189,16 +190,28 @@ class Source:
         return self._read
 
     def rest(self) -> None:
-        """Let go of the photo, which is read again when it is needed."""
+        """Let go of the photo, which is read again when it is needed, and of what was described."""
         self._read = None
+        self._rows.clear()
 
     def describe(self, turn: float) -> DescribedView:
         """Describe the photo at a turn: see `read` for what may go wrong."""
         photo, _, regions = self.read()
         if turn:
             regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
-        features = self.extractor.describe(photo, regions, turn)
+        opposite, order = self._rows.get(_key(turn + np.pi)), self.extractor.descriptor.half_turn()
+        if opposite is None or order is None:
+            features = self.extractor.describe(photo, regions, turn)
+        else:
+            rows = opposite[: len(regions)].take(order, axis=1)
+            features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
+        self._rows[_key(turn)] = features.descriptors
         return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
+
+
+def _key(turn: float) -> float:
+    """Part of a full turn that a turn in radians is, rounded, so that equal turns are found by it."""
+    return round(turn / (2 * np.pi), 6) % 1
 
 
 def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
@@ -240,10 +253,7 @@ def read_query(
 
 def extract_query(collection: Collection, source: Source, turns: int = 1, *, soft: int = 1, signed: int = 0) -> Query:
     """Extract the features of a query from its photo: see `read_query`."""
-
-    def describe(turn: float) -> View:
-        return _quantise(collection, source.describe(turn), soft, signed)
-
+    describe = partial(_view_at, collection, source, soft=soft, signed=signed)
     photo, box, _ = source.read()
     views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
@@ -252,7 +262,7 @@ def extract_query(collection: Collection, source: Source, turns: int = 1, *, sof
 def recall_query(collection: Collection, row: ImageRow, source: Source, turns: int = 1, *, signed: int = 0) -> Query:
     """Make a query of a photo of the collection by its features as they are indexed.
 
-    Its file is read only where other turns than upright are looked at. The view has no descriptors.
+    Its file is read only where other turns than upright are looked at. The upright view has no descriptors.
 
     Parameters
     ----------
@@ -282,13 +292,9 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = _part(view, np.flatnonzero(inside_box(centres, clipped)))
-
-    def describe(turn: float) -> View:
-        return _quantise(collection, source.describe(turn), 1, signed)
-
-    return Query(
-        source.path, width, height, clipped, LazyViews(view, turns_of(source.extractor, turns), describe), source
-    )
+    describe = partial(_view_at, collection, source, signed=signed)
+    views = LazyViews(view, turns_of(source.extractor, turns), describe)
+    return Query(source.path, width, height, clipped, views, source)
 
 
 def describe_query(
@@ -343,14 +349,14 @@ def quantise_view(view: DescribedView, vocabulary: Vocabulary, soft: int = 1) ->
     return View(view.turn, view.frames, view.descriptors, words, terms, weights)
 
 
-def _quantise(collection: Collection, view: DescribedView, soft: int, signed: int) -> View:
-    """Give each feature of a view its word, and the signatures that it has by so many."""
-    source = collection.signatures if signed else None
-    if source is None:
+def _view_at(collection: Collection, source: Source, turn: float, *, soft: int = 1, signed: int = 0) -> View:
+    """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
+    view, signer = source.describe(turn), collection.signatures if signed else None
+    if signer is None:
         return quantise_view(view, collection.vocabulary, soft)
     words = collection.vocabulary.search.search(view.descriptors.astype(np.float32), signed)[0]
     terms = words[:, 0]
-    signatures = SignedFeatures(words, source.encode(view.descriptors, words))
+    signatures = SignedFeatures(words, signer.encode(view.descriptors, words))
     return View(view.turn, view.frames, view.descriptors, terms, terms, None, signatures)
 
 

@@ -369,6 +369,23 @@ def test_what_a_turned_view_is_made_from_can_be_let_go(collection: Collection, i
     np.testing.assert_array_equal(query.views[1].frames.linear, kept.views[1].frames.linear)
 
 
+def test_a_view_turned_by_half_is_that_which_its_photo_gives(
+    collection: Collection, indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the opposite view, reordered; so it is of the upright one, which has more features."""
+    monkeypatch.setattr("retrieval.search.query.TURNED_REGIONS", 500)
+    photo = indexed.photos / "coffee_001.jpg"
+    query = read_query(collection, photo, turns=4)
+    assert len(query.views[0].words) > len(query.views[2].words) == 500
+    for first, second in ((0, 2), (1, 3)):
+        assert query.views[first].turn == pytest.approx(query.views[second].turn - np.pi)
+        alone = Source(collection.extractor, collection.options.image, photo, None).describe(query.views[second].turn)
+        made = query.views[second]
+        np.testing.assert_allclose(made.descriptors.astype(float), alone.descriptors.astype(float), atol=2e-3)
+        np.testing.assert_array_equal(made.frames.linear, alone.frames.linear)
+        np.testing.assert_array_equal(made.frames.centres, alone.frames.centres)
+
+
 def test_the_same_query_is_tried_at_more_turns(collection: Collection, indexed: Indexed) -> None:
     """What was described at turns that both have is not described again."""
     query = read_query(collection, indexed.photos / "coffee_001.jpg", turns=2)
