@@ -74,8 +74,17 @@ class FaissSearch(NearestNeighbours):
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if self._index is None:
             return np.asarray(faiss.knn(queries, self.points, k)[1])
-        wanted = min(len(self.points), self.options.candidates + k + k // 4 - 1)
-        return np.asarray(self._index.search(queries, wanted)[1])
+        return np.asarray(self._index.search(queries, self._wanted(k))[1])
+
+    def _quick_candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        if self._index is None or not self._lists:
+            return self._candidates(queries, k)
+        half = _faiss.SearchParametersIVF(nprobe=max(1, self._index.nprobe // 2))
+        return np.asarray(self._index.search(queries, self._wanted(k), params=half)[1])
+
+    def _wanted(self, k: int) -> int:
+        """Candidates by code of which the k nearest are taken."""
+        return min(len(self.points), self.options.candidates + k + k // 4 - 1)
 
     def _write(self, file: Path) -> bool:
         if self._index is None:

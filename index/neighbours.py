@@ -20,7 +20,7 @@ INDEX_FILE = "search.npz"
 EARLIER_INDEX_FILE = "search.index"
 """What faiss itself wrote for earlier versions. It believes what such a file says, so it is given none."""
 # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
-BATCH = 16_384
+BATCH = 2_048
 MOST_SEED = 2**63 - 1
 # The stubs of both leave out some of what their C++ sides add.
 _faiss: Any = faiss

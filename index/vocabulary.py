@@ -183,13 +183,16 @@ class Vocabulary:
         """SHA-256 of what decides which word a descriptor gets: centres, search and descriptor."""
         return fingerprint({"centres": self.centres}, {"descriptor": self.descriptor, **self._search_settings()})
 
-    def assign(self, descriptors: NDArray[np.float32]) -> NDArray[np.int32]:
+    def assign(self, descriptors: NDArray[np.float32], *, quick: bool = False) -> NDArray[np.int32]:
         """The word of each descriptor.
 
         Parameters
         ----------
         descriptors : (N, D) float32 ndarray
             N may be 0.
+        quick : bool
+            In less time where the vocabulary is large, at some more that miss their nearest word: of 60,000 words 4 in
+            100 do, not 2, and of 500,000 words 10, not 6, for three fifths of the time.
 
         Returns
         -------
@@ -200,7 +203,7 @@ class Vocabulary:
         ValueError
             Their dimension is not the vocabulary's.
         """
-        return self.search.search(descriptors, 1)[0][:, 0]
+        return self.search.search(descriptors, 1, quick=quick)[0][:, 0]
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
         """Mean squared distance of descriptors to the words that they were given; 0.0 where there are none.

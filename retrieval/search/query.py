@@ -339,9 +339,9 @@ def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: i
 
 
 def quantise_view(view: DescribedView, vocabulary: Vocabulary, soft: int = 1) -> View:
-    """Give each feature of a view its word: see `quantise_query`."""
+    """Give each feature of a view its word, those of turned views in a quick search: see `quantise_query`."""
     rows = view.descriptors.astype(np.float32)
-    words = vocabulary.assign(rows)
+    words = vocabulary.assign(rows, quick=view.turn != 0)
     terms, weights = words, None
     if soft > 1:
         several, shares = vocabulary.assign_soft(rows, soft)

@@ -99,6 +99,12 @@ class TestContract:
         # Whatever it finds, it tells the distance right.
         np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
 
+    def test_a_quick_search_finds_nearly_as_much_and_tells_the_distance_right(self, case, build, clustered):
+        points, queries, exact = clustered
+        found, squared = build(points).search(queries, 2, quick=True)
+        assert np.mean(found[:, 0] == exact.argmin(axis=1)) >= (0.3 if case == "faiss-few-lists" else 0.95)
+        np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
+
     def test_a_point_is_its_own_nearest(self, build, clustered):
         points, _, _ = clustered
         found, squared = build(points).search(points, 1)
@@ -237,3 +243,13 @@ def test_squared_distances_to_chosen_points():
     numbers = rng.integers(30, size=(20, 4))
     expected = ((queries[:, None].astype(np.float64) - points[numbers]) ** 2).sum(axis=2)
     np.testing.assert_allclose(squared_distances(queries, points, numbers), expected, rtol=1e-5)
+
+
+def test_a_quick_search_scans_half_of_the_lists(clustered):
+    points, queries, _ = clustered
+    whole, half = (
+        FaissSearch.build(points, FaissOptions(exact_below=0, lists_from=0, probes=probes)) for probes in (8, 4)
+    )
+    found = whole.search(queries, quick=True)[0]
+    np.testing.assert_array_equal(found, half.search(queries)[0])
+    assert (found != whole.search(queries)[0]).any()
