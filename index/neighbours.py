@@ -160,7 +160,9 @@ class NearestNeighbours(abc.ABC):
             },
         )
 
-    def search(self, queries: NDArray[np.float32], k: int = 1) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def search(
+        self, queries: NDArray[np.float32], k: int = 1, *, quick: bool = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Find the k nearest points of each query.
 
         Parameters
@@ -169,6 +171,8 @@ class NearestNeighbours(abc.ABC):
             M may be 0.
         k : int
             At least 1. With fewer points than that, all of them are returned: K = min(k, N).
+        quick : bool
+            Search less thoroughly, where the back-end can: some more queries miss their nearest.
 
         Returns
         -------
@@ -193,11 +197,13 @@ class NearestNeighbours(abc.ABC):
         distances = np.empty((len(queries), k), np.float32)
         for start in range(0, len(queries), BATCH):
             rows = slice(start, start + BATCH)
-            neighbours[rows], distances[rows] = self._search_batch(queries[rows], k)
+            neighbours[rows], distances[rows] = self._search_batch(queries[rows], k, quick)
         return neighbours, distances
 
-    def _search_batch(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        found = self._candidates(queries, k)
+    def _search_batch(
+        self, queries: NDArray[np.float32], k: int, quick: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        found = self._quick_candidates(queries, k) if quick else self._candidates(queries, k)
         short = (found[:, :k] < 0).any(axis=1)
         if short.any():
             # A search that gave up before it had found k: rare, and cheap to answer exactly.
@@ -225,6 +231,10 @@ class NearestNeighbours(abc.ABC):
     @abc.abstractmethod
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         """At least k candidates a query, (M, >= k) int64, -1 where none was found, best first."""
+
+    def _quick_candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        """As `_candidates`, in less time where that can be had."""
+        return self._candidates(queries, k)
 
     def _write(self, file: Path) -> bool:
         """Write the index; False where there is nothing that building again would not give soon."""
