@@ -83,16 +83,24 @@ def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
     state = path.stat()
     if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
         return Asked(name, path, box, row, row.sha256)
-    return Asked(name, path, box)
+    # Folders that are copied or restored often have other times.
+    content = _content(path)
+    return Asked(name, path, box, row if content is not None and content == row.sha256 else None, content)
 
 
 def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> Asked:
     """Ask with a file, which may be that of a photo of the collection, or a copy of it."""
+    content = _content(path)
+    row = collection.catalogue.image_of_content(content) if content is not None else None
+    return Asked(name, path, box, row, content)
+
+
+def _content(path: Path) -> str | None:
+    """SHA-256 of a file; None where it cannot be read, which is said when it is."""
     try:
-        content = hash_file(path)
-    except OSError:  # said when it is read
-        return Asked(name, path, box)
-    return Asked(name, path, box, collection.catalogue.image_of_content(content), content)
+        return hash_file(path)
+    except OSError:
+        return None
 
 
 def photo_file(row: ImageRow) -> Path:

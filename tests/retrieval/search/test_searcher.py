@@ -16,7 +16,7 @@ from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import Verification, VerificationOptions
-from retrieval.search.answers import answer_query, find_photo, make_query
+from retrieval.search.answers import answer_query, ask_with_photo, find_photo, make_query
 from retrieval.search.engines.registry import ENGINES
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
@@ -349,9 +349,13 @@ def test_a_photo_of_the_collection_is_not_read_again(
         assert not read
         assert (query.width, query.height, query.box) == (fresh.width, fresh.height, fresh.box)
         np.testing.assert_array_equal(query.views[0].words, np.sort(fresh.views[0].words))
+    (row,) = [row for row in collection.catalogue.images() if row.name == "coffee_001.jpg"]
+    assert ask_with_photo(replace(row, mtime_ns=1), "copied", box).row is not None  # by its content
     with Image.open(path) as photo:
         photo.save(copy, quality=60)
     assert find_photo(collection, str(copy), box).row is None
+    changed = replace(row, path=str(copy), size=copy.stat().st_size, mtime_ns=1)
+    assert ask_with_photo(changed, "changed", box).row is None
     make_query(searcher, find_photo(collection, str(copy), box))
     assert read
     # Descriptors, and several words a feature, are not kept.
