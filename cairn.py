@@ -3,6 +3,8 @@
 A command's module, and all it needs, is imported when the command runs: `cairn --help` answers at once.
 """
 
+import atexit
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +86,8 @@ def version() -> str:
 
 def main() -> None:
     """Run the command line; what a user can cause ends with one sentence and exit code 2."""
+    # Python would look through all that was imported for garbage when it ends: a sixth of `cairn info`.
+    atexit.register(gc.freeze)
     try:
         from retrieval.commands.console import run
 

@@ -18,8 +18,10 @@ from index.parallel import one_thread
 from index.progress import Progress
 from learning.building.sequences import read_sequences
 from retrieval.descriptors.contract import Descriptor
-from retrieval.features.extraction import Extractor, FeatureOptions
-from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.overlap import OverlapSets, overlap_sets
 
 _BLOCK = 4_000_000  # distances held at a time: 32 MB

@@ -1,19 +1,24 @@
 """The back-ends of nearest-neighbour search, by name."""
 
 import importlib.util
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 from index.errors import CairnError
 from index.extras import install_command
-from index.faiss_search import FaissSearch
-from index.flann_search import FlannSearch, PyflannSearch
-from index.neighbours import NearestNeighbours
 
-BACKENDS: dict[str, type[NearestNeighbours]] = {
-    backend.name: backend for backend in (FaissSearch, FlannSearch, PyflannSearch)
+if TYPE_CHECKING:
+    from index.neighbours import NearestNeighbours
+
+BACKENDS = {
+    "faiss": "index.faiss_search:FaissSearch",
+    "flann": "index.flann_search:FlannSearch",
+    "pyflann": "index.flann_search:PyflannSearch",
 }
+"""Every back-end by its name: module:object, imported when it is asked for: what searches nothing needs none."""
 
 
-def search_backend(name: str) -> type[NearestNeighbours]:
+def search_backend(name: str) -> "type[NearestNeighbours]":
     """The search back-end of a name.
 
     Raises
@@ -25,4 +30,5 @@ def search_backend(name: str) -> type[NearestNeighbours]:
         raise CairnError(f"There is no search back-end {name!r}: choose one of {', '.join(sorted(BACKENDS))}.")
     if name == "pyflann" and importlib.util.find_spec("pyflann_ibeis") is None:
         raise CairnError(f"The search back-end 'pyflann' is not installed: {install_command('pyflann')}.")
-    return BACKENDS[name]
+    backend: type[NearestNeighbours] = resolve_name(BACKENDS[name])
+    return backend

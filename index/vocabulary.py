@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
-from index.neighbours import NearestNeighbours, SearchOptions, recall_at_1
 from index.progress import Step
 from index.search_backends import search_backend
 
 if TYPE_CHECKING:
     from index.kmeans import DescriptorSource
+    from index.neighbours import NearestNeighbours, SearchOptions
 
 FORMAT = 1
 CENTRES_FILE = "centres.npy"
@@ -41,7 +41,7 @@ class VocabularyOptions:
     iterations: int = 10  # passes of k-means
     seed: int = 0  # of everything random in it
     backend: str = "faiss"  # search back-end: faiss, flann or pyflann
-    search: SearchOptions | None = None  # its settings; left out, the back-end's own defaults
+    search: "SearchOptions | None" = None  # its settings; left out, the back-end's own defaults
     sample_per_word: int = 50  # descriptors k-means uses at most for each word; 0 uses all
     recall_sample: int = 5_000  # descriptors that recall@1 and the quantisation error are measured on
 
@@ -49,6 +49,65 @@ class VocabularyOptions:
 def default_words(descriptors: int) -> int:
     """Size of a vocabulary for a number of descriptors: one for 30, at least 1, at most 500,000."""
     return min(max(1, descriptors // DESCRIPTORS_PER_WORD), MOST_WORDS)
+
+
+@dataclass(frozen=True)
+class VocabularyFacts:
+    """What is recorded of a vocabulary beside its arrays; see `Vocabulary`."""
+
+    words: int
+    dim: int
+    backend: str
+    descriptor: str
+    trained_on: str
+    recall_at_1: float
+    quantisation_error: float
+    training: dict[str, Any]
+    fingerprint: str
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read what `Vocabulary.save` wrote of it; its arrays are not looked at.
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged or of a later format.
+        """
+        if not folder.is_dir():
+            raise CairnError(f"There is no vocabulary at {folder}: name a collection or its vocabulary folder.")
+        meta = load_json(folder / META_FILE)
+        damaged = _damaged(folder)
+        try:
+            check_format(folder, meta["format"], FORMAT)
+            facts = cls(
+                words=meta["words"],
+                dim=meta["dim"],
+                backend=meta["search"]["backend"],
+                descriptor=meta["descriptor"],
+                trained_on=meta["trained_on"],
+                recall_at_1=float(meta["recall_at_1"]),
+                quantisation_error=float(meta["quantisation_error"]),
+                training=dict(meta["training"]),
+                fingerprint=str(meta["fingerprint"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as cause:
+            raise damaged from cause
+        texts = (facts.backend, facts.descriptor, facts.trained_on)
+        fits = (
+            all(isinstance(text, str) for text in texts)
+            and len(facts.backend) <= LONGEST_NAME
+            and all(type(number) is int and number > 0 for number in (facts.words, facts.dim))
+            and 0 <= facts.recall_at_1 <= 1
+            and 0 <= facts.quantisation_error < np.inf
+        )
+        if not fits:
+            raise damaged
+        return facts
+
+
+def _damaged(folder: Path) -> CairnError:
+    return CairnError(f"The vocabulary in {folder} is damaged: make it again.")
 
 
 @dataclass(frozen=True)
@@ -71,7 +130,7 @@ class Vocabulary:
         How it was trained: the settings of k-means and what came of it. JSON types only.
     """
 
-    search: NearestNeighbours
+    search: "NearestNeighbours"
     descriptor: str
     trained_on: str
     recall_at_1: float
@@ -111,6 +170,7 @@ class Vocabulary:
             There are no descriptors, or no such search back-end.
         """
         from index.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
+        from index.neighbours import recall_at_1
 
         backend = search_backend(options.backend)
         kmeans = KMeansOptions(
@@ -177,6 +237,21 @@ class Vocabulary:
     def sigma(self) -> float:
         """Default σ of soft assignment, in the descriptor's own unit: σ² is a sixth of the quantisation error."""
         return float(np.sqrt(self.quantisation_error / ERROR_PER_SIGMA2))
+
+    @property
+    def facts(self) -> VocabularyFacts:
+        """What is recorded of it beside its arrays."""
+        return VocabularyFacts(
+            words=self.words,
+            dim=self.dim,
+            backend=self.backend,
+            descriptor=self.descriptor,
+            trained_on=self.trained_on,
+            recall_at_1=self.recall_at_1,
+            quantisation_error=self.quantisation_error,
+            training=self.training,
+            fingerprint=self.fingerprint,
+        )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -313,34 +388,25 @@ class Vocabulary:
             It is missing, damaged, of a later format, or needs a back-end that is not installed.
         """
         folder = Path(folder)
-        if not folder.is_dir():
-            raise CairnError(f"There is no vocabulary at {folder}: name a collection or its vocabulary folder.")
-        meta = load_json(folder / META_FILE)
-        damaged = CairnError(f"The vocabulary in {folder} is damaged: make it again.")
+        facts = VocabularyFacts.read(folder)
+        damaged = _damaged(folder)
         try:
-            check_format(folder, meta["format"], FORMAT)
-            name, descriptor, trained_on = meta["search"]["backend"], meta["descriptor"], meta["trained_on"]
-            recall, error = float(meta["recall_at_1"]), float(meta["quantisation_error"])
-            if not all(isinstance(text, str) for text in (name, descriptor, trained_on)) or len(name) > LONGEST_NAME:
-                raise damaged
-            if not (0 <= recall <= 1 and 0 <= error < np.inf):
-                raise damaged
-            backend = search_backend(name)
+            backend = search_backend(facts.backend)
             points = load_array(folder / CENTRES_FILE, mmap=True).view(np.ndarray)
-            if points.ndim != 2 or points.dtype != np.float32 or points.size == 0:
+            if points.shape != (facts.words, facts.dim) or points.dtype != np.float32:
                 raise damaged
             # NaN fails the comparison too.
             if not known and not -LARGEST_VALUE < points.min() <= points.max() < LARGEST_VALUE:
                 raise damaged
-            training = dict(meta["training"])
             search = backend.load(folder, points, known=known)
-            vocabulary = cls(search, descriptor, trained_on, recall, error, training)
-            recorded = str(meta["fingerprint"])
         except (KeyError, TypeError, ValueError, OverflowError) as cause:
             raise damaged from cause
+        vocabulary = cls(
+            search, facts.descriptor, facts.trained_on, facts.recall_at_1, facts.quantisation_error, facts.training
+        )
         if known:
-            vars(vocabulary)["fingerprint"] = recorded  # what the property would compute
-        elif vocabulary.fingerprint != recorded:
+            vars(vocabulary)["fingerprint"] = facts.fingerprint  # what the property would compute
+        elif vocabulary.fingerprint != facts.fingerprint:
             raise damaged
         return vocabulary
 

@@ -24,9 +24,9 @@ from eval.matching import MatchingOptions, MatchingReport, evaluate_matching, fi
 from index.errors import CairnError
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import FeatureOptions
-from retrieval.photos.decoding import ImageOptions
-from retrieval.regions.detection import RegionOptions
+from retrieval.features.options import FeatureOptions
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.options import RegionOptions
 
 
 def mean(values: Sequence[float | None]) -> float:

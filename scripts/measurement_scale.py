@@ -24,9 +24,9 @@ from index.errors import CairnError
 from learning.reports.figures import new_figure
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
-from retrieval.features.extraction import FeatureOptions
-from retrieval.regions.detection import RegionOptions
+from retrieval.features.options import FeatureOptions
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
+from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES
 
 SCALES = (4, 3 * 3**0.5, 8, 12.5, 17, 22)  # half the patch's side over σ; the detectors' own among them

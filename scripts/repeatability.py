@@ -23,9 +23,11 @@ from rich.table import Table
 
 from eval.repeatability import Repeatability, repeatability
 from index.errors import CairnError
-from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.detection import detect_regions
 from retrieval.regions.detectors.registry import find_detector
+from retrieval.regions.options import RegionOptions
 
 SEQUENCES = ("graf", "boat", "wall", "bikes", "ubc")
 _RADIUS = 3.0  # of every detector's region, in units of its detection scale, for a fair comparison

@@ -24,8 +24,8 @@ from eval.tables.sets import RetrievalSet
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
-from retrieval.features.extraction import FeatureOptions
-from retrieval.regions.detection import RegionOptions
+from retrieval.features.options import FeatureOptions
+from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES, Verified, find_engine
 
 OWN, INDEPENDENT = "own", "independent"

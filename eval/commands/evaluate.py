@@ -83,9 +83,9 @@ def retrieval(
     from eval.benchmark import run_benchmark
     from index.inverted import ScoringOptions
     from retrieval.collection.options import CollectionOptions
-    from retrieval.features.extraction import FeatureOptions
-    from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions.detection import RegionOptions
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
     from retrieval.search.engines.contract import load_engine
     from retrieval.search.options import SearchOptions
 
@@ -163,9 +163,9 @@ def matching(
     """Match photos whose homographies are known; print the recall and the average precision of nearest neighbours."""
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
     from retrieval.descriptors.registry import find_descriptor
-    from retrieval.features.extraction import FeatureOptions
-    from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions.detection import RegionOptions
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
 
     options = MatchingOptions(*overlap, ratio=ratio)
     described = find_descriptor(descriptor)

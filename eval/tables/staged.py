@@ -22,9 +22,11 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STAGING
 from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging
-from retrieval.photos.decoding import ImageOptions, Photo
-from retrieval.regions.detection import RegionOptions, Regions
+from retrieval.photos.decoding import Photo
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames
+from retrieval.regions.options import RegionOptions
 from retrieval.search.query import DescribedQuery, DescribedView, describe_query
 
 

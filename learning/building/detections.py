@@ -12,10 +12,12 @@ from learning.building.correspondence import Detections
 from learning.building.harris import harris_corners
 from learning.patches.phototour import PATCH
 from retrieval.descriptors.gradients import dominant_orientation
-from retrieval.photos.decoding import ImageOptions, Photo, read_photo
-from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.detection import detect_regions
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
 from retrieval.regions.geometry import rotations, upright_frames
+from retrieval.regions.options import RegionOptions
 from retrieval.regions.patches import extract_patches
 from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions, build_scale_space
 

@@ -25,8 +25,8 @@ from retrieval.commands.console import print_failures, print_json, progress_bars
 from retrieval.commands.options import cores
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.descriptors.sift import Sift
-from retrieval.photos.decoding import ImageOptions
 from retrieval.photos.listing import list_photos
+from retrieval.photos.options import ImageOptions
 
 MINED = "mined"
 """Folder, within that of a run, of the matches that are mined from a collection."""

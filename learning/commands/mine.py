@@ -103,9 +103,9 @@ def mine(
     from learning.mining.homographies import MapOptions
     from learning.mining.mining import MiningOptions, mine_matches
     from learning.mining.photo_source import PhotoSource
-    from retrieval.features.extraction import FeatureOptions
-    from retrieval.photos.decoding import ImageOptions
-    from retrieval.regions.detection import RegionOptions
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
 
     started = perf_counter()
     if out.suffix != ".npz":

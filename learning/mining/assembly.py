@@ -15,9 +15,11 @@ from index.progress import Progress
 from learning.mining.chunks import Chunk
 from learning.mining.image_pairs import MinedPair, MinedPhoto
 from learning.mining.matches import PATCH, Entry, write_mined
-from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging
-from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
 
 _BYTES = PATCH * PATCH
 _ROWS = 4096  # patches at a time

@@ -19,9 +19,10 @@ from learning.mining.homographies import MapOptions
 from learning.mining.image_pairs import MinedPhoto, Overlaps
 from learning.mining.photo_source import PhotoSource
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging, stage_all
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 
 _CHUNK = 16  # image pairs whose results are kept in one file
 

@@ -12,7 +12,8 @@ from index.errors import CairnError
 from index.text import printable
 from learning.mining.image_pairs import Overlaps, measurement_regions
 from learning.mining.matches import MinedMatches
-from retrieval.photos.decoding import ImageOptions, Photo, read_colour, read_photo
+from retrieval.photos.decoding import Photo, read_colour, read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.geometry import upright_frames
 from retrieval.regions.overlap import inside_image, mean_radii, overlap_error, transfer_ellipses
 

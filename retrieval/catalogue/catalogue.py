@@ -64,7 +64,7 @@ from retrieval.catalogue.photos import (
 from retrieval.catalogue.schema import COUNT_WRITING, FILE, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment, next_folder_in, orphans_in, segments_in, tombstones_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers, revision_of, setting_of
-from retrieval.metadata.photo import Metadata
+from retrieval.metadata.fields import Metadata
 
 
 class Catalogue:

@@ -6,7 +6,8 @@ from pathlib import Path
 from index.errors import Unreadable
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.metadata.photo import Metadata, read_metadata
+from retrieval.metadata.fields import Metadata
+from retrieval.metadata.photo import read_metadata
 
 _AT_ONCE = 500  # photos that are written together
 

@@ -24,7 +24,7 @@ from retrieval.catalogue.schema import (
     Setting,
     value_hash_of,
 )
-from retrieval.metadata.photo import Metadata
+from retrieval.metadata.fields import Metadata
 from retrieval.metadata.text import clean
 
 LONGEST_KEY, LONGEST_VALUE = 64, 10_000

@@ -15,7 +15,7 @@ from retrieval.catalogue.metadata_store import copy_imported, find_tombstones, s
 from retrieval.catalogue.names import free_names
 from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, folder_of, values_of_row
 from retrieval.catalogue.settings import next_number
-from retrieval.metadata.photo import Metadata
+from retrieval.metadata.fields import Metadata
 
 
 def commit_segment(

@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
 from index.segment import Segment
 from index.similarity import SimilarityMatrix
-from index.vocabulary import META_FILE, Vocabulary
+from index.vocabulary import META_FILE, Vocabulary, VocabularyFacts
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE, SegmentRow
 from retrieval.collection.identity import keep_identity, sealed_database
@@ -36,9 +37,12 @@ from retrieval.collection.options import CollectionOptions, read_options, write_
 from retrieval.collection.seal import is_as_sealed
 from retrieval.collection.segments import published
 from retrieval.collection.statistics import Statistics, content_key, read_statistics, statistics_key, write_statistics
-from retrieval.descriptors.learnt import read_model_file
+from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor, model_file
-from retrieval.features.extraction import Extractor
+from retrieval.features.options import features_fingerprint
+
+if TYPE_CHECKING:
+    from retrieval.features.extraction import Extractor
 
 _LOOKS = 5  # how often a collection is looked at again that changes while it is read
 # What may be there before the options are: a run was stopped while it made the collection.
@@ -62,7 +66,8 @@ class _Content:
 class _Read:
     """What has been read of a collection."""
 
-    extractor: Extractor | None = None
+    descriptor: Descriptor | None = None
+    extractor: "Extractor | None" = None
     vocabulary: Vocabulary | None = None
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
@@ -116,6 +121,9 @@ class Collection:
             The folder is something else's, the catalogue another collection's, an option names what does not exist, or
             a part of the collection is damaged.
         """
+        from retrieval.descriptors.learnt import read_model_file
+        from retrieval.features.extraction import Extractor
+
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
         if there is not None and there.has_vocabulary:
@@ -174,7 +182,7 @@ class Collection:
         except CairnError:
             self.catalogue.close()
             raise
-        if file is not None and named != self.extractor.descriptor.fingerprint:
+        if file is not None and named != self.descriptor.fingerprint:
             self.catalogue.close()
             raise CairnError(
                 f"{self.folder} was made with another descriptor than {name}: leave out --descriptor, or make a new "
@@ -186,12 +194,25 @@ class Collection:
         return lock_folder(self.folder)
 
     @property
-    def extractor(self) -> Extractor:
+    def descriptor(self) -> Descriptor:
+        """Describes the patches of this collection's photos."""
+        if self._read.descriptor is None:
+            self._read.descriptor = find_descriptor(self.options.descriptor, self.folder)
+        return self._read.descriptor
+
+    @property
+    def extractor(self) -> "Extractor":
         """Turns photos into features as this collection's were."""
         if self._read.extractor is None:
-            descriptor = find_descriptor(self.options.descriptor, self.folder)
-            self._read.extractor = Extractor(descriptor, self.options.features)
+            from retrieval.features.extraction import Extractor
+
+            self._read.extractor = Extractor(self.descriptor, self.options.features)
         return self._read.extractor
+
+    @property
+    def features_fingerprint(self) -> str:
+        """Of descriptor and options: what the extractor's is, which is not made for it."""
+        return features_fingerprint(self.descriptor, self.options.features)
 
     @property
     def vocabulary_folder(self) -> Path:
@@ -241,9 +262,26 @@ class Collection:
             return vocabulary
         raise CollectionChanged(f"{self.folder} changes faster than it can be read: try again.")
 
-    def check_descriptor(self, vocabulary: Vocabulary) -> None:
+    @property
+    def vocabulary_facts(self) -> VocabularyFacts:
+        """What is recorded of the vocabulary; it is not read where its files are as they were sealed.
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged or of another descriptor.
+        """
+        folder = self.vocabulary_folder
+        if self._read.vocabulary is None and is_as_sealed(self.folder, folder.name):
+            with suppress(CairnError, FileNotFoundError):  # reading all of it tells what is wrong, if it still is
+                facts = VocabularyFacts.read(folder)
+                self.check_descriptor(facts)
+                return facts
+        return self.vocabulary.facts
+
+    def check_descriptor(self, vocabulary: Vocabulary | VocabularyFacts) -> None:
         """Raise CairnError where a vocabulary was made from another descriptor than this collection's."""
-        if vocabulary.descriptor != self.extractor.fingerprint:
+        if vocabulary.descriptor != self.features_fingerprint:
             raise CairnError(
                 f"The vocabulary was made from another descriptor or other regions than those of {self.folder}: "
                 "use one made with the same options."
@@ -305,7 +343,7 @@ class Collection:
         return Segment.open(
             self.folder / SEGMENTS / folder,
             vocabulary_fingerprint=self.vocabulary.fingerprint,
-            descriptor_fingerprint=self.extractor.fingerprint,
+            descriptor_fingerprint=self.features_fingerprint,
         )
 
     @property

@@ -38,18 +38,20 @@ def measure_drift(collection: Collection) -> Drift:
     CairnError
         The collection has no vocabulary, or it is damaged.
     """
-    vocabulary, catalogue = collection.vocabulary, collection.catalogue
+    vocabulary, catalogue = collection.vocabulary_facts, collection.catalogue
     since = catalogue.setting(TRAINED_KEY) or "0"
     trained, added = catalogue.quantisation_errors(int(since) if since.isdecimal() else 0)
     # Where those photos are another collection's, or are gone, the vocabulary remembers a sample of their features.
     base = trained[1] if trained[0] else vocabulary.quantisation_error
     ratio = added[1] / base if added[0] and base > 0 else None
     fit: Fit
-    wanted = default_words(catalogue.counts()["features"])
     if ratio is not None and ratio > MOST and added[0] >= FEWEST:
         fit = "poor"
         advice = f"The vocabulary does not fit the {added[0]} photos that were added: cairn retrain makes a new one."
-    elif not collection.options.words and wanted >= OUTGROWN * vocabulary.words:
+    elif (
+        not collection.options.words
+        and (wanted := default_words(catalogue.counts()["features"])) >= OUTGROWN * vocabulary.words
+    ):
         fit = "outgrown"
         advice = (
             f"The collection has outgrown its {vocabulary.words} words, {wanted} would suit it: cairn retrain makes a "

@@ -12,8 +12,8 @@ import tomli_w
 
 from index.arrays import check_format, save_bytes
 from index.errors import CairnError, refuse_unreadable
-from retrieval.features.extraction import FeatureOptions
-from retrieval.photos.decoding import ImageOptions
+from retrieval.features.options import FeatureOptions
+from retrieval.photos.options import ImageOptions
 
 FORMAT = 2
 """Version of the collection's format on disk."""

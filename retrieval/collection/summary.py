@@ -15,8 +15,8 @@ _LOOKS = 5  # how often segments are looked at again that are rewritten meanwhil
 def describe_collection(collection: Collection) -> dict[str, Any]:
     """Give the facts that `cairn info` reports."""
     counts = collection.catalogue.counts()
-    extractor = collection.extractor
-    vocabulary = collection.vocabulary if collection.has_vocabulary else None
+    descriptor = collection.descriptor
+    vocabulary = collection.vocabulary_facts if collection.has_vocabulary else None
     rows, size = _sizes(collection)
     added = collection.catalogue.first_and_last_added()
     features = sum(row.features for row in rows)
@@ -28,9 +28,9 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         "bytes": size,
         "bytes_per_feature": round(sum(size.values()) / features, 2) if features else 0.0,
         "descriptor": {
-            "name": extractor.descriptor.name,
-            "dim": extractor.descriptor.dim,
-            "fingerprint": extractor.fingerprint,
+            "name": descriptor.name,
+            "dim": descriptor.dim,
+            "fingerprint": collection.features_fingerprint,
         },
         "signature": str(collection.signature) if collection.signature else None,
         "vocabulary": {

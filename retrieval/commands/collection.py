@@ -117,11 +117,11 @@ def index(
     from index.hamming.sources import NONE, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
-    from retrieval.features.extraction import FeatureOptions
+    from retrieval.features.options import FeatureOptions
     from retrieval.indexing.adding import index_photos
-    from retrieval.photos.decoding import ImageOptions
     from retrieval.photos.listing import list_photos
-    from retrieval.regions.detection import RegionOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
 
     if again and watch:
         raise CairnError("--again goes without --watch: take the photos in first, and watch then.")

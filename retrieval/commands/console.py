@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -49,7 +48,11 @@ def run(app: Callable[..., Any]) -> None:
         _refuse(str(error))
     except _USAGE_ERROR as error:
         _refuse_usage(error)
-    except BrokenProcessPool:
+    except RuntimeError as error:
+        from concurrent.futures.process import BrokenProcessPool  # here: it takes a tenth of `cairn --help`
+
+        if not isinstance(error, BrokenProcessPool):
+            raise
         _refuse(
             "A worker process was killed, most likely for want of memory: try fewer --workers; the same command goes "
             "on from here."
@@ -106,10 +109,8 @@ def note(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line for people on standard output, with nothing in it taken for markup."""
-    from rich.console import Console
-
-    Console(soft_wrap=True, highlight=False, markup=False).print(printable_name(text))
+    """Print a line for people on standard output."""
+    print(printable_name(text), flush=True)
 
 
 @contextmanager

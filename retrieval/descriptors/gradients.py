@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +29,8 @@ def orientation_ramps(
     ndarray, shape (A, B), float32
         m, then the ramps in turn, each in the memory of the one before it.
     """
+    import cv2  # here: a descriptor is named without it
+
     polar: Any = cv2.cartToPolar(across, down)
     magnitude, rest = polar
     yield magnitude

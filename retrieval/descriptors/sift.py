@@ -1,6 +1,5 @@
 """SIFT and rootSIFT of a patch."""
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,6 +64,8 @@ class Sift:
 
     def _pool(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sums (N, 128) of the gradient's magnitude over the bins of place and orientation."""
+        import cv2  # here: a descriptor is named without it
+
         number, size = len(patches), self.patch_size
         bins = len(self._pooling)
         # The patches of a chunk lie side by side, (S, S, N): a difference, and the pooling along an axis, is then one

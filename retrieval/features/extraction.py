@@ -1,31 +1,22 @@
 """Features of a photo: regions, frames and descriptors, in coordinates of the upright original."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.gradients import dominant_orientation
+from retrieval.features.options import FeatureOptions, features_fingerprint
 from retrieval.photos.decoding import Photo
-from retrieval.regions.detection import RegionOptions, Regions, detect_regions
+from retrieval.regions.detection import Regions, detect_regions
 from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.patches import patch_grid, patch_levels, sample_frames, sampling_order
 
 _CHUNK = 512  # regions at a time: their patches fit the third-level cache
-
-
-@dataclass(frozen=True)
-class FeatureOptions:
-    """How a photo becomes features."""
-
-    regions: RegionOptions = field(default_factory=RegionOptions)  # detector and its thresholds
-    measurement_scale: float | None = None  # measurement region over detected region; None: the detector's own
-    upright: bool = True  # keep "down" down; False: turn each patch to its dominant orientation
 
 
 @dataclass(frozen=True)
@@ -66,10 +57,7 @@ class Extractor:
         self.measurement_scale = detector.measurement_scale if wanted is None else wanted
         if not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
-        told = asdict(options)
-        if not options.regions.max_features:  # collections that are older than this option keep their fingerprint
-            del told["regions"]["max_features"]
-        self.fingerprint = fingerprint({}, {"descriptor": descriptor.fingerprint, "features": told})
+        self.fingerprint = features_fingerprint(descriptor, options)
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
         """Detect regions in the working image's pixels; within a box x0, y0, x1, y1 of the upright original's alone."""

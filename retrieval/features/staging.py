@@ -16,7 +16,8 @@ from index.arrays import load_array, save_array
 from index.errors import CairnError
 from index.parallel import run
 from retrieval.features.extraction import Extractor, Features
-from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
-from retrieval.metadata.photo import Metadata, read_metadata
+from retrieval.metadata.fields import Metadata
+from retrieval.metadata.photo import read_metadata
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 

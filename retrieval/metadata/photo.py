@@ -4,27 +4,15 @@ import errno
 import stat
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Unreadable
 from retrieval.metadata.containers import find_blocks
 from retrieval.metadata.exif import Exif
+from retrieval.metadata.fields import Metadata
 from retrieval.metadata.iptc import Iptc, read_iptc
 from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TITLE, clean, clean_position, clean_tags
 from retrieval.metadata.xmp import Xmp, read_xmp
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What is known of a photo; every text is clean (see `clean`)."""
-
-    taken: str | None = None  # local time of the camera, as `retrieval.metadata.dates` writes dates
-    camera: str | None = None  # make and model
-    latitude: float | None = None  # degrees north, WGS 84; both or none
-    longitude: float | None = None  # degrees east
-    title: str | None = None
-    tags: tuple[str, ...] = ()  # none twice, in upper or lower case
 
 
 def read_metadata(path: Path, strict: bool = False) -> Metadata:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import io
 import os
@@ -18,6 +17,8 @@ from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
 from index.extras import install_command
+from retrieval.photos.options import ImageOptions
+from retrieval.photos.reasons import system_reason
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
 Image.MAX_IMAGE_PIXELS = None
@@ -36,20 +37,6 @@ _DRAFT_MARGIN = 1.9
 
 class PhotoTooLarge(CairnError):
     """The photo has more pixels than `ImageOptions.max_pixels`."""
-
-
-@dataclass(frozen=True)
-class ImageOptions:
-    """How photos are read."""
-
-    max_side: int = 1024  # longer side of the working image, pixels; a smaller photo is never enlarged; 0 = no limit
-    max_pixels: int = 150_000_000  # a file with more pixels is refused before it is decoded
-
-    def __post_init__(self) -> None:
-        if self.max_side < 0:
-            raise CairnError(f"The longest side must be a number of pixels, or 0 for no limit, not {self.max_side}.")
-        if self.max_pixels < 1:
-            raise CairnError(f"The limit on a photo's pixels must be at least 1, not {self.max_pixels}.")
 
 
 @dataclass(frozen=True)
@@ -305,19 +292,6 @@ def _turn(image: NDArray[Any], orientation: int) -> NDArray[Any]:
     if orientation in (3, 4, 7, 8):
         image = image[::-1]
     return image
-
-
-def system_reason(error: Exception) -> str:
-    """What the system says of a file that it does not give out, in a few words."""
-    number = getattr(error, "errno", None)
-    known = {
-        errno.ENOENT: "the file does not exist",
-        errno.EACCES: "permission to read it is denied",
-        errno.EISDIR: "it is a folder, not a photo",
-        errno.ELOOP: "its link leads back to itself",
-        errno.ENAMETOOLONG: "its name is too long",
-    }
-    return known.get(number, os.strerror(number).lower()) if number is not None else "its name is not valid"
 
 
 def _reason(error: Exception) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.photos.decoding import system_reason
+from retrieval.photos.reasons import system_reason
 
 COLLECTION_FILE = "collection.toml"
 """A folder with this file in it is a collection, and what lies in it no photo of anybody's."""

@@ -13,7 +13,8 @@ from PIL import Image
 
 from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
-from retrieval.photos.decoding import ImageOptions, read_colour
+from retrieval.photos.decoding import read_colour
+from retrieval.photos.options import ImageOptions
 
 SIZES = (128, 256, 512)
 """Longer sides that there are, pixels."""

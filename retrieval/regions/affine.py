@@ -1,26 +1,13 @@
 """Affine shape adaptation: the iterated second-moment matrix."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from retrieval.regions.options import AdaptationOptions
 from retrieval.regions.patches import sample_frames, sampling_order
 from retrieval.regions.scalespace import ScaleSpace
 
 _CHUNK = 128  # regions at a time: their samples fit the second-level cache
-
-
-@dataclass(frozen=True)
-class AdaptationOptions:
-    """How a region's shape is estimated."""
-
-    iterations: int = 2  # steps at most; 0 leaves regions round
-    window: float = 8.0  # half the side of the window in units of the detection scale
-    samples: int = 21  # samples along that side
-    converged: float = 0.93  # smallest eigenvalue ratio of the second-moment matrix that ends the iteration
-    max_anisotropy: float = 5.0  # largest ratio of the ellipse's axes that is kept
-    keep_unconverged: bool = True  # keep regions that ran out of steps, at their last shape
 
 
 def adapt_shapes(

@@ -1,28 +1,17 @@
 """Affine-covariant regions: scale-space extrema, adapted to the shape of the image around them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.regions.affine import AdaptationOptions, adapt_shapes
+from retrieval.regions.affine import adapt_shapes
 from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.regions.options import RegionOptions
 from retrieval.regions.scalespace import ScaleSpace, build_scale_space, find_extrema
 
 _IN_A_CELL = 8  # points wanted in a cell of `spread_choice`, in the mean
-
-
-@dataclass(frozen=True)
-class RegionOptions:
-    """How regions are detected."""
-
-    detector: str = "dog-affine"  # one of `DETECTORS`
-    threshold: float | None = None  # smallest absolute response, grey values 0..255; None: the detector's own
-    edge_ratio: float = 10.0  # largest ratio of principal curvatures (Lowe 2004, section 4.1)
-    max_regions: int = 8000  # at most this many a photo, the strongest; 0: no limit
-    max_features: int = 0  # of those at most this many, strong and spread over the image; 0: all
-    adaptation: AdaptationOptions = field(default_factory=AdaptationOptions)  # iterated second-moment matrix
 
 
 @dataclass(frozen=True)

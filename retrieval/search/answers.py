@@ -17,7 +17,7 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region

@@ -12,7 +12,8 @@ from index.errors import CairnError
 from index.inverted import InvertedIndex
 from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_geometry
-from retrieval.photos.decoding import ImageOptions, read_colour
+from retrieval.photos.decoding import read_colour
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region

@@ -18,7 +18,8 @@ from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry, frames_of
 from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.matching.word_matches import QueryWords
-from retrieval.photos.decoding import ImageOptions, Photo, read_photo
+from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames, ellipses_of_shapes
 

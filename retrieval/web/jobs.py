@@ -20,7 +20,8 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.features.encoding import decode_geometry
-from retrieval.photos.decoding import ImageOptions, PhotoTooLarge, read_colour_sized
+from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
+from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.answers import (

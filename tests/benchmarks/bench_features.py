@@ -83,8 +83,10 @@ def cairn(max_side: int) -> Callable[[Path], int]:
     import cv2
 
     from retrieval.descriptors.registry import find_descriptor
-    from retrieval.features.extraction import Extractor, FeatureOptions
-    from retrieval.photos.decoding import ImageOptions, read_photo
+    from retrieval.features.extraction import Extractor
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.decoding import read_photo
+    from retrieval.photos.options import ImageOptions
 
     cv2.setNumThreads(1)
     extractor = Extractor(find_descriptor("rootsift"), FeatureOptions())
@@ -99,7 +101,8 @@ def pycolmap(max_side: int) -> Callable[[Path], int]:
     """
     import pycolmap
 
-    from retrieval.photos.decoding import ImageOptions, read_photo
+    from retrieval.photos.decoding import read_photo
+    from retrieval.photos.options import ImageOptions
 
     options = pycolmap.FeatureExtractionOptions()
     options.use_gpu = False

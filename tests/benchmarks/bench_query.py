@@ -25,7 +25,8 @@ from learning.labels.ground_truth import read_ground_truth
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.features.extraction import Extractor, Features
-from retrieval.photos.decoding import ImageOptions, Photo, read_colour, read_photo
+from retrieval.photos.decoding import Photo, read_colour, read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import encode_jpeg
 from retrieval.regions.detection import Regions
 from retrieval.search.query import Box

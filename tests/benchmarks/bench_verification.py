@@ -36,7 +36,8 @@ def main() -> None:
     from retrieval.collection.options import CollectionOptions
     from retrieval.commands.options import cores
     from retrieval.indexing.adding import index_photos
-    from retrieval.photos.decoding import ImageOptions, read_photo
+    from retrieval.photos.decoding import read_photo
+    from retrieval.photos.options import ImageOptions
     from retrieval.search.engines.tf_idf import TfIdf
     from retrieval.search.options import SearchOptions
     from retrieval.search.query import indexed_view

@@ -15,7 +15,7 @@ from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.search.answers import find_photo, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher

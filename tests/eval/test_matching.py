@@ -26,8 +26,8 @@ from eval.matching import (
 from index.errors import CairnError
 from learning.measures.precision import average_precision
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import FeatureOptions
-from retrieval.photos.decoding import ImageOptions
+from retrieval.features.options import FeatureOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.overlap import OverlapSets
 from tests.conftest import Ran
 

@@ -8,7 +8,7 @@ from index.errors import CairnError
 from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
 from index.kmeans import ArraySource
-from index.vocabulary import Vocabulary, VocabularyOptions, default_words
+from index.vocabulary import Vocabulary, VocabularyFacts, VocabularyOptions, default_words
 
 OPTIONS = VocabularyOptions(words=300, iterations=4, seed=1, search=FaissOptions(exact_below=0, lists_from=0))
 
@@ -131,6 +131,8 @@ def test_saved_and_loaded_it_is_the_same(vocabulary, folder):
     for before, after in zip(vocabulary.assign_soft(queries), loaded.assign_soft(queries), strict=True):
         np.testing.assert_array_equal(before, after)
     assert loaded.describe() == vocabulary.describe()
+    assert VocabularyFacts.read(folder) == loaded.facts == vocabulary.facts
+    assert (loaded.facts.words, loaded.facts.dim) == (300, 32)
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["descriptor"], meta["trained_on"], meta["search"]["backend"]) == ("f1", "a test", "faiss")
     assert meta["search"]["options"]["probes"] == 32
@@ -181,6 +183,9 @@ def edit_meta(**changes):
         ("meta.json", edit_meta(descriptor="f2")),
         ("meta.json", edit_meta(search={"backend": "annoy"})),
         ("meta.json", edit_meta(format=2)),
+        ("meta.json", edit_meta(words=301)),
+        ("meta.json", edit_meta(words="300")),
+        ("meta.json", edit_meta(quantisation_error=float("nan"))),
         ("meta.json", lambda file: file.unlink()),
     ],
 )

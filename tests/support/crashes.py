@@ -32,7 +32,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import DescribedQuery, describe_query, quantise_query

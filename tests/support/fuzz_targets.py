@@ -46,7 +46,8 @@ from retrieval.groups.groups import read_groups
 from retrieval.groups.links import Link, decode_links, encode_links
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import MOST_TAGS
-from retrieval.photos.decoding import ImageOptions, read_colour, read_photo
+from retrieval.photos.decoding import read_colour, read_photo
+from retrieval.photos.options import ImageOptions
 from tests.support import metadata_files
 from tests.support.fuzzing import Sample
 from tests.support.hostile import encode, photo

@@ -22,7 +22,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, retrain
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query

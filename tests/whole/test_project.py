@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 import cairn
 from index.extras import EXTRAS, install_command
+from tests.conftest import Indexed
 from tests.support.paths import ROOT
 
 LAYERS = ("index", "retrieval", "learning", "eval")
@@ -155,6 +156,21 @@ def test_help_answers_without_loading_what_is_slow() -> None:
     text = _python("-m", "cairn", "--help")
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b", text), command
+
+
+def test_info_loads_what_it_tells_of_and_nothing_that_sees_or_searches(indexed: Indexed) -> None:
+    """It reads the catalogue (SQLAlchemy) and arrays (NumPy); Typer checks arguments with Pydantic."""
+    needed = {"numpy", "sqlalchemy", "pydantic"}
+    program = f"""
+import atexit, sys
+slow = {{*{HEAVY}, "alembic", "rich", "concurrent.futures.process"}} - {needed}
+atexit.register(lambda: print("loaded", *sorted(slow & sys.modules.keys())))
+sys.argv = ["cairn", "info", {str(indexed.folder)!r}]
+import cairn
+cairn.main()
+"""
+    *told, last = _python("-c", program).splitlines()
+    assert "photos" in told[0] and last == "loaded"
 
 
 def test_the_version_is_told_at_once() -> None:

@@ -16,8 +16,9 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.decoding import read_photo
-from retrieval.regions.detection import RegionOptions, detect_regions
+from retrieval.regions.detection import detect_regions
 from retrieval.regions.detectors.registry import find_detector
+from retrieval.regions.options import RegionOptions
 from retrieval.search.options import SearchOptions
 
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")

@@ -20,9 +20,11 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features import extraction as features
-from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging
-from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import describe_query, quantise_query, read_query
 from tests.conftest import Indexed

@@ -13,7 +13,7 @@ from eval.tables.sets import RetrievalSet
 from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, SimilarityTable
 from learning.similarity.learning import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 
 OPTIONS = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240))

@@ -28,7 +28,8 @@ from learning.mining.photo_source import PhotoSource
 from learning.mining.proposals import random_pairs
 from retrieval.commands.console import run
 from retrieval.descriptors.sift import Sift
-from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran

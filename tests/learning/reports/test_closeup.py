@@ -15,7 +15,7 @@ from learning.mining.image_pairs import measurement_regions
 from learning.mining.matches import MinedMatches
 from learning.reports.closeup import KINDS, Closeup, ellipse_points, find_closeups, project_matches
 from learning.reports.closeup_drawing import COLOURS, closeup_figure
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.overlap import overlap_sets
 from tests.learning.mining.test_matches import write
 

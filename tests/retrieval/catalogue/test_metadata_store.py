@@ -13,7 +13,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter, parse_condition
 from retrieval.catalogue.metadata_store import PhotoMetadata, column_key, copy_imported
 from retrieval.catalogue.schema import ImageRow
-from retrieval.metadata.photo import Metadata
+from retrieval.metadata.fields import Metadata
 from retrieval.metadata.places import Near, great_circle_km
 from tests.retrieval.catalogue.test_catalogue import add, segment_row
 

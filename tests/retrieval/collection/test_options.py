@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions, read_options, write_options
-from retrieval.features.extraction import FeatureOptions
-from retrieval.photos.decoding import ImageOptions
-from retrieval.regions.affine import AdaptationOptions
-from retrieval.regions.detection import RegionOptions
+from retrieval.features.options import FeatureOptions
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.options import AdaptationOptions, RegionOptions
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 collections = st.builds(

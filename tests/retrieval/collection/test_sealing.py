@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,8 @@ from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.collection import sealing, snapshot
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import OPTIONS, SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.options import write_options
 from retrieval.collection.seal import Seal, is_as_sealed, read_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal, sealed_afterwards
 from retrieval.collection.snapshot import read_snapshot
@@ -217,6 +219,24 @@ def test_a_vocabulary_is_looked_through_where_it_may_have_changed_since_it_was_s
     assert is_as_sealed(folder, VOCABULARY)
     (folder / SEAL).unlink()
     assert not is_as_sealed(folder, VOCABULARY)
+
+
+def test_facts_of_a_vocabulary_are_believed_as_it_is(folder: Path) -> None:
+    file = folder / VOCABULARY / CENTRES_FILE
+    with Collection.open(folder) as collection:
+        facts = collection.vocabulary_facts
+        assert collection._read.vocabulary is None  # it was not read
+        assert facts == collection.vocabulary.facts == collection.vocabulary_facts
+    flip_last_byte(file)
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match="other points"):
+        _ = collection.vocabulary_facts
+    options = replace(collection.options, descriptor="sift")
+    flip_last_byte(file)
+    change(folder, "4")
+    assert is_as_sealed(folder, VOCABULARY)
+    write_options(folder / OPTIONS, options)
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match="another descriptor"):
+        _ = collection.vocabulary_facts
 
 
 def flip_last_byte(file: Path) -> None:

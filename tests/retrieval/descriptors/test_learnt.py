@@ -27,7 +27,7 @@ from retrieval.descriptors.pooling import normalised_channels, pool, region_kern
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.descriptors.sift import Sift
 from retrieval.indexing.adding import index_photos
-from retrieval.photos.decoding import ImageOptions
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.patches import resample_patches
 from scripts.peers import Peer
 from tests.support.learning import learnt_models

@@ -7,10 +7,10 @@ import pytest
 from scipy import ndimage
 
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import Extractor, FeatureOptions
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
 from retrieval.photos.decoding import Photo
-from retrieval.regions.affine import AdaptationOptions
-from retrieval.regions.detection import RegionOptions
+from retrieval.regions.options import AdaptationOptions, RegionOptions
 
 
 @pytest.fixture(scope="module")

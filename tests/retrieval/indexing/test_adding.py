@@ -26,7 +26,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.integrity.check import check_collection
-from retrieval.photos.decoding import ImageOptions, read_photo
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher

@@ -31,7 +31,7 @@ from retrieval.integrity import rebuild_segments as reextraction
 from retrieval.integrity import repair
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
-from retrieval.metadata.photo import Metadata
+from retrieval.metadata.fields import Metadata
 from tests.conftest import Indexed, Ran
 from tests.retrieval.integrity.test_check import add_caches, files_of, flip
 from tests.support.hostile import photo

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from retrieval.metadata.containers import find_blocks
 from retrieval.metadata.dates import after, beginnings, read_date
+from retrieval.metadata.fields import Metadata
 from retrieval.metadata.iptc import read_iptc
-from retrieval.metadata.photo import Metadata, read_metadata
+from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import clean, clean_position, clean_tags
 from retrieval.metadata.xmp import Xmp, read_xmp
 from tests.support.hostile import hostile_files

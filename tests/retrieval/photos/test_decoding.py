@@ -15,8 +15,9 @@ from PIL import Image, ImageFile
 
 from index.errors import CairnError
 from retrieval.photos import decoding as image_module
-from retrieval.photos.decoding import ImageOptions, Photo, read_colour, read_photo
+from retrieval.photos.decoding import Photo, read_colour, read_photo
 from retrieval.photos.listing import list_photos
+from retrieval.photos.options import ImageOptions
 from tests.support.hostile import UNREADABLE, encode, photo, png, write_hostile_folder
 from tests.support.paths import ROOT
 

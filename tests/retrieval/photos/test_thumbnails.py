@@ -10,7 +10,8 @@ from PIL import Image
 from skimage import data
 
 from index.errors import CairnError
-from retrieval.photos.decoding import ImageOptions, read_colour
+from retrieval.photos.decoding import read_colour
+from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, thumbnail, thumbnail_file
 
 

@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from retrieval.regions.affine import AdaptationOptions, _anisotropy, _inverse_square_root, adapt_shapes
+from retrieval.regions.affine import _anisotropy, _inverse_square_root, adapt_shapes
+from retrieval.regions.options import AdaptationOptions
 from retrieval.regions.scalespace import ScaleSpaceOptions, build_scale_space
 
 

@@ -10,11 +10,13 @@ from scipy.spatial import cKDTree
 
 from index.errors import CairnError
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import Extractor, FeatureOptions
-from retrieval.photos.decoding import ImageOptions, read_photo
-from retrieval.regions.affine import AdaptationOptions
-from retrieval.regions.detection import RegionOptions, detect_regions, spread_choice
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
+from retrieval.photos.decoding import read_photo
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.detection import detect_regions, spread_choice
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
+from retrieval.regions.options import AdaptationOptions, RegionOptions
 from retrieval.regions.scalespace import build_scale_space
 from tests.support import toy_detector
 

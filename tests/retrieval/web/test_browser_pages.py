@@ -165,7 +165,7 @@ def test_names_with_markup_are_text(
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.indexing.adding import index_photos
-    from retrieval.photos.decoding import ImageOptions
+    from retrieval.photos.options import ImageOptions
 
     photos = tmp_path / "photos"
     photos.mkdir()

@@ -18,7 +18,7 @@ from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.tables.exporting import export_table
 from retrieval.catalogue.tables.importing import TableOptions, import_table, read_table
-from retrieval.metadata.photo import Metadata
+from retrieval.metadata.fields import Metadata
 from retrieval.metadata.text import clean
 from tests.retrieval.catalogue.test_catalogue import segment_row
 

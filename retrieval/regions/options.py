@@ -1,0 +1,27 @@
+"""How regions are detected: options alone, which a collection keeps, and nothing that sees an image."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class AdaptationOptions:
+    """How a region's shape is estimated."""
+
+    iterations: int = 2  # steps at most; 0 leaves regions round
+    window: float = 8.0  # half the side of the window in units of the detection scale
+    samples: int = 21  # samples along that side
+    converged: float = 0.93  # smallest eigenvalue ratio of the second-moment matrix that ends the iteration
+    max_anisotropy: float = 5.0  # largest ratio of the ellipse's axes that is kept
+    keep_unconverged: bool = True  # keep regions that ran out of steps, at their last shape
+
+
+@dataclass(frozen=True)
+class RegionOptions:
+    """How regions are detected."""
+
+    detector: str = "dog-affine"  # one of `DETECTORS`
+    threshold: float | None = None  # smallest absolute response, grey values 0..255; None: the detector's own
+    edge_ratio: float = 10.0  # largest ratio of principal curvatures (Lowe 2004, section 4.1)
+    max_regions: int = 8000  # at most this many a photo, the strongest; 0: no limit
+    max_features: int = 0  # of those at most this many, strong and spread over the image; 0: all
+    adaptation: AdaptationOptions = field(default_factory=AdaptationOptions)  # iterated second-moment matrix
