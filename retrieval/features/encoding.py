@@ -79,6 +79,14 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
     return frames
 
 
+def decode_centres(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> NDArray[np.float32]:
+    """Decode the centres (n, 2) of some rows of a segment's columns alone: those of `decode_geometry`."""
+    if "geometry" not in columns:
+        return np.asarray(columns["position"][rows].astype(np.float32) / np.float32(_POSITION_STEPS))
+    numbers = _numbers(columns["geometry"][rows])
+    return np.stack([table[_part(numbers, place)] for place, table in enumerate((_X, _Y))], axis=1)
+
+
 def as_encoded_now(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The columns of a photo with its geometry as `encode_geometry` gives it, where an earlier version wrote them."""
     if "position" not in columns:
@@ -100,18 +108,26 @@ def encode_frames(upright: Frames) -> NDArray[np.uint8]:
 
 def decode_frames(geometry: NDArray[np.uint8]) -> Frames:
     """Decode rows (N, 5) uint8 of the column geometry to upright frames."""
-    padded = np.zeros((len(geometry), 8), np.uint8)
-    padded[:, :_BYTES] = geometry
-    numbers = padded.view("<i8")[:, 0]
-    x, y, scale, stretch, shear = (
-        (numbers >> int(shift)) & int(steps) for shift, steps in zip(_SHIFTS, _STEPS, strict=True)
-    )
+    numbers = _numbers(geometry)
+    x, y, scale, stretch, shear = (_part(numbers, place) for place in range(len(_BITS)))
     scales = _SCALES[scale]
     linear = np.zeros((len(geometry), 2, 2), np.float32)
     linear[:, 0, 0] = scales * _FIRSTS[stretch]
     linear[:, 1, 0] = scales * _BELOW[shear]
     linear[:, 1, 1] = scales * _SECONDS[stretch]
     return Frames(np.stack([_X[x], _Y[y]], axis=1), linear)
+
+
+def _numbers(geometry: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The numbers (N,) of 40 bits that rows of the column geometry are."""
+    padded = np.zeros((len(geometry), 8), np.uint8)
+    padded[:, :_BYTES] = geometry
+    return padded.view("<i8")[:, 0]
+
+
+def _part(numbers: NDArray[np.int64], place: int) -> NDArray[np.int64]:
+    """One of the five values in each number, in steps."""
+    return (numbers >> int(_SHIFTS[place])) & int(_STEPS[place])
 
 
 def _decode_position_and_shape(position: NDArray[np.uint16], shape: NDArray[np.float16]) -> Frames:

@@ -18,7 +18,7 @@ from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.photos.options import ImageOptions
-from retrieval.search.homography import homography
+from retrieval.search.homography import homography, may_fix
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box, Query, Source, extract_query, recall_query
@@ -221,10 +221,11 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     ranked = combine([one.answer.hits for one in found], match_all, top)
     ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
     rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
-    images = searcher.index.features_of([hit.number for _, hit in ranked])
+    needed = [hit.number for _, hit in ranked if may_fix(hit)]
+    images = dict(zip(needed, searcher.index.features_of(needed), strict=True))
     return [
-        Result(which, hit, row, homography(hit, found[which].query, row, image))
-        for (which, hit), row, image in zip(ranked, rows, images, strict=True)
+        Result(which, hit, row, homography(hit, found[which].query, row, images.get(hit.number)))
+        for (which, hit), row in zip(ranked, rows, strict=True)
     ]
 
 

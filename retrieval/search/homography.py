@@ -6,15 +6,23 @@ from numpy.typing import NDArray
 
 from index.segment import ImageFeatures
 from retrieval.catalogue.schema import ImageRow
-from retrieval.features.encoding import decode_geometry
+from retrieval.features.encoding import decode_centres
 from retrieval.search.query import Query
 from retrieval.search.ranking import Hit
 
 TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a part of the photo's longer side
 FEWEST = 12  # matches that fix one
+# Draws of four matches: where half of all agree, as they must, 107 hold four of those but once in a thousand times.
+_DRAWS = 500
+_MOST = 1_000  # matches that take part, evenly spread by their words: more make the fit slower, and no better to see
 
 
-def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> NDArray[np.float64] | None:
+def may_fix(hit: Hit) -> bool:
+    """Whether a hit has matches enough to fix a homography; the features of the photo are not needed otherwise."""
+    return len(hit.verification.matches) >= FEWEST
+
+
+def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures | None) -> NDArray[np.float64] | None:
     """Map a query's pixels to a photo's.
 
     Verification looks for an affine map, and with a tolerance that lets a flat object seen at a slant pass. What it
@@ -29,8 +37,8 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> N
         What was searched for.
     row : ImageRow
         The photo that was found.
-    image : ImageFeatures
-        Its features.
+    image : ImageFeatures or None
+        Its features; None will do unless `may_fix(hit)`.
 
     Returns
     -------
@@ -42,7 +50,7 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures) -> N
     if transform is None:
         return None
     side = float(max(row.width or 1, row.height or 1))
-    found = _projective(hit, query, image)
+    found = _projective(hit, query, image) if image is not None and may_fix(hit) else None
     if found is None:
         found = np.vstack([transform, [0, 0, 1]])
     # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
@@ -56,12 +64,12 @@ def _projective(hit: Hit, query: Query, image: ImageFeatures) -> NDArray[np.floa
     """Homography (3, 3) that most inliers agree on, in units of the longer sides."""
     frames = query.views[hit.view].frames
     matches = hit.verification.matches
-    if len(matches) < FEWEST:
-        return None
+    if len(matches) > _MOST:
+        matches = matches[np.arange(_MOST) * len(matches) // _MOST]
     source = frames.centres[matches[:, 0]].astype(np.float64)
-    target = decode_geometry(image.columns, matches[:, 1]).centres.astype(np.float64)
+    target = decode_centres(image.columns, matches[:, 1]).astype(np.float64)
     # OpenCV's USAC takes a third of the time, and misses some planes at a slant by 40 pixels.
-    matrix, agreeing = cv2.findHomography(source, target, cv2.RANSAC, TOLERANCE, maxIters=2000, confidence=0.999)
+    matrix, agreeing = cv2.findHomography(source, target, cv2.RANSAC, TOLERANCE, maxIters=_DRAWS, confidence=0.999)
     if matrix is None or agreeing.sum() < max(FEWEST, len(matches) / 2):
         return None
     x0, y0 = source.min(axis=0)

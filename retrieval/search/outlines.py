@@ -1,5 +1,7 @@
 """Where a query lies in a photo that was found: an outline within the photo, or none where it would mislead."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -96,42 +98,58 @@ def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArr
     ndarray, shape (m, 2), float64
         What lies in the photo, in the same order; m is 0 or from 3 to n + 4.
     """
+    # In plain numbers, as all that follows: arrays of so few corners take ten times as long.
+    points = corners.tolist()
     for axis, sign, bound in ((0, 1, -0.5), (1, 1, -0.5), (0, -1, 0.5 - width), (1, -1, 0.5 - height)):
-        inside = corners[:, axis] * sign - bound  # how far on the right side of this edge of the photo
+        inside = [point[axis] * sign - bound for point in points]  # how far on the right side of this edge of the photo
+        if all(distance >= 0 for distance in inside):
+            continue
         kept = []
-        for place in range(len(corners)):
-            here, there = inside[place - 1], inside[place]
+        for place, point in enumerate(points):
+            before, here, there = points[place - 1], inside[place - 1], inside[place]
             if (here < 0) != (there < 0):
-                crossing = corners[place - 1] + (corners[place] - corners[place - 1]) * (here / (here - there))
+                part = here / (here - there)
+                crossing = [start + (end - start) * part for start, end in zip(before, point, strict=True)]
                 crossing[axis] = sign * bound
                 kept.append(crossing)
             if there >= 0:
-                kept.append(corners[place])
-        corners = np.array(kept, np.float64).reshape(-1, 2)
-    if len(corners):
-        corners = corners[np.abs(corners - np.roll(corners, -1, axis=0)).max(axis=1) > _EQUAL]
-    return corners if len(corners) >= 3 else np.empty((0, 2))
+                kept.append(point)
+        points = kept
+    apart = [
+        point
+        for place, point in enumerate(points)
+        if max(abs(one - other) for one, other in zip(point, points[place + 1 - len(points)], strict=True)) > _EQUAL
+    ]
+    return np.array(apart) if len(apart) >= 3 else np.empty((0, 2))
 
 
 def area(corners: NDArray[np.float64]) -> float:
     """Area of a polygon (n, 2), above 0 where its corners go round clockwise on the screen."""
-    x, y = corners.T
-    return float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+    points = corners.tolist()
+    return float(sum(points[place - 1][0] * y - x * points[place - 1][1] for place, (x, y) in enumerate(points))) / 2
 
 
 def narrowest_width(corners: NDArray[np.float64]) -> float:
     """How wide a convex polygon (n, 2) is where it is narrowest: between two lines of which one is along a side."""
     if len(corners) < 3:
         return 0.0
-    sides = np.roll(corners, -1, axis=0) - corners
-    normals = np.stack([-sides[:, 1], sides[:, 0]], axis=1) / np.hypot(*sides.T)[:, None]
-    reach = corners @ normals.T  # (corners, sides)
-    return float(np.ptp(reach, axis=0).min())
+    points = corners.tolist()
+    widths = []
+    for place, (x1, y1) in enumerate(points):
+        x0, y0 = points[place - 1]
+        across, down = x1 - x0, y1 - y0
+        # Twice the area of the triangle over this side to each corner.
+        reach = [across * (y - y0) - down * (x - x0) for x, y in points]
+        widths.append((max(reach) - min(reach)) / math.hypot(across, down))
+    return float(min(widths))
 
 
 def _flattening(matrix: NDArray[np.float64], point: NDArray[np.float64]) -> float:
     """How many times longer than wide a homography makes a small circle round a point."""
-    u, v, w = matrix @ [*point, 1]
-    jacobian = (matrix[:2, :2] * w - np.outer([u, v], matrix[2, :2])) / w**2
-    most, least = np.linalg.svd(jacobian, compute_uv=False)
-    return float(most / least) if least > 0 else np.inf
+    u, v, w = (matrix @ [*point, 1]).tolist()
+    (a, b, _), (c, d, _), (e, f, _) = matrix.tolist()
+    a, b, c, d = a * w - u * e, b * w - u * f, c * w - v * e, d * w - v * f  # the Jacobian, but for 1 / w²
+    # Its singular values are half the sum and half the difference of these (Blinn, *Consider the Lowly 2x2 Matrix*).
+    more, less = math.hypot(a + d, c - b), math.hypot(a - d, b + c)
+    least = abs(more - less)
+    return (more + less) / least if least > 0 else math.inf

@@ -9,6 +9,7 @@ from retrieval.features.encoding import (
     CENTRE_ERROR,
     FRAME_ERROR,
     as_encoded_now,
+    decode_centres,
     decode_geometry,
     encode_frames,
     encode_geometry,
@@ -127,12 +128,14 @@ def test_columns_of_earlier_versions_are_read_and_brought_up_to_date():
     linear = np.zeros((50, 2, 2))
     linear[:, 0, 0], linear[:, 1, 0], linear[:, 1, 1] = 2**first, shear * 2**second, 2**second
     np.testing.assert_allclose(found.centres, columns["position"][rows] / 65_535, rtol=1e-6)
+    np.testing.assert_array_equal(decode_centres(columns, rows), found.centres)
     np.testing.assert_allclose(
         found.linear, linear @ rotations(columns["angle"][rows].astype(float)), rtol=1e-4, atol=1e-8
     )
     now = as_encoded_now({**columns, "descriptor": np.arange(50)})
     assert list(now) == ["geometry", "angle", "descriptor"] and as_encoded_now(now) is now
     again = decode_geometry(now, rows)
+    np.testing.assert_array_equal(decode_centres(now, rows), again.centres)
     assert np.abs(again.centres - found.centres).max() <= CENTRE_ERROR
     assert (
         np.abs(again.linear - found.linear).max(axis=(1, 2))

@@ -1,0 +1,57 @@
+"""Homographies of matches that are made up: a plane at a slant, and more matches than take part."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrieval.features.encoding import encode_frames
+from retrieval.regions.geometry import Frames
+from retrieval.search.homography import FEWEST, homography, may_fix
+
+SIDE = 1000
+SLANT = np.array([[0.62, 0.05, 0.18], [-0.08, 0.55, 0.16], [-0.35, 0.1, 1.0]])  # in units of the longer sides
+CORNERS = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+
+
+def mapped(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
+    found = np.column_stack([points, np.ones(len(points))]) @ matrix.T
+    return np.asarray(found[:, :2] / found[:, 2:])
+
+
+def match(number: int, wrong: float, noise: float) -> tuple[Any, Any, Any, Any]:
+    """A query's hit with matches of a plane at a slant, a part of them up to three hundredths of the side away."""
+    rng = np.random.default_rng(number)
+    here = rng.random((number, 2))
+    there = mapped(SLANT, here) + rng.normal(scale=noise, size=(number, 2))
+    off = rng.random(number) < wrong
+    there[off] += rng.uniform(-0.03, 0.03, (int(off.sum()), 2))
+    linear = np.tile(np.eye(2, dtype=np.float32) * np.float32(0.02), (number, 1, 1))
+    image = SimpleNamespace(columns={"geometry": encode_frames(Frames(there.astype(np.float32), linear))})
+    view = SimpleNamespace(frames=Frames(here.astype(np.float32), linear))
+    query = SimpleNamespace(views=[view], side=SIDE)
+    matches = np.repeat(np.arange(number, dtype=np.int32)[:, None], 2, axis=1)
+    verification = SimpleNamespace(transform=np.array([[0.6, 0, 0.2], [0, 0.55, 0.15]]), matches=matches)
+    return SimpleNamespace(view=0, verification=verification), query, SimpleNamespace(width=SIDE, height=SIDE), image
+
+
+@pytest.mark.parametrize("number", [60, 400, 1_000, 6_000])
+def test_a_plane_at_a_slant_is_mapped_to_the_pixel(number: int) -> None:
+    hit, query, row, image = match(number, wrong=0.35, noise=0.0005)
+    matrix = homography(hit, query, row, image)
+    assert matrix is not None
+    errors = np.linalg.norm(mapped(matrix, CORNERS * SIDE - 0.5) - (mapped(SLANT, CORNERS) * SIDE - 0.5), axis=1)
+    assert errors.max() < (6 if number < 100 else 2)
+
+
+def test_where_fewer_than_half_agree_the_affine_map_is_given() -> None:
+    hit, query, row, image = match(2_000, wrong=0.9, noise=0.0005)
+    affine = homography(*match(FEWEST - 1, wrong=0, noise=0)[:3], None)
+    np.testing.assert_allclose(homography(hit, query, row, image), affine)
+
+
+def test_few_matches_need_no_features() -> None:
+    hit, query, row, image = match(FEWEST - 1, wrong=0, noise=0)
+    assert not may_fix(hit) and may_fix(match(FEWEST, wrong=0, noise=0)[0])
+    np.testing.assert_array_equal(homography(hit, query, row, image), homography(hit, query, row, None))
