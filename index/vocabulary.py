@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from index.neighbours import NearestNeighbours, SearchOptions
 
 FORMAT = 1
+BESIDE = 8  # words that are known to lie near a word
 CENTRES_FILE = "centres.npy"
 META_FILE = "meta.json"
 DESCRIPTORS_PER_WORD = 30
@@ -279,6 +280,35 @@ class Vocabulary:
             Their dimension is not the vocabulary's.
         """
         return self.search.search(descriptors, 1, quick=quick)[0][:, 0]
+
+    def words_beside(self, words: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The words nearest to some words, each word's own left out.
+
+        They are found when a word is first asked for, in a quick search, and kept: 8 of each, fewer where the
+        vocabulary has no more.
+
+        Parameters
+        ----------
+        words : (N,) integer ndarray
+            With repeats.
+
+        Returns
+        -------
+        (N, min(8, words - 1)) int32 ndarray
+            Nearest first.
+        """
+        known = self._beside
+        missing = np.unique(words[known[words, 0] < 0]) if known.shape[1] else words[:0]
+        if len(missing):
+            found = self.search.search(self.centres[missing], known.shape[1] + 1, quick=True)[0]
+            # The word itself last, to be cut off; where the search misses it, the farthest goes.
+            order = np.argsort(found == missing[:, None], axis=1, kind="stable")
+            known[missing] = np.take_along_axis(found, order, axis=1)[:, :-1]
+        return np.asarray(known[words])
+
+    @cached_property
+    def _beside(self) -> NDArray[np.int32]:
+        return np.full((self.words, min(BESIDE, self.words - 1)), -1, np.int32)
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
         """Mean squared distance of descriptors to the words that they were given; 0.0 where there are none.

@@ -14,6 +14,9 @@ BITS = (32, 64, 128)
 """Bits that a signature may have."""
 
 NONE = "none"
+# How far from its word a descriptor that is recalled is taken to lie in a dimension, in units of the root of the mean
+# square: a larger part of the bits that matter is right than with the mean distance, 0.8.
+_USUAL = 1.5
 DEFAULT_SOURCE = "hamming"
 
 
@@ -60,6 +63,7 @@ class SignatureSource(ABC):
 
     def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
         self.bits = bits
+        self._centres = centres
         self._vectors = parseval_frame(bits, centres.shape[1], np.random.default_rng(seed))
 
     def encode(self, descriptors: NDArray[np.floating], words: NDArray[np.integer]) -> NDArray[np.uint8]:
@@ -82,6 +86,54 @@ class SignatureSource(ABC):
         packed = np.packbits(above, axis=2, bitorder="little")
         return packed.reshape(*words.shape, self.bits // 8)
 
+    def recall(
+        self,
+        signatures: NDArray[np.uint8],
+        words: NDArray[np.integer],
+        beside: NDArray[np.integer],
+        most: int,
+        spread: float,
+    ) -> tuple[NDArray[np.integer], NDArray[np.uint8]]:
+        """Look features up by several words of which nothing is kept but one word and the signature by it.
+
+        A signature tells on which side of the word's centre the descriptor lay in each of its dimensions: it is taken
+        to have lain there at a usual distance. So it is said which of the words beside are the nearest, and by which
+        signature a like descriptor is found there.
+
+        Parameters
+        ----------
+        signatures : ndarray, shape (N, B), uint8
+            By those words.
+        words : ndarray, shape (N,), int
+        beside : ndarray, shape (N, n), int
+            Words near to each, none its own.
+        most : int
+            Words that a feature is looked up by, k; fewer where n is less.
+        spread : float
+            Root of the mean square that a descriptor differs from its word in a dimension.
+
+        Returns
+        -------
+        words : ndarray, shape (N, k), int
+            The feature's own first.
+        signatures : ndarray, shape (N, k, B), uint8
+        """
+        sides = 2.0 * np.unpackbits(signatures, axis=1, bitorder="little").astype(np.float32) - 1
+        place = self._project(words[:, None])[:, 0] + np.float32(_USUAL * spread) * sides
+        apart = np.square(place[:, None] - self._project(beside)).sum(axis=2)
+        nearest = np.argsort(apart, axis=1, kind="stable")[:, : most - 1]
+        found = np.column_stack([words, np.take_along_axis(beside, nearest, axis=1)])
+        above = place[:, None] > self._thresholds(found)
+        codes = np.packbits(above, axis=2, bitorder="little")
+        codes[:, 0] = signatures
+        return found, codes
+
+    def _project(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Project the centres of words (N, k): (N, k, bits)."""
+        distinct, which = np.unique(words, return_inverse=True)
+        projected = self._centres[distinct] @ self._vectors.T
+        return np.asarray(projected[which.reshape(words.shape)])
+
     @abstractmethod
     def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
         """Where the hyperplanes of words (N, k) lie: what can be broadcast to (N, k, bits)."""
@@ -96,14 +148,8 @@ class HammingEmbedding(SignatureSource):
     too.
     """
 
-    def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
-        super().__init__(centres, bits, seed)
-        self._centres = centres
-
     def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        distinct, which = np.unique(words, return_inverse=True)
-        projected = self._centres[distinct] @ self._vectors.T
-        return np.asarray(projected[which.reshape(words.shape)])
+        return self._project(words)
 
 
 class FrameCode(SignatureSource):

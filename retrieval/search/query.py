@@ -293,6 +293,8 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = _part(view, np.flatnonzero(inside_box(centres, clipped)))
+    if view.signed is not None:
+        view = replace(view, signed=_recall(collection, view.signed, signed))
     describe = partial(_view_at, collection, source, signed=signed)
     views = LazyViews(view, turns_of(source.extractor, turns), describe)
     return Query(source.path, width, height, clipped, views, source)
@@ -355,10 +357,21 @@ def _view_at(collection: Collection, source: Source, turn: float, *, soft: int =
     view, signer = source.describe(turn), collection.signatures if signed else None
     if signer is None:
         return quantise_view(view, collection.vocabulary, soft)
-    words = collection.vocabulary.search.search(view.descriptors.astype(np.float32), signed)[0]
+    words = collection.vocabulary.search.search(view.descriptors.astype(np.float32), signed, quick=turn != 0)[0]
     terms = words[:, 0]
     signatures = SignedFeatures(words, signer.encode(view.descriptors, words))
     return View(view.turn, view.frames, view.descriptors, terms, terms, None, signatures)
+
+
+def _recall(collection: Collection, features: SignedFeatures, signed: int) -> SignedFeatures:
+    """Look features up by several words that are indexed by one, without their descriptors: see `read_query`."""
+    vocabulary, source = collection.vocabulary, collection.signatures
+    if source is None or signed < 2 or vocabulary.words < 2:
+        return features
+    words = features.words[:, 0]
+    spread = float(np.sqrt(vocabulary.quantisation_error / vocabulary.dim))
+    found = source.recall(features.signatures[:, 0], words, vocabulary.words_beside(words), signed, spread)
+    return SignedFeatures(*found)
 
 
 def indexed_view(image: ImageFeatures) -> View:
