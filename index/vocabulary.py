@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from index.neighbours import NearestNeighbours, SearchOptions
 
 FORMAT = 1
-BESIDE = 8  # words that are known to lie near a word
+BESIDE = 2  # words that are known to lie near a word
 CENTRES_FILE = "centres.npy"
 META_FILE = "meta.json"
 DESCRIPTORS_PER_WORD = 30

@@ -116,7 +116,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
             which = np.searchsorted(distinct, entries.words)
             signatures = _as_numbers(entries.signatures)
             for rows, members in _pairs(entries, firsts[which], counts[which]):
-                differing = np.bitwise_count(codes[rows] ^ signatures[members]).sum(axis=1, dtype=np.uint8)
+                differing = _distances(codes, signatures, rows, members)
                 near = np.flatnonzero(differing <= most)
                 rows, members = rows[near], members[near]
                 photos = places[entries.images[members]]
@@ -137,7 +137,8 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     )
     there = np.flatnonzero(found.photos >= 0)  # else the photo was removed
     found = found.at(there)
-    return found.at(np.lexsort((found.ranks, found.words, found.query, found.photos)))
+    both = found.photos * np.int64(number) + found.query
+    return found.at(np.lexsort((found.ranks, found.words, both)))
 
 
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
@@ -169,10 +170,14 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     matches = matches.at(np.flatnonzero(matches.distances <= options.radius * bits + 0.5))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
     votes = weights[matches.distances] * np.square(index.idf[matches.words])
-    best = _best(votes, matches.photos, matches.query)
+    best = _best_of_runs(votes, _is_new(matches.photos, matches.query))
     matches, votes = matches.at(best), votes[best]
-    # A feature of a photo is told by its word and its rank.
-    best = _best(votes, matches.photos, matches.words, matches.ranks)
+    # A feature of a photo is told by its word and its rank; of several that vote for it the first stays among equals.
+    order = np.lexsort((matches.ranks, matches.photos * np.int64(index.words) + matches.words))
+    best = order[
+        _best_of_runs(votes[order], _is_new(*(key[order] for key in (matches.photos, matches.words, matches.ranks))))
+    ]
+    best.sort()
     matches, votes = matches.at(best), votes[best]
     totals = np.bincount(matches.query, votes)
     known = totals[matches.query] > 0
@@ -181,15 +186,36 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     return (sums / np.sqrt(np.maximum(index.lengths, 1))).astype(np.float32)
 
 
-def _best(votes: NDArray[np.float64], *keys: NDArray[np.integer]) -> NDArray[np.intp]:
-    """The largest vote of those that have the same keys, the first of several; ascending."""
-    order = np.lexsort((-votes, *reversed(keys)))
-    first = np.zeros(len(order), bool)
-    first[:1] = True
+def _is_new(*keys: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Where one of the keys is another than the one before."""
+    new = np.zeros(len(keys[0]), bool)
+    new[:1] = True
     for key in keys:
-        ordered = key[order]
-        first[1:] |= ordered[1:] != ordered[:-1]
-    return np.sort(order[first])
+        new[1:] |= key[1:] != key[:-1]
+    return new
+
+
+def _best_of_runs(votes: NDArray[np.float64], new: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Places of the largest vote of each run, the first of several, given where runs begin."""
+    if not len(votes):
+        return np.zeros(0, np.int64)
+    run = np.cumsum(new) - 1
+    most = np.maximum.reduceat(votes, np.flatnonzero(new))
+    best = np.flatnonzero(votes == most[run])
+    return best[_is_new(run[best])]
+
+
+def _distances(
+    first: NDArray[np.unsignedinteger],
+    second: NDArray[np.unsignedinteger],
+    rows: NDArray[np.int64],
+    members: NDArray[np.int64],
+) -> NDArray[np.uint8]:
+    """Bits in which some rows of signatures (N, W) and (M, W) differ, side by side."""
+    total = np.zeros(len(rows), np.uint8)
+    for left, right in zip(first.T, second.T, strict=True):
+        total += np.bitwise_count(left.take(rows) ^ right.take(members))
+    return total
 
 
 def _as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:

@@ -366,12 +366,13 @@ def _view_at(collection: Collection, source: Source, turn: float, *, soft: int =
 def _recall(collection: Collection, features: SignedFeatures, signed: int) -> SignedFeatures:
     """Look features up by several words that are indexed by one, without their descriptors: see `read_query`."""
     vocabulary, source = collection.vocabulary, collection.signatures
-    if source is None or signed < 2 or vocabulary.words < 2:
+    words, signatures = features.words[:, 0], features.signatures[:, 0]
+    beside = vocabulary.words_beside(words)[:, : signed - 1]
+    if source is None or not beside.size:
         return features
-    words = features.words[:, 0]
     spread = float(np.sqrt(vocabulary.quantisation_error / vocabulary.dim))
-    found = source.recall(features.signatures[:, 0], words, vocabulary.words_beside(words), signed, spread)
-    return SignedFeatures(*found)
+    others = source.recall(signatures, words, beside, spread)
+    return SignedFeatures(np.column_stack([words, beside]), np.concatenate([signatures[:, None], others], axis=1))
 
 
 def indexed_view(image: ImageFeatures) -> View:
