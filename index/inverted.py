@@ -414,6 +414,10 @@ class InvertedIndex:
         """Term frequency of some counts n, float64: see `ScoringOptions`."""
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
 
+    def counts_of(self, frequencies: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Counts, float64, that have some term frequencies, at least 0: the inverse of `term_frequency`."""
+        return np.square(frequencies, dtype=np.float64) if self.options.tf == "sqrt" else frequencies.astype(np.float64)
+
     def _query_vector(
         self, words: NDArray[np.integer], weights: NDArray[np.floating] | None
     ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:

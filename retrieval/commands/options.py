@@ -8,7 +8,7 @@ import typer
 from index.text import one_of
 from retrieval.commands.panels import OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
 from retrieval.regions.detectors.registry import DETECTORS
-from retrieval.search.engines.registry import describe_engines
+from retrieval.search.engines.registry import EXPANSIONS, describe_engines
 
 Workers = Annotated[
     int,
@@ -94,7 +94,9 @@ EngineName = Annotated[
         help=f"{describe_engines()}.",
     ),
 ]
-Expand = Annotated[str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help="Query expansion: none or average.")]
+Expand = Annotated[
+    str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help=f"Query expansion: {one_of(list(EXPANSIONS))}.")
+]
 Turns = Annotated[
     int,
     typer.Option(

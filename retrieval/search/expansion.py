@@ -1,26 +1,45 @@
-"""Query expansion: what verified photos add to a query (Chum et al., *Total Recall*, ICCV 2007)."""
+"""Query expansion: what verified photos add to a query, and how the words of all are weighed together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.inverted import InvertedIndex
 from index.segment import ImageFeatures
-from retrieval.features.encoding import decode_geometry
 from retrieval.matching.verification import Verification
+from retrieval.regions.geometry import Frames
+from retrieval.search.linear_svm import train
+from retrieval.search.query import View, indexed_view, part_of
 
 
 @dataclass(frozen=True)
 class ExpansionOptions:
-    """Which verified photos a query is expanded by."""
+    """Which photos a query is expanded by, and what is verified with what they add."""
 
     photos: int = 8  # at most so many, the best verified
     min_inliers: int = 12  # a photo with fewer adds nothing: a wrong one would lead the search astray
+    copy: float = 0.9  # a photo that has this part of the query's features as inliers adds nothing new
+    words: float = (
+        1.0  # of the words that are scored, those that count the most: as many, at most, as this times the query's
+    )
+    rounds: int = 3  # how often photos are added, at most: those that a round finds are added in the next
+    candidates: int = 25  # photos a round that are verified with what was added, at most, those of the best scores
+    negatives: int = 100  # lowest ranked photos that a classifier learns from, at most
+    cost: float = 1.0  # of a photo on the wrong side: C of the support vector machine
 
 
-def back_project(image: ImageFeatures, verification: Verification, region: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Map the features of a verified photo into the query, and keep the words of those that fall into its region.
+@dataclass(frozen=True)
+class WeighedWords:
+    """Words to score photos by, as `InvertedIndex.score` takes them."""
+
+    words: NDArray[np.int32]  # (M,)
+    weights: NDArray[np.float32]  # (M,), at least 0
+
+
+def back_project(image: ImageFeatures, verification: Verification, region: NDArray[np.float64]) -> View:
+    """Map the features of a verified photo into the query, and keep those that fall into its region.
 
     Parameters
     ----------
@@ -33,24 +52,25 @@ def back_project(image: ImageFeatures, verification: Verification, region: NDArr
 
     Returns
     -------
-    ndarray, shape (M,), int32
-        Words; none where nothing is verified.
+    View
+        The features, where the query would have them; none where nothing is verified.
     """
+    view = indexed_view(image)
     if verification.transform is None:
-        return np.zeros(0, np.int32)
-    centres = decode_geometry(image.columns, np.arange(len(image.words))).centres
+        return part_of(view, np.zeros(0, np.intp))
     inverse = np.linalg.inv(verification.transform[:, :2])
-    there = (centres - verification.transform[:, 2]) @ inverse.T
-    inside = ((there >= region[:2]) & (there <= region[2:])).all(axis=1)
-    return image.words[inside].astype(np.int32)
+    centres = (view.frames.centres - verification.transform[:, 2]) @ inverse.T
+    inside = np.flatnonzero(((centres >= region[:2]) & (centres <= region[2:])).all(axis=1))
+    there = part_of(view, inside)
+    linear = inverse.astype(np.float32) @ there.frames.linear
+    return replace(there, frames=Frames(centres[inside].astype(np.float32), linear))
 
 
-def average_words(
-    words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def average_words(words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]) -> WeighedWords:
     """Average the word counts of a query and of the photos that were back-projected into it.
 
-    A photo that shows the query's region in more detail than the query does counts for as much, not for more.
+    A photo that shows the query's region in more detail than the query does counts for as much, not for more (Chum et
+    al., *Total Recall*, ICCV 2007).
 
     Parameters
     ----------
@@ -58,13 +78,72 @@ def average_words(
         Words of the query.
     added : list of ndarray, shape (M_i,), int
         Words of each photo.
-
-    Returns
-    -------
-    words : ndarray, shape (N + ΣM_i,), int32
-    weights : ndarray, shape (N + ΣM_i,), float32
-        To be given to `InvertedIndex.score`.
     """
     parts = [words, *added]
     weights = [np.full(len(part), min(1.0, len(words) / max(len(part), 1)) / len(parts)) for part in parts]
-    return np.concatenate(parts).astype(np.int32), np.concatenate(weights).astype(np.float32)
+    return WeighedWords(np.concatenate(parts).astype(np.int32), np.concatenate(weights).astype(np.float32))
+
+
+def discriminative_words(
+    words: NDArray[np.integer],
+    added: Sequence[NDArray[np.integer]],
+    index: InvertedIndex,
+    negatives: Sequence[int],
+    cost: float,
+) -> WeighedWords:
+    """Weigh words by a linear classifier that tells a query and what was added from photos that rank lowest.
+
+    The tf-idf vectors of the query and of the back-projected photos are the positives of a support vector machine,
+    those of other photos its negatives, restricted to the words of the positives (Arandjelović & Zisserman, *Three
+    things everyone should know to improve object retrieval*, CVPR 2012, section 4). Words that speak against are left
+    out, so that scores are as of any query: of 0 for what has nothing in common with it.
+
+    Parameters
+    ----------
+    words : ndarray, shape (N,), int
+        Words of the query.
+    added : list of ndarray, shape (M_i,), int
+        Words of each photo.
+    index : InvertedIndex
+        Whose photos are scored.
+    negatives : sequence of int
+        Numbers of photos that do not show the same, as far as one can tell.
+    cost : float
+        C of the machine: see `retrieval.search.linear_svm.train`.
+    """
+    from scipy.sparse import csr_array
+
+    asked = [part for part in (words, *added) if len(part)]
+    known = np.unique(np.concatenate([np.zeros(0, np.int32), *asked]))
+    known = known[index.idf[known] > 0]
+    if not len(known):
+        return WeighedWords(np.zeros(0, np.int32), np.zeros(0, np.float32))
+    others = [np.asarray(image.words) for image in index.features_of(negatives)]
+    place = np.full(index.words, -1, np.int32)  # of each word that the positives have
+    place[known] = np.arange(len(known), dtype=np.int32)
+    rows = np.repeat(np.arange(len(asked) + len(others)), [len(one) for one in (*asked, *others)])
+    columns = place[np.concatenate([*asked, *others])]
+    rows, columns = rows[columns >= 0], columns[columns >= 0]
+    samples = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(asked) + len(others), len(known)))
+    samples.sum_duplicates()
+    samples.data = index.term_frequency(samples.data) * index.idf[known[samples.indices]]
+    norms = np.sqrt(samples.multiply(samples).sum(axis=1))
+    # The negatives have other words, too.
+    norms[len(asked) :] = index.norms[np.searchsorted(index.image_numbers, negatives)]
+    samples.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(samples.indptr))
+    positive = np.arange(len(norms)) < len(asked)
+    vector = samples.T @ train((samples @ samples.T).toarray(), positive, cost)
+    useful = vector > 0
+    weights = index.counts_of(vector[useful] / index.idf[known[useful]])
+    return WeighedWords(known[useful].astype(np.int32), (weights / weights.max(initial=1e-30)).astype(np.float32))
+
+
+def strongest(scored: WeighedWords, index: InvertedIndex, most: int) -> WeighedWords:
+    """Keep the words that can add the most to a score, at most so many: a query of many words takes long."""
+    distinct, which = np.unique(scored.words, return_inverse=True)
+    weights = np.bincount(which, weights=scored.weights, minlength=len(distinct))
+    if len(distinct) > most:
+        strength = index.term_frequency(weights) * np.square(index.idf[distinct])
+        kept = np.sort(np.argsort(-strength, kind="stable")[:most])
+        distinct, weights = distinct[kept], weights[kept]
+    return WeighedWords(distinct, weights.astype(np.float32))

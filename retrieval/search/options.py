@@ -10,10 +10,8 @@ from index.hamming.voting import VotingOptions
 from index.inverted import ScoringOptions
 from index.text import one_of
 from retrieval.matching.verification import VerificationOptions
-from retrieval.search.engines.registry import DEFAULT, ENGINES, find_engine
+from retrieval.search.engines.registry import DEFAULT, ENGINES, EXPANSIONS, find_engine
 from retrieval.search.expansion import ExpansionOptions
-
-EXPANSIONS = ("none", "average")
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class SearchOptions:
     """How a query is answered."""
 
     engine: str = DEFAULT  # one of `ENGINES`
-    expand: str = "none"  # none, or average: search again with what the verified photos add
+    expand: str = "none"  # one of `EXPANSIONS`: search again with what the verified photos add
     soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
     scoring: ScoringOptions = field(default_factory=ScoringOptions)  # how words are weighted
     similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is

@@ -292,7 +292,7 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
         )
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
-        view = _part(view, np.flatnonzero(inside_box(centres, clipped)))
+        view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
     if view.signed is not None:
         view = replace(view, signed=_recall(collection, view.signed, signed))
     describe = partial(_view_at, collection, source, signed=signed)
@@ -385,8 +385,8 @@ def indexed_view(image: ImageFeatures) -> View:
     return View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
 
 
-def _part(view: View, features: NDArray[np.integer]) -> View:
-    """A view with some of its features, each of which is scored by its one word."""
+def part_of(view: View, features: NDArray[np.integer]) -> View:
+    """Give a view with some of the features of another, each of which is scored by its one word."""
     words = view.words[features]
     return replace(
         view,
@@ -396,6 +396,15 @@ def _part(view: View, features: NDArray[np.integer]) -> View:
         terms=words,
         signed=view.signed.at(features) if view.signed is not None else None,
     )
+
+
+def joined(views: Sequence[View]) -> View:
+    """Make one view of the features of several, those of the first at first, and without descriptors."""
+    frames = Frames(
+        np.concatenate([view.frames.centres for view in views]), np.concatenate([view.frames.linear for view in views])
+    )
+    words = np.concatenate([view.words for view in views])
+    return View(views[0].turn, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
 
 
 def inside_box(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:

@@ -13,9 +13,9 @@ from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import Verified, find_engine
-from retrieval.search.expansion import average_words, back_project
+from retrieval.search.expansion import average_words, back_project, discriminative_words, strongest
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View
+from retrieval.search.query import View, joined
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
 
 
@@ -114,7 +114,8 @@ class _Search:
         numbers = searcher.index.image_numbers
         self._kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
         self._numbers = numbers[self._kept]
-        self._table = np.empty((0, len(self._numbers)), np.float32)  # scores; a row a view that was looked at
+        self._scores = np.empty((0, len(numbers)), np.float32)  # of all photos; a row a view that was looked at
+        self._table = self._scores[:, self._kept]  # of those that may be found
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
         self._since = time.perf_counter()
@@ -135,8 +136,8 @@ class _Search:
                 upright, found = found, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
                 found |= {number: one for number, one in upright.items() if _is_more(one, found.get(number))}
-            if self._options.expand == "average" and region is not None and self._expand(region, found) and decides:
-                found = self._verify_best(found)
+            if self._options.expand != "none" and region is not None:
+                found = self._expand(region, found, decides)
         return Answer(self._ranking(found if decides else {}), self._seconds, len(self._table) > 1, sure)
 
     def _took(self, step: str) -> None:
@@ -150,7 +151,8 @@ class _Search:
         new = [self._views[which] for which in range(len(self._table), views)]  # described now, if not before
         self._took("extract")
         if new:
-            self._table = np.concatenate([self._table, self._engine.score_many(new)[:, self._kept]])
+            self._scores = np.concatenate([self._scores, self._engine.score_many(new)])
+            self._table = self._scores[:, self._kept]
         self._took("search")
 
     def _is_sure(self, found: dict[int, Tried]) -> bool:
@@ -251,23 +253,81 @@ class _Search:
                 if _is_more(one, found.get(number)):
                     found[number] = one
 
-    def _expand(self, region: NDArray[np.float64], found: dict[int, Tried]) -> bool:
-        """Score again with the average of the query and its best verified photos; say whether there are any."""
+    def _expand(self, region: NDArray[np.float64], found: dict[int, Tried], decides: bool) -> dict[int, Tried]:
+        """Score again with what the best verified photos add; give what is found, where verification decides with that.
+
+        Photos that the query does not find, and whose scores are the best now, are verified with the features that were
+        added beside its own. Those that are found so add theirs in the next round, and come behind in the answer.
+        """
+        options = self._options.expansion
+        sources = self._sources(found)
+        if not sources:
+            return found
+        which = found[sources[0][0]].view  # photos that were found at one turn are put together: the best says at which
+        sources = [one for one in sources if found[one[0]].view == which]
+        view, features = self._views[which], self._searcher.index.features
+        through: dict[int, Verification] = {}
+        for done in range(options.rounds if decides else 1):
+            if not sources:
+                break
+            added = [back_project(features(number), one, region) for number, one in sources[: options.photos]]
+            if not done:
+                self._score_again(which, [one.words for one in added])
+            if decides:
+                known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
+                new = self._verify_through(joined([view, *added]), self._table[which], known)
+                through |= new
+                new = {number: one for number, one in new.items() if one.inliers >= options.min_inliers}
+                sources = [*sources[options.photos :], *sorted(new.items(), key=lambda one: -one[1].inliers)]
+        found = dict(found)
+        # The query may find them as well, though their scores did not have them tried.
+        self._try({number: [which] for number in through}, found)
+        for number, one in through.items():
+            tried = Tried(which, Verification(NOTHING.matches, None, unsure=one.inliers))
+            if _is_more(tried, found.get(number)):
+                found[number] = tried
+        self._took("verify")
+        return found
+
+    def _sources(self, found: dict[int, Tried]) -> list[tuple[int, Verification]]:
+        """Give the photos that may expand the query, the best first: those surely found, and that are no copies."""
         options = self._options.expansion
         ranking = self._ranking(found)
-        sure = [hit for hit in ranking[: len(ranking.found)] if hit.verification.inliers >= options.min_inliers]
-        if not sure:
-            return False
-        # Photos that were found at one turn are averaged; the best hit says at which.
-        which = sure[0].view
-        sure = [hit for hit in sure if hit.view == which][: options.photos]
-        features = self._searcher.index.features
-        added = [back_project(features(hit.number), hit.verification, region) for hit in sure]
-        words, weights = average_words(self._views[which].words, added)
+        return [
+            (hit.number, hit.verification)
+            for hit in ranking[: len(ranking.found)]
+            if options.min_inliers <= hit.verification.inliers < options.copy * len(self._views[hit.view].words)
+        ]
+
+    def _score_again(self, which: int, added: Sequence[NDArray[np.int32]]) -> None:
+        """Score with a view and with the words that were added to it."""
+        options, index, view = self._options.expansion, self._searcher.index, self._views[which]
+        if self._options.expand == "average":
+            scored = average_words(view.words, added)
+        else:
+            lowest = _lowest(self._scores[which], min(options.negatives, len(index.image_numbers) // 2))
+            scored = discriminative_words(view.words, added, index, index.image_numbers[lowest].tolist(), options.cost)
+        scored = strongest(scored, index, int(options.words * len(np.unique(view.words))))
         self._table = self._table.copy()
-        self._table[which] = self._engine.score(replace(self._views[which], terms=words, weights=weights))[self._kept]
-        self._took("verify")
-        return True
+        self._table[which] = self._engine.score(replace(view, terms=scored.words, weights=scored.weights))[self._kept]
+        self._took("search")
+
+    def _verify_through(self, view: View, scores: NDArray[np.float32], known: Sequence[int]) -> dict[int, Verification]:
+        """Verify the photos of the best scores, but for those that are known; give those that pass, by number."""
+        scores = np.where(np.isin(self._numbers, known), np.float32(0), scores)
+        places = by_score(self._numbers, scores, self._names, self._options.expansion.candidates)
+        numbers = self._numbers[places[scores[places] > 0]].tolist()
+        verified = zip(numbers, self._engine.verify_many(view, numbers), strict=True)
+        return {number: one for number, one in verified if one.inliers}
+
+
+def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:
+    """Places of the lowest scores, so many, ascending; of equal ones the first."""
+    if not number:
+        return np.zeros(0, np.int64)
+    last = np.partition(scores, number - 1)[number - 1]
+    lower, equal = np.flatnonzero(scores < last), np.flatnonzero(scores == last)
+    return np.sort(np.concatenate([lower, equal[: number - len(lower)]]))
 
 
 def _is_more(one: Tried, other: Tried | None) -> bool:

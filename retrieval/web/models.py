@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_val
 
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter, filter_of
-from retrieval.search.engines.registry import DEFAULT, ENGINES
+from retrieval.search.engines.registry import DEFAULT, ENGINES, EXPANSIONS
 
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
@@ -28,8 +28,10 @@ Text = Annotated[str | None, StringConstraints(max_length=1024)]
 Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=20)]
 if TYPE_CHECKING:
     EngineName = str
+    ExpansionName = str
 else:
     EngineName = Literal[tuple(ENGINES)]
+    ExpansionName = Literal[tuple(EXPANSIONS)]
 _NEEDS = " ".join(f"{entry.name} needs {entry.needs}." for entry in ENGINES.values() if entry.needs)
 
 
@@ -120,7 +122,7 @@ class HowToSearch(HowToMatch, Filters):
     every_turn: bool = Field(
         False, description="Try all turns; else, with geometry, only where they can still change the answer."
     )
-    expand: Literal["none", "average"] = Field("none", description="Query expansion.")
+    expand: ExpansionName = Field("none", description="Query expansion.")
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
 
 

@@ -24,6 +24,7 @@ SETTINGS = {
     "tf-idf": SearchOptions(engine="tf-idf"),
     "tf-idf-sp": SearchOptions(engine="tf-idf-sp"),
     "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average"),
+    "tf-idf, discriminative": SearchOptions(engine="tf-idf", expand="discriminative"),
     "raw": SearchOptions(engine="raw"),
 }
 SURE = 50  # inliers, which another processor's rounding does not take away

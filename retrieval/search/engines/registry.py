@@ -1,4 +1,4 @@
-"""The engines by name. It imports none of them, so that the names are known at once, as for `cairn --help`."""
+"""The engines and expansions by name. It imports none of them: the names are known at once, as for `cairn --help`."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -74,6 +74,9 @@ _ENTRIES = (
 
 ENGINES = {entry.name: entry for entry in _ENTRIES}
 """Every engine by its name."""
+
+EXPANSIONS = {"none": "no", "average": "by the average", "discriminative": "by a classifier"}
+"""How a query is searched again with what its verified photos add, each with its label in the search page."""
 
 
 def find_engine(name: str) -> EngineEntry:

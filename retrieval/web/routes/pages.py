@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from retrieval.search.engines.registry import DEFAULT, ENGINES
+from retrieval.search.engines.registry import DEFAULT, ENGINES, EXPANSIONS
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
@@ -61,13 +61,19 @@ def engine_choices() -> str:
     )
 
 
+def expansion_choices() -> str:
+    """List the expansions as a page lets choose them."""
+    return "".join(f'<option value="{escape(name)}">{escape(label)}</option>' for name, label in EXPANSIONS.items())
+
+
 def _add(address: str, name: str) -> None:
     """Answer an address with a page of the package; nothing that is asked has a part in which one."""
 
     # Without parameters: the framework would fill them from the query string.
     def show() -> HTMLResponse:
         text = (STATIC / f"{name}.html").read_text(encoding="utf-8")
-        return HTMLResponse(text.replace("<!-- engines -->", engine_choices()), headers={"Cache-Control": "no-cache"})
+        text = text.replace("<!-- engines -->", engine_choices()).replace("<!-- expansions -->", expansion_choices())
+        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     router.add_api_route(address, show, methods=["GET", "HEAD"])
 

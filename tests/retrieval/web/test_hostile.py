@@ -181,7 +181,7 @@ REQUESTS: list[str] = [
     '{"queries": [{"photo": 0}], "top": 1e9}',
     '{"queries": [{"photo": 0}], "turns": 1000000}',
     '{"queries": [{"photo": 0}], "engine": "\\u0000"}',
-    '{"queries": [{"photo": 0}], "expand": "discriminative"}',
+    '{"queries": [{"photo": 0}], "expand": "magic"}',
     '{"queries": [{"photo": 0}], "name": "\\ud800"}',
     '{"queries": [{"photo": 0}], "folder": ' + json.dumps("x" * 5000) + "}",
     json.dumps({"queries": [{"photo": 0}] * 9}),

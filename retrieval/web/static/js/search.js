@@ -25,7 +25,7 @@ let turning = new AbortController(); // of the look at turned views, which ends 
 
 function options() {
   const given = Object.fromEntries(new FormData(form));
-  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { expand: "none", similarity: "0" }[name]]));
+  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { similarity: "0" }[name]]));
 }
 
 /** Those that are not as they are anyway: what the address needs to say. */
