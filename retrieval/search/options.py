@@ -34,7 +34,7 @@ class SearchOptions:
     sure_share: float = 0.1
     copy: float = 0.5
     sure_roll: float = np.pi / 12
-    few_features: int = 500  # a query of fewer is tried at all turns, which costs little
+    few_features: int = 300  # a query of fewer is tried at all turns, which costs little
     voting: VotingOptions = field(default_factory=VotingOptions)  # how signatures match, and what a match counts for
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
