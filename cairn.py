@@ -7,32 +7,45 @@ import atexit
 import gc
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
+from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Collection
 
     import typer
 
 
-def make_app() -> "typer.Typer":
-    """Make the command line; here, and not above, so that Ctrl-C may come while it is imported."""
+COMMANDS = {
+    "index": ("retrieval.commands.collection:index", EVERYDAY),
+    "query": ("retrieval.commands.collection:query", EVERYDAY),
+    "serve": ("retrieval.web.serve_command:serve", EVERYDAY),
+    "info": ("retrieval.commands.collection:info", EVERYDAY),
+    "metadata": ("retrieval.commands.metadata:metadata", EVERYDAY),
+    "group": ("retrieval.commands.groups:group", EVERYDAY),
+    "demo": ("eval.commands.evaluate:demo", EVERYDAY),
+    "remove": ("retrieval.commands.care:remove", HEALTH),
+    "compact": ("retrieval.commands.care:compact", HEALTH),
+    "retrain": ("retrieval.commands.care:retrain", HEALTH),
+    "check": ("retrieval.commands.integrity:check", HEALTH),
+    "repair": ("retrieval.commands.integrity:repair", HEALTH),
+    "learn": ("learning.commands.descriptor:learn", LEARN),
+    "mine": ("learning.commands.mine:mine", LEARN),
+    "compress": ("learning.commands.compress:compress", LEARN),
+    "patches": ("learning.commands.patches:patches", LEARN),
+    "evaluate": ("eval.commands.evaluate:evaluate", MEASURE),
+    "plot": ("eval.commands.plot:plot", MEASURE),
+}
+"""Every command by its name: module:object, a function or a Typer application, and its panel; in the help's order."""
+
+
+def make_app(names: "Collection[str]" = COMMANDS) -> "typer.Typer":
+    """Make the command line of some commands; here, and not above, so that Ctrl-C may come while it is imported."""
     import typer
 
-    from eval.commands.evaluate import demo, evaluate
-    from eval.commands.plot import plot
-    from learning.commands.compress import compress
-    from learning.commands.descriptor import learn
-    from learning.commands.mine import mine
-    from learning.commands.patches import patches
-    from retrieval.commands.care import compact, remove, retrain
-    from retrieval.commands.collection import index, info, query
     from retrieval.commands.command_line import set_up
-    from retrieval.commands.groups import group
-    from retrieval.commands.integrity import check, repair
-    from retrieval.commands.metadata import metadata
-    from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
-    from retrieval.web.serve_command import serve
 
     app = typer.Typer(
         name="cairn",
@@ -41,17 +54,13 @@ def make_app() -> "typer.Typer":
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    command: Callable[..., None]
-    for command in (index, query, serve, info, metadata, group, demo):
-        app.command(rich_help_panel=EVERYDAY)(command)
-    for command in (remove, compact, retrain, check, repair):
-        app.command(rich_help_panel=HEALTH)(command)
-    app.add_typer(learn, name="learn", rich_help_panel=LEARN)
-    app.command(rich_help_panel=LEARN)(mine)
-    app.command(rich_help_panel=LEARN)(compress)
-    app.add_typer(patches, name="patches", rich_help_panel=LEARN)
-    app.add_typer(evaluate, name="evaluate", rich_help_panel=MEASURE)
-    app.add_typer(plot, name="plot", rich_help_panel=MEASURE)
+    for name, (place, panel) in COMMANDS.items():
+        if name in names:
+            command = resolve_name(place)
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name, rich_help_panel=panel)
+            else:
+                app.command(name, rich_help_panel=panel)(command)
 
     def tell_version(context: typer.Context, wanted: bool) -> None:
         if wanted and not context.resilient_parsing:  # not while a shell completes the line
@@ -91,7 +100,9 @@ def main() -> None:
     try:
         from retrieval.commands.console import run
 
-        run(lambda **how: make_app()(**how))
+        # The modules of the other commands need not be imported then.
+        names = sys.argv[1:2] if COMMANDS.keys() & sys.argv[1:2] else COMMANDS
+        run(lambda **how: make_app(names)(**how))
     except KeyboardInterrupt:  # before a command has begun
         sentence = "stopped; run the same command again to go on."
         print(f"cairn: {sentence}", file=sys.stderr)

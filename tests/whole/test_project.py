@@ -163,7 +163,7 @@ def test_info_loads_what_it_tells_of_and_nothing_that_sees_or_searches(indexed: 
     needed = {"numpy", "sqlalchemy", "pydantic"}
     program = f"""
 import atexit, sys
-slow = {{*{HEAVY}, "alembic", "rich", "concurrent.futures.process"}} - {needed}
+slow = {{*{HEAVY}, "alembic", "rich", "concurrent.futures.process", "eval", "learning", "retrieval.web"}} - {needed}
 atexit.register(lambda: print("loaded", *sorted(slow & sys.modules.keys())))
 sys.argv = ["cairn", "info", {str(indexed.folder)!r}]
 import cairn
