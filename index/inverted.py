@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.postings.word_lists import Postings, first_of_kind
-from index.segment import ImageFeatures, Segment
+from index.segments.segment import ImageFeatures, Segment
 from index.similarity import SimilarityMatrix, shared_postings
 
 # Postings gathered at a time: bounds the memory at a few MB, and keeps the buffers in the processor's cache.

@@ -17,7 +17,7 @@ from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
 from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import Postings
-from index.segment import Segment
+from index.segments.segment import Segment
 from index.vocabulary import Vocabulary
 
 FORMAT = 1

@@ -12,7 +12,7 @@ from index.errors import CairnError
 from index.hamming.sources import SignatureKind, SignatureSource, parse_signature
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
-from index.segment import Segment
+from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import META_FILE, Vocabulary, VocabularyFacts
 from retrieval.catalogue.catalogue import Catalogue

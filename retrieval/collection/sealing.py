@@ -22,7 +22,7 @@ from pathlib import Path
 
 from index.arrays import hash_file
 from index.errors import CairnError
-from index.segment import META
+from index.segments.description import META
 from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection

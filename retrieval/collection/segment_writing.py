@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.hamming.sources import SignatureSource
-from index.segment import SIGNATURE, ImageFeatures, write_segment
+from index.segments.description import SIGNATURE
+from index.segments.segment import ImageFeatures
+from index.segments.writing import write_segment
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from index.arrays import hash_file, load_array
 from index.errors import CairnError
-from index.segment import META, TEMPORARY_SUFFIX, Segment
+from index.segments.description import META, TEMPORARY_SUFFIX
+from index.segments.segment import Segment
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, SegmentRow
 from retrieval.collection.layout import SEGMENTS

@@ -3,7 +3,7 @@
 import shutil
 
 from index.errors import CairnError
-from index.segment import TEMPORARY_SUFFIX
+from index.segments.description import TEMPORARY_SUFFIX
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import keep_identity
 from retrieval.collection.layout import RETRAINING, SEGMENTS, STAGING, UNFINISHED, is_vocabulary

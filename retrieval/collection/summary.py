@@ -3,7 +3,7 @@
 from typing import Any
 
 from index.errors import CairnError
-from index.segment import segment_bytes
+from index.segments.description import segment_bytes
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.drift import describe_drift, measure_drift

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError, LaterVersion, Unreadable
 from index.progress import Progress
-from index.segment import FORMAT, SIGNATURE, ImageFeatures, Segment
+from index.segments.description import FORMAT, SIGNATURE
+from index.segments.segment import ImageFeatures, Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.database import DatabaseError, primary_code
 from retrieval.catalogue.schema import SegmentRow

@@ -17,7 +17,7 @@ from index.errors import CairnError
 from index.hamming.sources import NONE, parse_signature
 from index.kmeans import FileSource
 from index.progress import Progress
-from index.segment import ImageFeatures, Segment
+from index.segments.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.changes import Rewritten

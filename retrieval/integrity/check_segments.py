@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from index.arrays import hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
-from index.segment import META, TEMPORARY_SUFFIX, verify_segment
+from index.segments.description import META, TEMPORARY_SUFFIX, verify_segment
 from retrieval.catalogue.database import Database
 from retrieval.collection.layout import SEGMENTS
 from retrieval.integrity.compare_rows import check_rows, compare_segment, read_segment_rows, segment_ids

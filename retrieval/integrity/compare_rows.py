@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from index.segment import Segment
+from index.segments.segment import Segment
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import (
     FAILED,

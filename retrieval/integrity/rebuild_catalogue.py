@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
-from index.segment import NOTES, Segment, verify_segment
+from index.segments.description import NOTES, verify_segment
+from index.segments.segment import Segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Rewritten, correct_photos, forget_photos, replace_segments, restore_photos

@@ -9,7 +9,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.progress import Progress
-from index.segment import Segment
+from index.segments.segment import Segment
 from index.text import printable_name
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.catalogue.failures import Failure

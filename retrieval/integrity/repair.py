@@ -15,8 +15,8 @@ from index.errors import CairnError
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
 from index.progress import Progress
 from index.search_backends import search_backend
-from index.segment import NOTES, verify_segment
-from index.segment_repair import restore_segment
+from index.segments.description import NOTES, verify_segment
+from index.segments.repair import restore_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database

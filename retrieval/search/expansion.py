@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.inverted import InvertedIndex
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.matching.verification import Verification
 from retrieval.regions.geometry import Frames
 from retrieval.search.linear_svm import train

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_centres
 from retrieval.search.query import Query

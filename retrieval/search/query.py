@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.hamming.voting import SignedFeatures
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from index.arrays import hash_file
 from index.kmeans import FileSource
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary, VocabularyOptions
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from index.inverted import InvertedIndex
-from index.segment import write_segment
+from index.segments.writing import write_segment
 
 ROUNDS = 5
 

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import psutil
 
-from index.segment import write_segment
+from index.segments.writing import write_segment
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS

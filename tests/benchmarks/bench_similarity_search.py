@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from index.inverted import InvertedIndex
-from index.segment import Segment, write_segment
+from index.segments.segment import Segment
+from index.segments.writing import write_segment
 from index.similarity import SimilarityMatrix
 
 VOCABULARY = "synthetic"

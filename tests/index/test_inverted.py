@@ -15,7 +15,8 @@ import index.similarity
 from index.arrays import save_array
 from index.errors import CairnError
 from index.inverted import InvertedIndex, Scores, ScoringOptions, rank
-from index.segment import Segment, write_segment
+from index.segments.segment import Segment
+from index.segments.writing import write_segment
 from index.similarity import SimilarityMatrix
 from tests.index.test_similarity import dense, matrices
 from tests.support.segments_of_format_1 import write_segment_of_format_1

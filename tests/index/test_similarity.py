@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import index.similarity
 from index.errors import CairnError
 from index.search_backends import search_backend
-from index.segment import write_segment
+from index.segments.writing import write_segment
 from index.similarity import SimilarityMatrix, check_similarity_path, nearest_pairs, shared_postings
 from index.vocabulary import Vocabulary
 

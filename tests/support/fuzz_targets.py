@@ -27,7 +27,9 @@ from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
 from index.inverted import InvertedIndex
 from index.kmeans import ArraySource
-from index.segment import Segment, verify_segment, write_segment
+from index.segments.description import verify_segment
+from index.segments.segment import Segment
+from index.segments.writing import write_segment
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.building.point_file import read_points

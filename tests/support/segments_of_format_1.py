@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from index.arrays import fingerprint, hash_file, save_array, save_json
-from index.segment import Segment
+from index.segments.segment import Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS

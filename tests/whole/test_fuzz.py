@@ -28,7 +28,8 @@ from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
 from index.inverted import InvertedIndex
 from index.neighbours import EARLIER_INDEX_FILE, INDEX_FILE
-from index.segment import Segment, verify_segment
+from index.segments.description import verify_segment
+from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix
 from index.text import shown
 from index.vocabulary import Vocabulary

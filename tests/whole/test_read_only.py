@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import Unreadable
-from index.segment import verify_segment
+from index.segments.description import verify_segment
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.inverted import InvertedIndex
-from index.segment import write_segment
+from index.segments.writing import write_segment
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import encode_frames
 from retrieval.matching.verification import VerificationOptions

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.shortlist import shortlist

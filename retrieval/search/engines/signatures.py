@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from index.hamming.sources import parse_signature
 from index.hamming.voting import SignedMatches, match, vote
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.engines.matching_engine import MatchingEngine, Tentative

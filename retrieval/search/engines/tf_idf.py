@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.search.engines.matching_engine import MatchingEngine, Tentative
 from retrieval.search.query import View
 

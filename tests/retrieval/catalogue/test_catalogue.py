@@ -361,7 +361,7 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
-from index.segment import write_segment
+from index.segments.writing import write_segment
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 

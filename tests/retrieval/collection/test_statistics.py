@@ -11,7 +11,7 @@ import pytest
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex, ScoringOptions
-from index.segment import Segment
+from index.segments.segment import Segment
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STATISTICS
 from retrieval.collection.sealing import seal

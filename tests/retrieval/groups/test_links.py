@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import LINKS_LOCK

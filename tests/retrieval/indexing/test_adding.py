@@ -126,9 +126,9 @@ class _Killer:
         if self.step == "commit":
             Catalogue.commit_segment = self.now  # type: ignore[method-assign]
         elif self.step == "segment":
-            import index.segment
+            import index.segments.writing
 
-            index.segment.publish_folder = self.now
+            index.segments.writing.publish_folder = self.now
         elif self.step == "save":
             import index.vocabulary
 

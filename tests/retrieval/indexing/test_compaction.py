@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from sqlalchemy.exc import OperationalError
 
-import index.segment
+import index.segments.writing
 import retrieval.catalogue.catalogue
 import retrieval.indexing.compaction
 from index.errors import CairnError
-from index.segment import Segment, verify_segment
+from index.segments.description import verify_segment
+from index.segments.segment import Segment
 from retrieval.catalogue.database import DatabaseError
 from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.segment_notes import read_notes, write_notes
@@ -326,8 +327,8 @@ def full_database(*_: object, **__: object) -> None:
     ("place", "name", "fail", "of"),
     [
         (retrieval.indexing.compaction, "write_photos", no_room, "room on the disk"),
-        (index.segment, "publish_folder", no_room, "room on the disk"),
-        (index.segment, "coded_lists", no_memory, "memory"),
+        (index.segments.writing, "publish_folder", no_room, "room on the disk"),
+        (index.segments.writing, "coded_lists", no_memory, "memory"),
         (retrieval.catalogue.catalogue.Catalogue, "replace_segments", full_database, "room on the disk"),
     ],
 )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from index.segment import write_segment
+from index.segments.writing import write_segment
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL, SEGMENTS, SNAPSHOT

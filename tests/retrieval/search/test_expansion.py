@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from index.inverted import InvertedIndex, ScoringOptions
-from index.segment import ImageFeatures
+from index.segments.segment import ImageFeatures
 from retrieval.features.encoding import decode_geometry, encode_geometry
 from retrieval.features.extraction import Features
 from retrieval.matching.verification import NOTHING, Verification

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from index.inverted import InvertedIndex
-from index.segment import write_segment
+from index.segments.writing import write_segment
 from learning.labels.labels import Labels, ObjectLabels
 from learning.similarity.pair_gradients import WordPairs
 

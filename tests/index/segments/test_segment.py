@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.postings.word_lists import Postings
-from index.segment import Segment, segment_bytes, verify_segment, write_segment
+from index.segments.description import segment_bytes, verify_segment
+from index.segments.segment import Segment
+from index.segments.writing import write_segment
 from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 VOCABULARY, DESCRIPTOR = "a" * 64, "b" * 64

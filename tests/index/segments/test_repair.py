@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index import segment_repair
 from index.postings import sorted_lists, word_lists
-from index.segment import META, write_segment
-from index.segment_repair import restore_segment
+from index.segments import repair
+from index.segments.description import META
+from index.segments.repair import restore_segment
+from index.segments.writing import write_segment
 from tests.support.segments_of_format_1 import write_segment_of_format_1
 
 LISTS = {
@@ -24,7 +25,7 @@ BLOCK = 1 << 12  # features at a time
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sorted_lists, segment_repair):
+    for module in (sorted_lists, repair):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", BLOCK)
     monkeypatch.setattr(word_lists, "_SORTED_AT_ONCE", BLOCK)
 

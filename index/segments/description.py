@@ -1,0 +1,169 @@
+"""What a segment says of itself: its files by name, its format, and whether they fit each other."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import check_format, fingerprint, hash_file, load_json
+from index.errors import CairnError, Unreadable, refuse_unreadable
+from index.postings.word_lists import CodedLists, PlainLists
+
+FORMAT = 2  # that is written; format 1 is read
+META = "meta.json"
+# A segment is written in a sibling folder whose name ends so; one that is found later was left by a killed process.
+TEMPORARY_SUFFIX = ".writing"
+# What counts as postings, images and words in `Segment.bytes`, by format; another file is a column under its own name.
+PARTS = {
+    1: {
+        "image_numbers": "images",
+        "offsets": "images",
+        "words": "words",
+        "posting_words": "postings",
+        "posting_offsets": "postings",
+        "posting_images": "postings",
+        "posting_counts": "postings",
+    },
+    2: {
+        "image_numbers": "images",
+        "offsets": "images",
+        "word_lists": "words",
+        "posting_starts": "postings",
+        "posting_lists": "postings",
+    },
+}
+NOTES = "notes"
+# A column that is kept in the order of the postings, where scoring reads it, and not by image as the others are.
+SIGNATURE = "signature"
+SIGNATURES = "posting_signatures"
+SPARED = {NOTES: NOTES, SIGNATURES: "signatures"}  # arrays that a segment need not have, and their parts
+COLUMN_PREFIX = "column_"
+_COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def verify_segment(folder: Path) -> list[str]:
+    """Hash every file of a segment again.
+
+    Returns
+    -------
+    list of str
+        Names of the files that are missing or not what was written; empty for a sound segment. It needs no segment
+        that opens.
+
+    Raises
+    ------
+    Unreadable
+        The system or the disk does not give a file out, so that nothing is known of it.
+    """
+    folder = Path(folder)
+    try:
+        files = read_description(folder)["files"]
+    except Unreadable:
+        raise
+    except CairnError:
+        return [META]
+    damaged = []
+    for name, entry in files.items():
+        path = folder / f"{name}.npy"
+        try:
+            sound = hash_file(path) == entry["sha256"]
+        except OSError as error:
+            refuse_unreadable(path, error)
+            sound = False
+        if not sound:
+            damaged.append(path.name)
+    return damaged
+
+
+def segment_bytes(folder: Path) -> dict[str, int]:
+    """Bytes of each part of a segment, as `Segment.bytes`, by its description alone: nothing of it is mapped.
+
+    Raises
+    ------
+    CairnError
+        It is missing, its description is damaged, or it is of a later format.
+    """
+    meta = read_description(folder)
+    return part_sizes(folder, meta["format"], meta["files"])
+
+
+def part_sizes(folder: Path, version: int, names: Iterable[str]) -> dict[str, int]:
+    """Bytes of the files of some arrays, by the parts that they belong to."""
+    sizes: dict[str, int] = {}
+    for name in names:
+        part = {**PARTS[version], **SPARED}.get(name, name.removeprefix(COLUMN_PREFIX))
+        try:
+            sizes[part] = sizes.get(part, 0) + (folder / f"{name}.npy").stat().st_size
+        except OSError as error:
+            raise damaged(folder / f"{name}.npy") from error
+    return sizes
+
+
+def damaged(path: Path) -> CairnError:
+    """The error of a damaged file."""
+    return CairnError(f"{path} is damaged: run cairn check, then cairn repair.")
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """meta.json, which says by its own hash whether it is as written."""
+    if not folder.is_dir():
+        raise CairnError(f"The segment {folder} is missing: run cairn check, then cairn repair.")
+    meta = load_json(folder / META)
+    if not isinstance(meta, dict):
+        raise damaged(folder / META)
+    try:
+        if meta.get("format") not in PARTS or isinstance(meta["format"], bool):
+            check_format(folder, meta.get("format"), FORMAT)
+    except ValueError as error:
+        raise damaged(folder / META) from error
+    claimed = meta.pop("sha256", None)
+    if claimed != fingerprint({}, meta) or not _is_described(meta):
+        raise damaged(folder / META)
+    return meta
+
+
+def _is_described(meta: Mapping[str, Any]) -> bool:
+    """Whether a description has all that a segment's needs; a file's name is never part of a path unless it is ours."""
+    files = meta.get("files")
+    if not (isinstance(meta.get("vocabulary"), str) and isinstance(meta.get("descriptor"), str)):
+        return False
+    parts = PARTS[meta["format"]]
+    if not isinstance(files, dict) or not parts.keys() <= files.keys():
+        return False
+    known = {*parts, *SPARED}
+    return all(
+        (name in known or (name.startswith(COLUMN_PREFIX) and _COLUMN_NAME.fullmatch(name.removeprefix(COLUMN_PREFIX))))
+        and isinstance(entry, dict)
+        and isinstance(entry.get("dtype"), str)
+        and isinstance(entry.get("shape"), list)
+        and isinstance(entry.get("sha256"), str)
+        and _HASH.fullmatch(entry["sha256"])
+        for name, entry in files.items()
+    )
+
+
+def misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
+    """Names of arrays of a segment that do not fit the others, as far as that shows without reading it all."""
+    for name in PARTS[form]:
+        if arrays[name].ndim != 1 or arrays[name].dtype.kind != "u":
+            yield name
+    if not len(arrays["image_numbers"]) or (arrays["image_numbers"][1:] <= arrays["image_numbers"][:-1]).any():
+        yield "image_numbers"
+    yield from (PlainLists if form == 1 else CodedLists).misfits(arrays)
+    for name, array in arrays.items():
+        if name == NOTES:
+            fits = array.ndim == 1 and array.dtype == np.uint8
+        elif name == SIGNATURES:
+            fits = (
+                form == 2 and array.shape == (int(arrays["offsets"][-1]), *array.shape[1:2]) and array.dtype == np.uint8
+            )
+        elif name not in PARTS[form]:
+            fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == int(arrays["offsets"][-1])
+        else:
+            fits = True
+        if not fits:
+            yield name

@@ -1,0 +1,366 @@
+"""An immutable, memory-mapped segment: the features of some images, and postings from words to those images."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import load_array
+from index.errors import CairnError
+from index.postings.sorted_lists import blocks_of
+from index.postings.word_lists import CodedLists, DamagedListsError, Entries, PlainLists, Postings
+from index.segments.description import (
+    COLUMN_PREFIX,
+    NOTES,
+    SIGNATURES,
+    damaged,
+    misfits,
+    part_sizes,
+    read_description,
+    verify_segment,
+)
+
+_ENTRIES_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFeatures:
+    """The features of one image; those that a segment gives are ordered by word, their columns views of its files.
+
+    Attributes
+    ----------
+    words : ndarray, shape (n,), integer
+    columns : dict of str to ndarray, shape (n, ...)
+        Row i of each belongs to `words[i]`.
+    """
+
+    words: NDArray[np.integer]
+    columns: dict[str, NDArray[Any]]
+
+
+class Segment:
+    """An opened segment: arrays mapped from its files, never changed. Made by `write_segment` or `Segment.open`.
+
+    Attributes
+    ----------
+    folder : Path
+    image_numbers : ndarray, shape (n,), uint32
+        Ascending.
+    offsets : ndarray, shape (n + 1,), uint64
+        Image i has the features offsets[i] to offsets[i + 1].
+    columns : dict of str to ndarray, shape (features, ...)
+    signatures : ndarray, shape (features, B), uint8, or None
+        In the order of the postings: by word, then by image, then as they were given; None where there are none.
+    format : int
+    vocabulary_fingerprint, descriptor_fingerprint : str
+    bytes : dict of str to int
+        Of the files, by part: images, words, postings, signatures, notes, and each column by its name.
+    """
+
+    def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.folder = folder
+        self.vocabulary_fingerprint: str = meta["vocabulary"]
+        self.descriptor_fingerprint: str = meta["descriptor"]
+        self.image_numbers: NDArray[np.uint32] = arrays["image_numbers"]
+        self.offsets: NDArray[np.uint64] = arrays["offsets"]
+        self.format: int = meta["format"]
+        self._lists = PlainLists(arrays) if self.format == 1 else CodedLists(arrays)
+        self.columns = {
+            name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
+        }
+        self.signatures: NDArray[np.uint8] | None = arrays.get(SIGNATURES)
+        self._notes = arrays.get(NOTES)
+        self.bytes = part_sizes(folder, meta["format"], arrays)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        *,
+        vocabulary_fingerprint: str | None = None,
+        descriptor_fingerprint: str | None = None,
+        with_notes: bool = True,
+    ) -> Self:
+        """Map a segment.
+
+        Parameters
+        ----------
+        folder : Path
+        vocabulary_fingerprint, descriptor_fingerprint : str, optional
+            What it must have been made with.
+        with_notes : bool
+            Whether the notes are opened, too; they can be read without them where they are damaged.
+
+        Raises
+        ------
+        CairnError
+            It is missing, damaged as far as that shows without reading it all (see `verify`), of a later format, or
+            was made with another vocabulary or descriptor.
+        """
+        folder = Path(folder)
+        meta = read_description(folder)
+        expected = {"vocabulary": vocabulary_fingerprint, "descriptor": descriptor_fingerprint}
+        for thing, wanted in expected.items():
+            if wanted is not None and meta[thing] != wanted:
+                raise CairnError(
+                    f"{folder} was made with another {thing} ({meta[thing][:12]}, not {wanted[:12]}): "
+                    "index the photos again with the one in use."
+                )
+        arrays = {}
+        for name, entry in meta["files"].items():
+            if name == NOTES and not with_notes:
+                continue
+            # As a plain array: views of np.memmap cost several times more to make.
+            array = load_array(folder / f"{name}.npy", mmap=True).view(np.ndarray)
+            if array.dtype.str != entry["dtype"] or list(array.shape) != entry["shape"]:
+                raise damaged(folder / f"{name}.npy")
+            arrays[name] = array
+        for name in misfits(arrays, meta["format"]):
+            raise damaged(folder / f"{name}.npy")
+        return cls(folder, meta, arrays)
+
+    @property
+    def images(self) -> int:
+        """Number of images."""
+        return len(self.image_numbers)
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return int(self.offsets[-1])
+
+    @property
+    def notes(self) -> bytes:
+        """What was written as notes; empty where nothing was."""
+        return self._notes.tobytes() if self._notes is not None else b""
+
+    @property
+    def bytes_per_feature(self) -> float:
+        """Bytes of all array files, a feature; 0.0 where there is no feature."""
+        return sum(self.bytes.values()) / self.features if self.features else 0.0
+
+    def image(self, i: int) -> ImageFeatures:
+        """The features of the image at position `i` (not its number), the columns without copying them.
+
+        Raises
+        ------
+        IndexError
+            `i` is not in [0, images).
+        """
+        if not 0 <= i < self.images:
+            raise IndexError(f"image {i} of {self.images}")
+        return self.some_images(np.array([i]))[0]
+
+    def some_images(self, positions: NDArray[np.integer]) -> list[ImageFeatures]:
+        """The features of the images at some positions, as `image` gives those of one; see `words_of`."""
+        lengths, words = self.words_of(positions)
+        ends = np.cumsum(lengths).tolist()
+        starts = self.offsets[positions].tolist()
+        found = []
+        for start, length, end in zip(starts, lengths.tolist(), ends, strict=True):
+            columns = {name: column[start : start + length] for name, column in self.columns.items()}
+            found.append(ImageFeatures(words[end - length : end], columns))
+        return found
+
+    def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """The words of some images, a few nanoseconds a feature.
+
+        Parameters
+        ----------
+        positions : ndarray, shape (n,), integer
+            In [0, images), in any order.
+
+        Returns
+        -------
+        lengths : ndarray, shape (n,), int64
+            Features of each image: its rows of the columns begin at `offsets[position]`.
+        words : ndarray, shape (sum of lengths,), integer
+            Of one image after the other; ascending within each.
+
+        Raises
+        ------
+        CairnError
+            They are damaged, which `open` does not notice.
+        """
+        with self._refusing_damage():
+            return self._lists.words_of(positions)
+
+    def word_blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.integer]]]:
+        """The words of all images, a block at a time.
+
+        Parameters
+        ----------
+        most : int
+            Features in a block; more where one image has more.
+
+        Yields
+        ------
+        images : slice
+            Positions in `image_numbers`.
+        lengths, words : ndarray
+            As those of `words_of`.
+
+        Raises
+        ------
+        CairnError
+            As `words_of`.
+        """
+        ends = self.offsets.astype(np.int64)
+        for first, last in blocks_of(ends[1:] - ends[:-1], most):
+            yield slice(first, last), *self.words_of(np.arange(first, last))
+
+    def document_frequency(self, words: int) -> NDArray[np.int64]:
+        """In how many images of the segment each word of the vocabulary is.
+
+        Parameters
+        ----------
+        words : int
+            Size of the vocabulary.
+
+        Returns
+        -------
+        ndarray, shape (words,), int64
+
+        Raises
+        ------
+        CairnError
+            The segment has words that a vocabulary of that size has not.
+        """
+        if self._lists.words_below > words:
+            raise CairnError(
+                f"{self.folder} has words beyond the {words} of the vocabulary: run cairn check, then cairn repair."
+            )
+        frequency = np.zeros(words, dtype=np.int64)
+        with self._refusing_damage():
+            self._lists.add_images(frequency)
+        return frequency
+
+    def feature_frequency(self, words: int) -> NDArray[np.int64]:
+        """How many features of the segment have each word of the vocabulary.
+
+        Parameters
+        ----------
+        words : int
+            Size of the vocabulary, which has all words of the segment.
+
+        Returns
+        -------
+        ndarray, shape (words,), int64
+        """
+        frequency = np.zeros(words, dtype=np.int64)
+        with self._refusing_damage():
+            self._lists.add_features(frequency)
+        return frequency
+
+    def postings(self, words: NDArray[np.integer]) -> Postings:
+        """The images that have some words.
+
+        Parameters
+        ----------
+        words : ndarray, shape (m,), integer
+            Distinct, ascending.
+
+        Returns
+        -------
+        Postings
+            Of those of the words that the segment has.
+
+        Raises
+        ------
+        CairnError
+            They are damaged, which `open` does not notice.
+        """
+        with self._refusing_damage():
+            return self._lists.read(self._lists.find(words)[0], words)
+
+    def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Entries]:
+        """The features of some words, or of all, with their signatures, a block at a time: whole lists, ascending.
+
+        Parameters
+        ----------
+        most : int
+            Features in a block; more where one list is longer.
+        words : ndarray, shape (m,), integer, optional
+            Distinct, ascending.
+
+        Raises
+        ------
+        CairnError
+            As `postings`; or the segment has no signatures.
+        """
+        if self.signatures is None or isinstance(self._lists, PlainLists):
+            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+        at, lengths = self._lists.find(words)
+        for first, last in blocks_of(lengths, most):
+            with self._refusing_damage():
+                entries = self._lists.entries(at[first:last], words, self.signatures)
+            yield entries
+
+    def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
+        """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
+
+        Few positions take a look at the lists of all their words; many, or all, are better asked for at once.
+        """
+        if self.signatures is None:
+            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+        lengths, words = self.words_of(positions)
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        if 2 * len(positions) > self.images:
+            order = np.empty(self.features, np.int64)
+            every = self.words_of(np.arange(self.images))[1]
+            order[posting_order(every)] = np.arange(self.features)
+            starts = self.offsets[positions].astype(np.int64)
+            return [
+                self.signatures[order[start : start + n]] for start, n in zip(starts, lengths.tolist(), strict=True)
+            ]
+        # Features of one word and one image follow each other in both orders.
+        parts: list[list[NDArray[np.int64]]] = [[] for _ in positions]
+        distinct = np.unique(words)
+        for entries in self.signed_blocks(_ENTRIES_AT_ONCE, distinct):
+            for part, position in zip(parts, positions.tolist(), strict=True):
+                part.append(entries.rows[entries.images == position])
+        rows = [np.concatenate([np.zeros(0, np.int64), *part]) for part in parts]
+        if [len(one) for one in rows] != np.diff(bounds).tolist():
+            raise damaged(self.folder / "posting_lists.npy")
+        return [self.signatures[one] for one in rows]
+
+    def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
+        """The postings of some words, or of all, a block at a time: whole lists, ascending.
+
+        Parameters
+        ----------
+        most : int
+            Postings in a block; more where one list is longer, which is no longer than the segment has images.
+        words : ndarray, shape (m,), integer, optional
+            Distinct, ascending.
+
+        Raises
+        ------
+        CairnError
+            As `postings`.
+        """
+        at, lengths = self._lists.find(words)
+        for first, last in blocks_of(lengths, most):
+            with self._refusing_damage():
+                postings = self._lists.read(at[first:last], words)
+            yield postings
+
+    def verify(self) -> list[str]:
+        """Names of the files that are no longer what was written; see `verify_segment`."""
+        return verify_segment(self.folder)
+
+    @contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except DamagedListsError as error:
+            raise damaged(self.folder / f"{error.array}.npy") from error
+
+
+def posting_order(words: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Where each feature of the posting lists stands among the features of all images, given the words of these."""
+    return np.argsort(words, kind="stable")
