@@ -1,6 +1,6 @@
 """Photos voted for by features that have a word in common with the query, and signatures that differ in few bits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ class VotingOptions:
 
     nearest: int = 3  # words that a feature of the query is looked up by: multiple assignment (Jégou et al., 2010)
     radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
-    reach: float = 0.4  # the same of what geometry is verified by
+    reach: float = 0.42  # the same of what geometry is verified by
     sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
 
 
@@ -35,7 +35,7 @@ class SignedFeatures:
     Attributes
     ----------
     words : ndarray, shape (N, k), int
-        Distinct in each row.
+        Distinct in each row, but for -1, which is none.
     signatures : ndarray, shape (N, k, B), uint8
     """
 
@@ -45,6 +45,20 @@ class SignedFeatures:
     def at(self, features: NDArray[np.integer]) -> "SignedFeatures":
         """Take some features, in the order given."""
         return SignedFeatures(self.words[features], self.signatures[features])
+
+
+def join_signed(several: Sequence[SignedFeatures]) -> SignedFeatures:
+    """Put the features of several one behind the other, some of which may be looked up by fewer words."""
+    most = max(one.words.shape[1] for one in several)
+    fewer = [(0, most - one.words.shape[1]) for one in several]
+    return SignedFeatures(
+        np.concatenate(
+            [np.pad(one.words, ((0, 0), pad), constant_values=-1) for one, pad in zip(several, fewer, strict=True)]
+        ),
+        np.concatenate(
+            [np.pad(one.signatures, ((0, 0), pad, (0, 0))) for one, pad in zip(several, fewer, strict=True)]
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     number, several = features.words.shape
     words = features.words.reshape(-1).astype(np.int64)
     order = np.argsort(words, kind="stable")
+    order = order[np.searchsorted(words[order], 0) :]
     order = order[_rank_in_run(words[order]) < _OF_A_WORD]
     distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
     codes = _as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]

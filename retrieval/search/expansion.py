@@ -38,7 +38,12 @@ class WeighedWords:
     weights: NDArray[np.float32]  # (M,), at least 0
 
 
-def back_project(image: ImageFeatures, verification: Verification, region: NDArray[np.float64]) -> View:
+def back_project(
+    image: ImageFeatures,
+    verification: Verification,
+    region: NDArray[np.float64],
+    signatures: NDArray[np.uint8] | None = None,
+) -> View:
     """Map the features of a verified photo into the query, and keep those that fall into its region.
 
     Parameters
@@ -49,13 +54,15 @@ def back_project(image: ImageFeatures, verification: Verification, region: NDArr
         With a transform from the query to the photo.
     region : ndarray, shape (4,)
         x0, y0, x1, y1 of the query's box, in units of the query's longer side.
+    signatures : ndarray, shape (N, B), uint8, optional
+        Of the photo's features.
 
     Returns
     -------
     View
         The features, where the query would have them; none where nothing is verified.
     """
-    view = indexed_view(image)
+    view = indexed_view(image, signatures)
     if verification.transform is None:
         return part_of(view, np.zeros(0, np.intp))
     inverse = np.linalg.inv(verification.transform[:, :2])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.hamming.voting import SignedFeatures
+from index.hamming.voting import SignedFeatures, join_signed
 from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow
@@ -285,11 +285,8 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     """
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
-    view = indexed_view(collection.index.features(row.number))
-    if signed:
-        view = replace(
-            view, signed=SignedFeatures(view.words[:, None], collection.index.signatures(row.number)[:, None])
-        )
+    index = collection.index
+    view = indexed_view(index.features(row.number), index.signatures(row.number) if signed else None)
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
@@ -375,14 +372,16 @@ def _recall(collection: Collection, features: SignedFeatures, signed: int) -> Si
     return SignedFeatures(np.column_stack([words, beside]), np.concatenate([signatures[:, None], others], axis=1))
 
 
-def indexed_view(image: ImageFeatures) -> View:
+def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
     """Give the view that asks with a photo of a collection by its features as they are indexed: no file is read.
 
-    It is upright, and has no descriptors: the engine raw cannot verify by it.
+    It is upright, and has no descriptors: the engine raw cannot verify by it. With the signatures (N, B) of its
+    features it has those, by the one word of each.
     """
     frames = decode_geometry(image.columns, np.arange(len(image.words)))
     words = np.asarray(image.words).astype(np.int32)
-    return View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
+    signed = SignedFeatures(words[:, None], signatures[:, None]) if signatures is not None else None
+    return View(0.0, frames, np.zeros((len(words), 0), np.float16), words, words, None, signed)
 
 
 def part_of(view: View, features: NDArray[np.integer]) -> View:
@@ -404,7 +403,9 @@ def joined(views: Sequence[View]) -> View:
         np.concatenate([view.frames.centres for view in views]), np.concatenate([view.frames.linear for view in views])
     )
     words = np.concatenate([view.words for view in views])
-    return View(views[0].turn, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
+    signed = [view.signed for view in views if view.signed is not None]
+    together = join_signed(signed) if len(signed) == len(views) else None
+    return View(views[0].turn, frames, np.zeros((len(words), 0), np.float16), words, words, None, together)
 
 
 def inside_box(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, strongest
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View, joined
+from retrieval.search.query import View, joined, part_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
 
 
@@ -265,14 +265,17 @@ class _Search:
             return found
         which = found[sources[0][0]].view  # photos that were found at one turn are put together: the best says at which
         sources = [one for one in sources if found[one[0]].view == which]
-        view, features = self._views[which], self._searcher.index.features
+        view, features, signatures = self._views[which], self._searcher.index.features, self._searcher.index.signatures
         through: dict[int, Verification] = {}
         for done in range(options.rounds if decides else 1):
             if not sources:
                 break
-            added = [back_project(features(number), one, region) for number, one in sources[: options.photos]]
+            added = [
+                back_project(features(number), one, region, signatures(number) if view.signed is not None else None)
+                for number, one in sources[: options.photos]
+            ]
             if not done:
-                self._score_again(which, [one.words for one in added])
+                self._score_again(which, added)
             if decides:
                 known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
                 new = self._verify_through(joined([view, *added]), self._table[which], known)
@@ -299,17 +302,23 @@ class _Search:
             if options.min_inliers <= hit.verification.inliers < options.copy * len(self._views[hit.view].words)
         ]
 
-    def _score_again(self, which: int, added: Sequence[NDArray[np.int32]]) -> None:
-        """Score with a view and with the words that were added to it."""
+    def _score_again(self, which: int, added: Sequence[View]) -> None:
+        """Score with a view and with what was added to it."""
         options, index, view = self._options.expansion, self._searcher.index, self._views[which]
+        words = [one.words for one in added]
         if self._options.expand == "average":
-            scored = average_words(view.words, added)
+            scored = average_words(view.words, words)
         else:
             lowest = _lowest(self._scores[which], min(options.negatives, len(index.image_numbers) // 2))
-            scored = discriminative_words(view.words, added, index, index.image_numbers[lowest].tolist(), options.cost)
+            scored = discriminative_words(view.words, words, index, index.image_numbers[lowest].tolist(), options.cost)
         scored = strongest(scored, index, int(options.words * len(np.unique(view.words))))
+        again = replace(view, terms=scored.words, weights=scored.weights)
+        if view.signed is not None:
+            # Hamming expansion (Tolias & Jégou, 2014): what has such a word votes by its own signature.
+            some = [part_of(one, np.flatnonzero(np.isin(one.words, scored.words))) for one in added]
+            again = joined([view, *some])
         self._table = self._table.copy()
-        self._table[which] = self._engine.score(replace(view, terms=scored.words, weights=scored.weights))[self._kept]
+        self._table[which] = self._engine.score(again)[self._kept]
         self._took("search")
 
     def _verify_through(self, view: View, scores: NDArray[np.float32], known: Sequence[int]) -> dict[int, Verification]:

@@ -47,7 +47,6 @@ _ENTRIES = (
         "Signatures only",
         note="words and a few bits of each feature; needs --signature",
         needs="a collection whose features have signatures",
-        expands=False,
         signed=True,
         explained_by="signatures-sp",
     ),
@@ -58,7 +57,6 @@ _ENTRIES = (
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
         verified=Verified.BEST,
-        expands=False,
         signed=True,
     ),
     EngineEntry(
