@@ -20,6 +20,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.listing import list_photos
 from retrieval.search.answers import ask_with_file, search_photo
+from retrieval.search.engines.contract import settle
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Answer, Searcher
 
@@ -147,7 +148,7 @@ def run_benchmark(
             seconds["total"] = time.perf_counter() - start
             return BenchmarkReport(
                 scores,
-                engine=search.engine,
+                engine=settle(search, opened).engine,
                 expand=search.expand,
                 descriptor=opened.extractor.descriptor.name,
                 words=opened.vocabulary.words,

@@ -23,6 +23,7 @@ from eval.benchmark import run_queries
 from eval.tables.retrieval import markdown
 from eval.tables.sets import RetrievalSet
 from index.errors import CairnError
+from index.hamming.kinds import DEFAULT
 from learning.labels.ground_truth import Query
 from learning.measures.precision import mean_average_precision
 from retrieval.collection.collection import Collection
@@ -83,7 +84,7 @@ def main() -> None:
         queries = [shrunk(query, arguments.box) for query in landmarks.asked]
         with tempfile.TemporaryDirectory() as scratch:
             folder = arguments.collection or Path(scratch) / "hard.cairn"
-            with Collection.create(folder, CollectionOptions()) as collection:
+            with Collection.create(folder, CollectionOptions(signature=DEFAULT)) as collection:
                 if not collection.catalogue.counts()["indexed"]:
                     photos = [landmarks.images, *(root / name for name in DISTRACTORS)]
                     index_photos(collection, photos, workers=arguments.workers or cores())

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from eval.scenes_shown import PhotoSet, find_photo_sets
 from eval.tables.retrieval import markdown
 from index.errors import CairnError
+from index.hamming.kinds import DEFAULT
 from index.inverted import rank
 from index.parallel import run
 from retrieval.collection.collection import Collection
@@ -59,7 +60,7 @@ def tell(line: str) -> None:
 def make_collection(photos: PhotoSet, work: Path, workers: int) -> Path:
     """Index a set, where that has not been done."""
     folder = work / f"{photos.name}.cairn"
-    with Collection.create(folder, CollectionOptions()) as collection:
+    with Collection.create(folder, CollectionOptions(signature=DEFAULT)) as collection:
         index_photos(collection, list(photos.folders), workers=workers)
     return folder
 

@@ -1,11 +1,14 @@
 """Commands: evaluate retrieval, evaluate matching, evaluate patches, evaluate oxford5k, evaluate paris6k, demo."""
 
-from inspect import Parameter, Signature, signature
+import inspect
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
+from index.hamming.kinds import NONE, parse_signature
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import (
     Descriptor,
@@ -20,6 +23,7 @@ from retrieval.commands.options import (
     Quiet,
     Search,
     Seed,
+    Signature,
     Similarity,
     Soft,
     TermFrequency,
@@ -74,6 +78,7 @@ def retrieval(
     max_side: MaxSide = 1024,
     max_features: MaxFeatures = 0,
     search: Search = "faiss",
+    signature: Signature = DEFAULT_SIGNATURE,
     workers: Workers = 0,
     collection: Keep = None,
     quiet: bool = Quiet,
@@ -86,7 +91,7 @@ def retrieval(
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
-    from retrieval.search.engines.contract import load_engine
+    from retrieval.search.engines.contract import prepare
     from retrieval.search.options import SearchOptions
 
     asked = SearchOptions(
@@ -103,6 +108,7 @@ def retrieval(
         words=words,
         search=search,
         seed=seed,
+        signature=str(parse_signature(signature) or NONE),
         image=ImageOptions(max_side=max_side),
         features=FeatureOptions(
             RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
@@ -114,7 +120,7 @@ def retrieval(
             [images],
             gt,
             queries=queries,
-            options=load_engine(engine).prepared(plain),
+            options=prepare(engine, plain),
             search=asked,
             vocabulary=vocabulary,
             collection=collection,
@@ -210,10 +216,12 @@ def _dataset_command(name: str, title: str) -> None:
     Root = Annotated[
         Path, typer.Option(rich_help_panel=MEASURED, help="Folder with images/ (or the photos themselves) and gt/.")
     ]
-    taken = [one for one in signature(retrieval).parameters.values() if one.name not in ("images", "gt", "queries")]
+    taken = [
+        one for one in inspect.signature(retrieval).parameters.values() if one.name not in ("images", "gt", "queries")
+    ]
     parameters = [Parameter("root", Parameter.KEYWORD_ONLY, annotation=Root)]
     parameters += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     evaluate.command(name=name, help=f"Measure on {title}: its photos and ground truth under --root.")(command)
 

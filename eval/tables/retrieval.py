@@ -289,7 +289,12 @@ def _score(folder: Path, engines: list[SearchOptions], described: Path, queries:
         stems = stems_of(collection.catalogue.images())
         searches = [Searcher(collection, options) for options in engines]
         for query, photo in queries:
-            asked = quantise_query(load_described(described / f"{query.name}.npz", photo), collection.vocabulary)
+            asked = quantise_query(
+                load_described(described / f"{query.name}.npz", photo),
+                collection.vocabulary,
+                source=collection.signatures,
+                signed=max(options.signed for options in engines),
+            )
             for search, scores in zip(searches, found, strict=True):
                 ranking = ranking_of(search.search(asked.views, region=asked.region), stems)
                 scores[query.name] = average_precision(ranking, query.positives, query.junk)

@@ -1,23 +1,16 @@
 """Where the signature of a feature comes from: a few bits that tell more of its descriptor than its word does."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError
+from index.hamming.kinds import SignatureKind
 from index.parallel import one_thread
-from index.text import one_of
 
-BITS = (32, 64, 128)
-"""Bits that a signature may have."""
-
-NONE = "none"
 # How far from its word a descriptor that is recalled is taken to lie in a dimension, in units of the root of the mean
 # square; with 1.5 searches find a little more than with the mean distance, 0.8.
 _USUAL = 1.5
-DEFAULT_SOURCE = "hamming"
 
 
 def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -56,7 +49,7 @@ class SignatureSource(ABC):
     centres : ndarray, shape (K, D), float32
         The vocabulary: what a word's descriptors lie around.
     bits : int
-        Of a signature; one of `BITS`.
+        Of a signature; see `index.hamming.kinds`.
     seed : int
         Of the random vectors.
     """
@@ -152,39 +145,9 @@ class FrameCode(SignatureSource):
         return np.asarray(self._level)
 
 
-_SOURCES: dict[str, type[SignatureSource]] = {DEFAULT_SOURCE: HammingEmbedding, "frame": FrameCode}
-
-NAMES = (NONE, *(f"{source}-{bits}" for source in _SOURCES for bits in BITS))
-"""What a signature may be called: `none`, or a source and its bits."""
+_SOURCES: dict[str, type[SignatureSource]] = {"hamming": HammingEmbedding, "frame": FrameCode}
 
 
-@dataclass(frozen=True)
-class SignatureKind:
-    """A kind of signature: where it comes from, and how long it is."""
-
-    source: str
-    bits: int
-
-    def __str__(self) -> str:
-        return f"{self.source}-{self.bits}"
-
-    def of(self, centres: NDArray[np.float32], seed: int) -> SignatureSource:
-        """Make the source of a vocabulary (K, D)."""
-        return _SOURCES[self.source](centres, self.bits, seed)
-
-
-def parse_signature(name: str) -> SignatureKind | None:
-    """Read the name of a kind of signature, or its bits alone; None for `none`.
-
-    Raises
-    ------
-    CairnError
-        There is none of that name.
-    """
-    source, _, bits = f"{DEFAULT_SOURCE}-{name}".rpartition("-") if name.isdecimal() else name.rpartition("-")
-    full = f"{source}-{bits}" if source else name
-    if full == NONE:
-        return None
-    if full not in NAMES:
-        raise CairnError(f"There is no signature {name!r}; choose one of {one_of(NAMES)}.")
-    return SignatureKind(source, int(bits))
+def make_source(kind: SignatureKind, centres: NDArray[np.float32], seed: int) -> SignatureSource:
+    """Make the source of signatures by a vocabulary (K, D); the arguments are those of `SignatureSource`."""
+    return _SOURCES[kind.source](centres, kind.bits, seed)

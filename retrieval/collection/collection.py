@@ -9,7 +9,8 @@ import numpy as np
 
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
-from index.hamming.sources import SignatureKind, SignatureSource, parse_signature
+from index.hamming.kinds import SignatureKind, parse_signature
+from index.hamming.sources import SignatureSource, make_source
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
 from index.segments.segment import Segment
@@ -300,7 +301,7 @@ class Collection:
             return None
         made = kind, self.vocabulary.fingerprint
         if self._read.signatures is None or self._read.signatures[0] != made:
-            self._read.signatures = made, kind.of(self.vocabulary.centres, self.options.seed)
+            self._read.signatures = made, make_source(kind, self.vocabulary.centres, self.options.seed)
         return self._read.signatures[1]
 
     @property

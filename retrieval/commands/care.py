@@ -122,7 +122,7 @@ def retrain(
     the old vocabulary until the new one takes over, at once. An interrupted run is picked up by running the same
     command again.
     """
-    from index.hamming.sources import NONE, parse_signature
+    from index.hamming.kinds import NONE, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.indexing.retraining import RetrainOptions
     from retrieval.indexing.retraining import retrain as retrain_collection

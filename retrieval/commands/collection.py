@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from index.errors import CairnError
+from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import printable_name
 from retrieval.commands.console import FAILED, note, print_failures, print_json, progress_bars, say, tell_error
 from retrieval.commands.options import (
@@ -67,7 +68,7 @@ def index(
     keep_descriptors: Annotated[
         bool, typer.Option("--keep-descriptors", rich_help_panel=REGIONS, help="Keep descriptors, for the engine raw.")
     ] = False,
-    signature: Signature = "none",
+    signature: Signature = DEFAULT_SIGNATURE,
     strict: Annotated[
         bool, typer.Option("--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed.")
     ] = False,
@@ -114,7 +115,7 @@ def index(
     (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
     said. With --watch and --json, each run that finds something prints an object on a line of its own.
     """
-    from index.hamming.sources import NONE, parse_signature
+    from index.hamming.kinds import NONE, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
@@ -192,7 +193,7 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
 
 def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
     """Say which of the options that were given do not count, as the collection was made with others."""
-    from index.hamming.sources import parse_signature
+    from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
     own = collection.options

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from index.arrays import hash_file, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
-from index.hamming.sources import NONE, parse_signature
+from index.hamming.kinds import NONE, parse_signature
+from index.hamming.sources import make_source
 from index.kmeans import FileSource
 from index.progress import Progress
 from index.segments.segment import ImageFeatures, Segment
@@ -281,7 +282,8 @@ class _Retraining:
                 return load_array(errors)
             shutil.rmtree(folder)
         start = time.perf_counter()
-        source = self.signature.of(vocabulary.centres, self.collection.options.seed) if self.signature else None
+        seed = self.collection.options.seed
+        source = make_source(self.signature, vocabulary.centres, seed) if self.signature else None
         images, features, found = [], [], []
         for number, rows, column in self._features(segment):
             words = vocabulary.assign(rows)

@@ -10,7 +10,7 @@ from index.hamming.voting import VotingOptions
 from index.inverted import ScoringOptions
 from index.text import one_of
 from retrieval.matching.verification import VerificationOptions
-from retrieval.search.engines.registry import DEFAULT, ENGINES, EXPANSIONS, find_engine
+from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS, find_engine
 from retrieval.search.expansion import ExpansionOptions
 
 
@@ -18,7 +18,7 @@ from retrieval.search.expansion import ExpansionOptions
 class SearchOptions:
     """How a query is answered."""
 
-    engine: str = DEFAULT  # one of `ENGINES`
+    engine: str = DEFAULT  # one of `ENGINES`, or `BEST`: see `settle`
     expand: str = "none"  # one of `EXPANSIONS`: search again with what the verified photos add
     soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
     scoring: ScoringOptions = field(default_factory=ScoringOptions)  # how words are weighted
@@ -41,14 +41,14 @@ class SearchOptions:
 
     @property
     def signed(self) -> int:
-        """Nearest words by which a feature of the query gets signatures; 0 where the engine uses none."""
+        """Nearest words by which a feature of the query gets signatures; 0 where the engine needs none."""
         return self.voting.nearest if find_engine(self.engine).signed else 0
 
     def __post_init__(self) -> None:
-        entry = find_engine(self.engine)
+        expands = self.engine == BEST or find_engine(self.engine).expands
         if self.expand not in EXPANSIONS:
             raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")
-        if self.expand != "none" and not entry.expands:
+        if self.expand != "none" and not expands:
             able = one_of([one.name for one in ENGINES.values() if one.expands])
             raise CairnError(f"Expansion works on visual words: choose the engine {able} with it.")
         if self.soft < 1:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.hamming.sources import SignatureSource
 from index.hamming.voting import SignedFeatures, join_signed
 from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary
@@ -322,7 +323,14 @@ def describe_query(
     return DescribedQuery(path, photo.width, photo.height, clipped, views)
 
 
-def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: int = 1) -> Query:
+def quantise_query(
+    described: DescribedQuery,
+    vocabulary: Vocabulary,
+    *,
+    soft: int = 1,
+    source: SignatureSource | None = None,
+    signed: int = 0,
+) -> Query:
     """Give each feature of a described query its word: the other part of `read_query`.
 
     Parameters
@@ -331,33 +339,38 @@ def quantise_query(described: DescribedQuery, vocabulary: Vocabulary, *, soft: i
         From `describe_query`, with the extractor that the vocabulary was made with.
     vocabulary : Vocabulary
         The words.
-    soft : int
+    source : SignatureSource, optional
+        Of signatures by these words.
+    soft, signed : int
         See `read_query`.
     """
-    views = [quantise_view(view, vocabulary, soft) for view in described.views]
+    views = [quantise_view(view, vocabulary, soft, source, signed) for view in described.views]
     return Query(described.path, described.width, described.height, described.box, views)
 
 
-def quantise_view(view: DescribedView, vocabulary: Vocabulary, soft: int = 1) -> View:
+def quantise_view(
+    view: DescribedView,
+    vocabulary: Vocabulary,
+    soft: int = 1,
+    source: SignatureSource | None = None,
+    signed: int = 0,
+) -> View:
     """Give each feature of a view its word, those of turned views in a quick search: see `quantise_query`."""
-    rows = view.descriptors.astype(np.float32)
-    words = vocabulary.assign(rows, quick=view.turn != 0)
+    rows, quick = view.descriptors.astype(np.float32), view.turn != 0
+    several = vocabulary.search.search(rows, max(signed, 1), quick=quick)[0]
+    words = several[:, 0]
     terms, weights = words, None
     if soft > 1:
-        several, shares = vocabulary.assign_soft(rows, soft)
-        terms, weights = several.reshape(-1), shares.reshape(-1)
-    return View(view.turn, view.frames, view.descriptors, words, terms, weights)
+        shared, shares = vocabulary.assign_soft(rows, soft)
+        terms, weights = shared.reshape(-1), shares.reshape(-1)
+    signatures = SignedFeatures(several, source.encode(rows, several)) if source is not None and signed else None
+    return View(view.turn, view.frames, view.descriptors, words, terms, weights, signatures)
 
 
 def _view_at(collection: Collection, source: Source, turn: float, *, soft: int = 1, signed: int = 0) -> View:
     """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
-    view, signer = source.describe(turn), collection.signatures if signed else None
-    if signer is None:
-        return quantise_view(view, collection.vocabulary, soft)
-    words = collection.vocabulary.search.search(view.descriptors.astype(np.float32), signed, quick=turn != 0)[0]
-    terms = words[:, 0]
-    signatures = SignedFeatures(words, signer.encode(view.descriptors, words))
-    return View(view.turn, view.frames, view.descriptors, terms, terms, None, signatures)
+    signatures = collection.signatures if signed else None
+    return quantise_view(source.describe(turn), collection.vocabulary, soft, signatures, signed)
 
 
 def _recall(collection: Collection, features: SignedFeatures, signed: int) -> SignedFeatures:

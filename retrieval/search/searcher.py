@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.parallel import one_thread
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
-from retrieval.search.engines.contract import load_engine
+from retrieval.search.engines.contract import load_engine, settle
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, strongest
 from retrieval.search.options import SearchOptions
@@ -56,8 +56,8 @@ class Searcher:
 
     def __init__(self, collection: Collection, options: SearchOptions) -> None:
         self.collection = collection
-        self.options = options
-        self.engine = load_engine(options.engine)(collection, options)
+        self.options = settle(options, collection)
+        self.engine = load_engine(self.options.engine)(collection, self.options)
         self.index = self.engine.index
 
     def describe_similarity(self) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from retrieval.search.answers import (
     passing_numbers,
     report_answer,
 )
-from retrieval.search.engines.registry import find_engine
+from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
@@ -224,7 +224,8 @@ class SearchJobs:
 
     def _look(self, collection: Collection, request: dict[str, Any]) -> tuple[Searcher, Asked, Query, ImageRow, Any]:
         """Match a query with one photo, with the geometry that some engines do without."""
-        geometric = find_engine(request["engine"]).explained_by or request["engine"]
+        named = request["engine"]
+        geometric = named if named == BEST else find_engine(named).explained_by or named
         searcher = self._searcher(collection, request, engine=geometric, expand="none", every_turn=True)
         row = photo_row(collection, request["photo"])
         asked, query, _ = self._ask(searcher, request["queries"][0])

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_val
 
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter, filter_of
-from retrieval.search.engines.registry import DEFAULT, ENGINES, EXPANSIONS
+from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS
 
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     EngineName = str
     ExpansionName = str
 else:
-    EngineName = Literal[tuple(ENGINES)]
+    EngineName = Literal[(BEST, *ENGINES)]
     ExpansionName = Literal[tuple(EXPANSIONS)]
 _NEEDS = " ".join(f"{entry.name} needs {entry.needs}." for entry in ENGINES.values() if entry.needs)
 

@@ -2,17 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from pkgutil import resolve_name
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.inverted import InvertedIndex
+from index.inverted import InvertedIndex, ScoringOptions
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.verification import Verification
-from retrieval.search.engines.registry import find_engine
+from retrieval.search.engines.registry import BEST, PREFERRED, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
 
@@ -111,6 +112,23 @@ class Engine(ABC):
             Numbers of the photos.
         """
         return [self.verify(view, number) for number in numbers]
+
+
+def settle(options: SearchOptions, collection: Collection) -> SearchOptions:
+    """Name the engine where the options leave it to the collection.
+
+    What only words can do (a learnt similarity, soft assignment, another term frequency) is done by words.
+    """
+    if options.engine != BEST:
+        return options
+    by_words = options.similarity is not None or options.soft > 1 or options.scoring != ScoringOptions()
+    able = [name for name in PREFERRED if load_engine(name).refusal(collection) is None]
+    return replace(options, engine=PREFERRED[-1] if by_words or not able else able[0])
+
+
+def prepare(name: str, options: CollectionOptions) -> CollectionOptions:
+    """Give options of a collection that an engine can search, one of `ENGINES` or `BEST`: see `Engine.prepared`."""
+    return options if name == BEST else load_engine(name).prepared(options)
 
 
 def load_engine(name: str) -> type[Engine]:

@@ -6,7 +6,11 @@ from enum import Enum
 from index.errors import CairnError
 from index.text import one_of
 
-DEFAULT = "tf-idf-sp"
+BEST = "best"
+"""What stands for the best engine that a collection is made for: the first of `PREFERRED` that does not refuse it."""
+
+PREFERRED = ("signatures-sp", "tf-idf-sp")
+DEFAULT = BEST
 
 
 class Verified(Enum):
@@ -80,10 +84,12 @@ EXPANSIONS = {"none": "no", "average": "by the average", "discriminative": "by a
 def find_engine(name: str) -> EngineEntry:
     """Look an engine up by name; CairnError where there is none."""
     if name not in ENGINES:
-        raise CairnError(f"There is no engine {name!r}; choose one of {', '.join(ENGINES)}.")
+        raise CairnError(f"There is no engine {name!r}; choose one of {', '.join([BEST, *ENGINES])}.")
     return ENGINES[name]
 
 
 def describe_engines() -> str:
     """List the engines and their notes, as --help does."""
-    return one_of([f"{entry.name} ({entry.note})" if entry.note else entry.name for entry in ENGINES.values()])
+    first, second = PREFERRED
+    best = f"{BEST} ({first} where features have signatures, else {second})"
+    return one_of([best, *(f"{one.name} ({one.note})" if one.note else one.name for one in ENGINES.values())])

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from index.hamming.sources import parse_signature
+from index.hamming.kinds import DEFAULT, parse_signature
 from index.hamming.voting import SignedMatches, match, vote
 from index.segments.segment import ImageFeatures
 from retrieval.collection.collection import Collection
@@ -15,8 +15,6 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.search.engines.matching_engine import MatchingEngine, Tentative
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
-
-DEFAULT_SIGNATURE = "hamming-64"
 
 
 class Signatures(MatchingEngine):
@@ -32,7 +30,7 @@ class Signatures(MatchingEngine):
     @classmethod
     def prepared(cls, options: CollectionOptions) -> CollectionOptions:
         """Give features signatures."""
-        return options if parse_signature(options.signature) else replace(options, signature=DEFAULT_SIGNATURE)
+        return options if parse_signature(options.signature) else replace(options, signature=DEFAULT)
 
     @classmethod
     def refusal(cls, collection: Collection) -> str | None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from retrieval.search.engines.registry import DEFAULT, ENGINES, EXPANSIONS
+from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, PREFERRED, find_engine
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
@@ -53,11 +53,12 @@ class Static(StaticFiles):
 
 def engine_choices() -> str:
     """List the engines as a page lets choose them, the default first."""
-    entries = sorted(ENGINES.values(), key=lambda entry: entry.name != DEFAULT)
-    return "".join(
+    verified = find_engine(PREFERRED[0]).verified.value
+    best = f'<option value="{BEST}" data-verified="{verified}">Best for these photos</option>'
+    return best + "".join(
         f'<option value="{escape(one.name)}" data-verified="{one.verified.value}">'
         f"{escape(one.label)} ({escape(one.name)})</option>"
-        for one in entries
+        for one in ENGINES.values()
     )
 
 

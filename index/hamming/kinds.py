@@ -1,0 +1,48 @@
+"""Kinds of signatures by name. It imports no arrays, so that the names are known at once, as for `cairn --help`."""
+
+from dataclasses import dataclass
+
+from index.errors import CairnError
+from index.text import one_of
+
+NONE = "none"
+DEFAULT = "hamming-64"
+_SOURCE = "hamming"
+_SOURCES = (_SOURCE, "frame")
+_BITS = (32, 64, 128)
+
+NAMES = (NONE, *(f"{source}-{bits}" for source in _SOURCES for bits in _BITS))
+"""What a signature may be called: `none`, or where it comes from and its bits."""
+
+
+@dataclass(frozen=True)
+class SignatureKind:
+    """A kind of signature: where it comes from, and how many bits it has."""
+
+    source: str
+    bits: int
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.bits}"
+
+
+def parse_signature(name: str) -> SignatureKind | None:
+    """Read the name of a kind of signature, or its bits alone, which are then those of Hamming embedding.
+
+    Returns
+    -------
+    SignatureKind or None
+        None for `none`.
+
+    Raises
+    ------
+    CairnError
+        There is none of that name.
+    """
+    full = f"{_SOURCE}-{name}" if name.isdecimal() else name
+    if full not in NAMES:
+        raise CairnError(f"There is no signature {name!r}; choose one of {one_of(NAMES)}.")
+    if full == NONE:
+        return None
+    source, _, bits = full.partition("-")
+    return SignatureKind(source, int(bits))
