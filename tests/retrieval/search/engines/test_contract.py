@@ -18,8 +18,8 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.verification import NOTHING
 from retrieval.regions.geometry import Frames
-from retrieval.search.engines.contract import Engine, load_engine
-from retrieval.search.engines.registry import DEFAULT, ENGINES, Verified, find_engine
+from retrieval.search.engines.contract import Engine, load_engine, settle
+from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED, Verified, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View, read_query
 from retrieval.search.searcher import Searcher
@@ -85,9 +85,11 @@ def test_an_entry_leads_to_an_engine_and_to_one_that_explains_its_matches(name: 
 
 
 def test_the_default_is_an_engine_and_what_is_none_is_refused_by_name() -> None:
-    assert SearchOptions().engine == DEFAULT in ENGINES
+    assert (
+        SearchOptions().engine == DEFAULT == BEST and not {BEST} & ENGINES.keys() and set(PREFERRED) <= ENGINES.keys()
+    )
     for look_up in (find_engine, load_engine, lambda name: SearchOptions(engine=name)):
-        with pytest.raises(CairnError, match=f"no engine 'magic'; choose one of {', '.join(ENGINES)}\\."):
+        with pytest.raises(CairnError, match=f"no engine 'magic'; choose one of {', '.join([BEST, *ENGINES])}\\."):
             look_up("magic")
 
 
@@ -108,6 +110,23 @@ def test_a_collection_without_what_an_engine_needs_is_refused_and_a_prepared_one
     if prepared != plain:
         with pytest.raises(CairnError, match=rf"engine {name.removesuffix('-sp')} needs .*: index with --.*\.$"):
             Searcher(replace(collection, options=plain), SearchOptions(engine=name))
+
+
+@pytest.mark.parametrize("signature", ["none", "hamming-64"])
+def test_the_best_engine_is_by_signatures_where_there_are_some_and_by_words_where_only_they_can(
+    collection: Collection, signature: str
+) -> None:
+    made = replace(collection, options=replace(collection.options, signature=signature))
+    chosen = "signatures-sp" if signature != "none" else "tf-idf-sp"
+    assert settle(SearchOptions(), made).engine == chosen
+    assert settle(SearchOptions(expand="average"), made).engine == chosen
+    assert settle(SearchOptions(engine="raw"), made).engine == "raw"
+    for options in (
+        SearchOptions(soft=3),
+        SearchOptions(scoring=ScoringOptions("sqrt")),
+        SearchOptions(similarity=Path("s")),
+    ):
+        assert settle(options, made).engine == "tf-idf-sp"
 
 
 # Scores
@@ -217,7 +236,7 @@ def test_a_new_engine_ranks_and_the_searcher_verifies(collection: Collection, vi
     inliers = [hit.verification.inliers for hit in verified]
     assert inliers == sorted(inliers, reverse=True) and verified[0].number == number_of(collection, ASKED)
     assert sorted(hit.number for hit in verified) == numbers
-    with pytest.raises(CairnError, match="choose the engine tf-idf or tf-idf-sp with it"):
+    with pytest.raises(CairnError, match="choose the engine tf-idf, tf-idf-sp, signatures or signatures-sp with it"):
         SearchOptions(engine="newest", expand="average")
 
 
@@ -228,7 +247,7 @@ def test_the_command_line_takes_a_new_engine(cairn: Callable[..., Ran], indexed:
     assert told["engine"] == "newest"
     ranked = [entry["number"] for entry in told["results"]]
     assert len(ranked) > 5 and ranked == sorted(ranked, reverse=True)
-    assert f"one of {', '.join(ENGINES)}" in cairn(*asked, "--engine", "magic").refused()
+    assert f"one of {', '.join([BEST, *ENGINES])}" in cairn(*asked, "--engine", "magic").refused()
 
 
 def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, indexed: Indexed) -> None:
@@ -272,11 +291,11 @@ print(json.dumps([text, asked.engine, field["enum"], field["description"], engin
     text, asked, enum, description, choices = json.loads(done.stdout)
     assert (
         text
-        == "tf-idf, tf-idf-sp (the best verified by geometry), signatures (words and a few bits of each feature; needs "
-        "--signature), signatures-sp (the best of them verified by geometry), raw (needs --keep-descriptors) or toy "
+        == "best (signatures-sp where features have signatures, else tf-idf-sp), tf-idf, tf-idf-sp (the best verified "
+        "by geometry), signatures (words and a few bits of each feature; needs --signature), signatures-sp (the best of them verified by geometry), raw (needs --keep-descriptors) or toy "
         "(for play)."
     )
-    assert asked == "toy" and enum == [*NAMES, "toy"]
+    assert asked == "toy" and enum == [BEST, *NAMES, "toy"]
     assert description.startswith("signatures needs a collection whose features have signatures. ")
     assert description.endswith("raw needs a collection that keeps descriptors. toy needs a toy box.")
     assert '<option value="toy" data-verified="none">For &lt;play&gt; (toy)</option>' in choices
