@@ -292,8 +292,8 @@ print(json.dumps([text, asked.engine, field["enum"], field["description"], engin
     assert (
         text
         == "best (signatures-sp where features have signatures, else tf-idf-sp), tf-idf, tf-idf-sp (the best verified "
-        "by geometry), signatures (words and a few bits of each feature; needs --signature), signatures-sp (the best of them verified by geometry), raw (needs --keep-descriptors) or toy "
-        "(for play)."
+        "by geometry), signatures (words and a few bits of each feature; needs --signature), signatures-sp (the best "
+        "of them verified by geometry), raw (needs --keep-descriptors) or toy (for play)."
     )
     assert asked == "toy" and enum == [BEST, *NAMES, "toy"]
     assert description.startswith("signatures needs a collection whose features have signatures. ")
