@@ -70,7 +70,7 @@ class SignedMatches:
     query : ndarray, shape (M,), int32
         Feature of the query.
     photos : ndarray, shape (M,), int32
-        Place of the photo in `InvertedIndex.image_numbers`, ascending.
+        Place of the photo in `InvertedIndex.image_numbers`.
     words : ndarray, shape (M,), int32
     ranks : ndarray, shape (M,), int32
         Which of the photo's features of this word it is, counted from 0.
@@ -91,6 +91,17 @@ class SignedMatches:
         """Take some, in the order given."""
         return SignedMatches(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
+    def ordered(self) -> "SignedMatches":
+        """Order them by photo, then by the query's feature, by word, and by rank."""
+        both = (self.photos.astype(np.int64) << 32) + self.query
+        return self.at(np.lexsort((self.ranks, self.words, both)))
+
+    def of_photos(self, places: NDArray[np.integer], photos: int) -> "SignedMatches":
+        """Those with some photos of all, ordered."""
+        wanted = np.zeros(photos, bool)
+        wanted[places] = True
+        return self.at(np.flatnonzero(wanted[self.photos])).ordered()
+
 
 def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
     """Find the features of an index that have a word of a query's feature, and nearly its signature.
@@ -107,7 +118,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     Returns
     -------
     SignedMatches
-        By photo, then by the query's feature, by word, and by rank: however the photos are divided into segments.
+        In no order: most are needed for nothing, and not worth sorting.
 
     Raises
     ------
@@ -140,7 +151,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
                         asked[rows].astype(np.int32),
                         photos.astype(np.int32),
                         words[order[rows]].astype(np.int32),
-                        ranks[members].astype(np.int32),
+                        ranks[members],
                         differing[near],
                     )
                 )
@@ -150,10 +161,8 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
             for name, dtype in zip(SignedMatches.__dataclass_fields__, _TYPES, strict=True)
         )
     )
-    there = np.flatnonzero(found.photos >= 0)  # else the photo was removed
-    found = found.at(there)
-    both = found.photos * np.int64(number) + found.query
-    return found.at(np.lexsort((found.ranks, found.words, both)))
+    # Those of photos that were removed have no place.
+    return found if found.photos.min(initial=0) >= 0 else found.at(np.flatnonzero(found.photos >= 0))
 
 
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
@@ -182,7 +191,8 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     ndarray, shape (photos,), float32
         At least 0, in the order of `index.image_numbers`.
     """
-    matches = matches.at(np.flatnonzero(matches.distances <= options.radius * bits + 0.5))
+    # In one order, so that sums do not depend on how photos are divided into segments.
+    matches = matches.at(np.flatnonzero(matches.distances <= round(options.radius * bits))).ordered()
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
     votes = weights[matches.distances] * np.square(index.idf[matches.words])
     best = _best_of_runs(votes, _is_new(matches.photos, matches.query))
@@ -244,14 +254,19 @@ def _starts(entries: Entries) -> NDArray[np.int64]:
     return np.asarray(np.cumsum(entries.lengths) - entries.lengths)
 
 
-def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
     """How many of the values before each, one after the other, are the same; counting begins anew at `starts`."""
-    fresh = np.ones(len(values), bool)
-    np.not_equal(values[1:], values[:-1], out=fresh[1:])
+    same = values[1:] == values[:-1]
     if starts is not None:
-        fresh[starts] = True
-    places = np.arange(len(values))
-    return np.asarray(places - np.maximum.accumulate(np.where(fresh, places, 0)))
+        same[starts[1:] - 1] = False
+    ranks = np.zeros(len(values), np.int32)
+    again = np.flatnonzero(same) + 1  # few, as a rule
+    if len(again):
+        place = np.arange(len(again))
+        first = np.ones(len(again), bool)
+        np.not_equal(again[1:], again[:-1] + 1, out=first[1:])
+        ranks[again] = place - np.maximum.accumulate(np.where(first, place, 0)) + 1
+    return ranks
 
 
 def _pairs(

@@ -49,8 +49,8 @@ class Signatures(MatchingEngine):
 
     def tentative(self, view: View, numbers: Sequence[int], images: Sequence[ImageFeatures], most: int) -> Tentative:
         """Match features of equal words and like signatures: see `MatchingEngine.tentative`."""
-        matches = self._matched(view)
         places = np.searchsorted(self.index.image_numbers, numbers)
+        matches = self._matched(view).of_photos(places, len(self.index.image_numbers))
         starts, ends = (np.searchsorted(matches.photos, places, side=side) for side in ("left", "right"))
         rows = [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         left_out = ends - starts > most
@@ -78,6 +78,6 @@ class Signatures(MatchingEngine):
         if found is None:
             if view.signed is None:
                 raise ValueError("the view has no signatures")
-            most = int(max(self.options.voting.radius, self.options.voting.reach) * self._bits + 0.5)
+            most = round(max(self.options.voting.radius, self.options.voting.reach) * self._bits)
             found = self._matches[view] = match(self.index, view.signed, most)
         return found
