@@ -114,7 +114,7 @@ class SignatureSource(ABC):
 
     @abstractmethod
     def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Where the hyperplanes of words (N, k) lie: what can be broadcast to (N, k, bits)."""
+        """Where the hyperplanes of words (N, k) lie: (N, k, bits)."""
 
 
 class HammingEmbedding(SignatureSource):
@@ -141,8 +141,14 @@ class FrameCode(SignatureSource):
         super().__init__(centres, bits, seed)
         self._level = self._vectors @ centres.mean(axis=0, dtype=np.float64).astype(np.float32)
 
+    def recall(
+        self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
+    ) -> NDArray[np.uint8]:
+        """Tell the signatures by other words: see `SignatureSource.recall`. They are the same by every word."""
+        return np.broadcast_to(signatures[:, None], (*beside.shape, signatures.shape[1]))
+
     def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        return np.asarray(self._level)
+        return np.broadcast_to(self._level, (*words.shape, self.bits))
 
 
 _SOURCES: dict[str, type[SignatureSource]] = {"hamming": HammingEmbedding, "frame": FrameCode}

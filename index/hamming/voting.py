@@ -16,6 +16,7 @@ _ENTRIES = 1 << 20  # features of the index that are read at a time
 # Of the query's features of one word so many are compared with all of the index. More are one texture, say a wall of
 # tiles, whose pairs would be without number.
 _OF_A_WORD = 64
+_STEPS = 2.0**30  # in one: double precision adds up some millions of such votes without rounding
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,8 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     ]
     best.sort()
     matches, votes = matches.at(best), votes[best]
-    totals = np.bincount(matches.query, votes)
+    # In steps whose sum is exact in any order: photos may have been added in another.
+    totals = np.bincount(matches.query, np.round(votes * _STEPS)) / _STEPS
     known = totals[matches.query] > 0
     votes[known] *= np.sqrt(votes[known] / totals[matches.query[known]])
     sums = np.bincount(matches.photos, votes, minlength=len(index.image_numbers))

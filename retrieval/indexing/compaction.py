@@ -279,9 +279,10 @@ def _remove_unnamed(collection: Collection, folders: Sequence[str]) -> None:
 
 
 def _signatures(segments: list[Segment], places: list[tuple[int, Segment, int]]) -> dict[int, NDArray[np.uint8]]:
-    """The signatures of the features of images, by their numbers; none where a segment has none."""
+    """The signatures of the features of images, by their numbers; none where a segment has none, or others."""
     found: dict[int, NDArray[np.uint8]] = {}
-    if all(segment.signatures is not None for segment in segments):
+    lengths = {segment.signatures.shape[1] if segment.signatures is not None else 0 for segment in segments}
+    if len(lengths) == 1 and 0 not in lengths:
         for segment in segments:
             of_segment = [(number, position) for number, other, position in places if other is segment]
             positions = np.array([position for _, position in of_segment], np.int64)

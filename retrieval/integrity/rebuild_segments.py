@@ -2,13 +2,14 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from index.errors import CairnError
 from index.progress import Progress
+from index.segments.description import SIGNATURE
 from index.segments.segment import Segment
 from index.text import printable_name
 from retrieval.catalogue.changes import Move, Rewritten
@@ -103,10 +104,17 @@ def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int
     """
     old = collection.folder / SEGMENTS / row.folder
     readable = Segment.open(old, with_notes=False)
+    images = readable.some_images(np.arange(readable.images))
+    if readable.signatures is not None:
+        signatures = readable.signatures_of(np.arange(readable.images))
+        images = [
+            replace(image, columns=image.columns | {SIGNATURE: some})
+            for image, some in zip(images, signatures, strict=True)
+        ]
     segment = write_photos(
         collection,
         collection.catalogue.rows(numbers),
-        [readable.image(position) for position in range(readable.images)],
+        images,
         vocabulary=row.vocabulary_fingerprint,
         descriptor=row.descriptor_fingerprint,
     )
