@@ -25,6 +25,8 @@ SETTINGS = {
     "tf-idf-sp": SearchOptions(engine="tf-idf-sp"),
     "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average"),
     "tf-idf, discriminative": SearchOptions(engine="tf-idf", expand="discriminative"),
+    "signatures": SearchOptions(engine="signatures"),
+    "signatures-sp": SearchOptions(engine="signatures-sp"),
     "raw": SearchOptions(engine="raw"),
 }
 SURE = 50  # inliers, which another processor's rounding does not take away
@@ -81,7 +83,7 @@ def _record() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         demo = synthetic.build_demo_collection(Path(scratch) / "photos", views=VIEWS, distractors=DISTRACTORS)
         folder = Path(scratch) / "demo.cairn"
-        with Collection.create(folder, CollectionOptions(keep_descriptors=True)) as collection:
+        with Collection.create(folder, CollectionOptions(keep_descriptors=True, signature="hamming-64")) as collection:
             index_photos(collection, [demo.images])
             features = features_of(collection)
         by_engine = {name: rankings_of(folder, demo.gt, name) for name in SETTINGS}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from index.hamming.sources import BITS, NAMES, SignatureKind, SignatureSource, parse_signature, parseval_frame
+from index.hamming.kinds import DEFAULT, NAMES, SignatureKind, parse_signature
+from index.hamming.sources import SignatureSource, make_source, parseval_frame
 
 KINDS = [parse_signature(name) for name in NAMES if name != "none"]
 WORDS, DIM = 50, 48
@@ -23,7 +24,7 @@ def centres() -> np.ndarray:
 
 @pytest.fixture
 def source(kind: SignatureKind, centres: np.ndarray) -> SignatureSource:
-    return kind.of(centres, 5)
+    return make_source(kind, centres, 5)
 
 
 @pytest.mark.parametrize(("vectors", "dim"), [(8, 8), (5, 12), (32, 64), (64, 8), (128, 80)])
@@ -51,7 +52,7 @@ def test_a_bit_says_on_which_side_of_a_hyperplane_a_descriptor_lies(kind: Signat
     rng = np.random.default_rng(4)
     rows = (centres[rng.integers(0, WORDS, 30)] + rng.normal(size=(30, DIM))).astype(np.float16)
     words = rng.integers(0, WORDS, 30)
-    found = kind.of(centres, 5).encode(rows, words)
+    found = make_source(kind, centres, 5).encode(rows, words)
     assert found.shape == (30, kind.bits // 8) and found.dtype == np.uint8
     vectors = parseval_frame(kind.bits, DIM, np.random.default_rng(5)).astype(np.float64)
     mean = centres.astype(np.float64).mean(axis=0)
@@ -90,7 +91,7 @@ def test_what_is_recalled_is_true_of_a_descriptor_that_lies_as_assumed(
     kind: SignatureKind, centres: np.ndarray
 ) -> None:
     """At one and a half times the spread from the word in each dimension, on the side that its bit says."""
-    source, spread = kind.of(centres, 5), 0.6
+    source, spread = make_source(kind, centres, 5), 0.6
     rng = np.random.default_rng(8)
     words, beside = rng.integers(0, WORDS, 12), rng.integers(0, WORDS, (12, 4))
     if kind.source == "hamming" and kind.bits > DIM:
@@ -112,7 +113,7 @@ def test_what_is_recalled_is_true_of_a_descriptor_that_lies_as_assumed(
 def test_what_is_recalled_is_nearer_to_the_truth_than_chance(kind: SignatureKind) -> None:
     rng = np.random.default_rng(9)
     centres = rng.normal(0, 1, (WORDS, 128)).astype(np.float32)
-    source, spread = kind.of(centres, 5), 1.0
+    source, spread = make_source(kind, centres, 5), 1.0
     words, beside = rng.integers(0, WORDS, 200), rng.integers(0, WORDS, (200, 2))
     rows = centres[words] + rng.normal(0, spread, (200, 128)).astype(np.float32)
     recalled = source.recall(source.encode(rows, words), words, beside, spread)
@@ -121,8 +122,8 @@ def test_what_is_recalled_is_nearer_to_the_truth_than_chance(kind: SignatureKind
 
 
 def test_names() -> None:
-    assert NAMES[0] == "none" and parse_signature("none") is None
-    for bits in BITS:
+    assert NAMES[0] == "none" and DEFAULT in NAMES and parse_signature("none") is None
+    for bits in (32, 64, 128):
         assert parse_signature(str(bits)) == parse_signature(f"hamming-{bits}") == SignatureKind("hamming", bits)
         assert parse_signature(f"frame-{bits}") == SignatureKind("frame", bits)
     for name in NAMES[1:]:

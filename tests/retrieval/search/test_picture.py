@@ -40,7 +40,7 @@ def query(indexed: Indexed, collection: Collection) -> Query:
 
 @pytest.fixture(scope="module")
 def found(collection: Collection, query: Query) -> list[tuple[Query, Hit, ImageRow]]:
-    hits = answer_to(query, Searcher(collection, SearchOptions(turns=1))).hits
+    hits = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1))).hits
     rows = collection.catalogue.images([hit.number for hit in hits])
     return [(query, hit, row) for hit, row in zip(hits, rows, strict=True)]
 
@@ -138,7 +138,7 @@ def test_each_match_stands_beside_its_own_query(
     indexed: Indexed, collection: Collection, query: Query, found: list, tmp_path: Path
 ) -> None:
     other = read_query(collection, indexed.photos / "page_001.jpg")
-    hit = answer_to(other, Searcher(collection, SearchOptions(turns=1))).hits[0]
+    hit = answer_to(other, Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1))).hits[0]
     (row,) = collection.catalogue.images([hit.number])
     picture = drawn(tmp_path / "out.png", collection.index, [found[0], (other, hit, row)], query)
     with Image.open(indexed.photos / "page_001.jpg") as photo:

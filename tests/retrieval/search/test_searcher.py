@@ -17,7 +17,7 @@ from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions
 from retrieval.search.answers import answer_query, ask_with_photo, find_photo, make_query
-from retrieval.search.engines.registry import ENGINES, EXPANSIONS
+from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
@@ -38,7 +38,7 @@ from tests.conftest import OBJECTS, Indexed, Ran
 from tests.support.searching import answer_to
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)
-UPRIGHT = SearchOptions(turns=1)
+UPRIGHT = SearchOptions(engine="tf-idf-sp", turns=1)
 EXPANDED = [name for name in EXPANSIONS if name != "none"]
 Ask = Callable[..., Query]
 
@@ -52,13 +52,13 @@ def collection(indexed: Indexed) -> Any:
 @pytest.fixture(scope="module")
 def ask(indexed: Indexed, collection: Collection) -> Ask:
     """Reads a query once, upright: a view's stem, with the box around the object or without."""
-    known: dict[tuple[str, bool], Query] = {}
+    known: dict[tuple[str, bool, int], Query] = {}
 
-    def read(stem: str, box: bool = True) -> Query:
-        if (stem, box) not in known:
+    def read(stem: str, box: bool = True, signed: int = 0) -> Query:
+        if (stem, box, signed) not in known:
             path = indexed.photos / f"{stem}.jpg"
-            known[stem, box] = read_query(collection, path, indexed.boxes[stem] if box else None)
-        return known[stem, box]
+            known[stem, box, signed] = read_query(collection, path, indexed.boxes[stem] if box else None, signed=signed)
+        return known[stem, box, signed]
 
     return read
 
@@ -124,7 +124,9 @@ def test_the_square_root_of_counts_discounts_what_repeats(
 
 def test_expansion_needs_the_region_of_the_query(collection: Collection, ask: Ask) -> None:
     with pytest.raises(ValueError, match="needs the region"):
-        Searcher(collection, SearchOptions(expand="average", turns=1)).search(ask("coffee_001").views)
+        Searcher(collection, SearchOptions(engine="tf-idf-sp", expand="average", turns=1)).search(
+            ask("coffee_001").views
+        )
 
 
 def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, ask: Ask) -> None:
@@ -144,7 +146,7 @@ def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, a
     ("engine", "expand"),
     [
         *((engine, "none") for engine in ENGINES),
-        *((engine, one) for engine in ("tf-idf", "tf-idf-sp") for one in EXPANDED),
+        *((engine, one) for engine in ENGINES for one in EXPANDED if ENGINES[engine].expands),
     ],
 )
 def test_all_photos_are_ranked_once_the_verified_first(
@@ -153,10 +155,10 @@ def test_all_photos_are_ranked_once_the_verified_first(
     every = sorted(row.number for row in collection.catalogue.images())
     for stem in QUERIES:
         options = SearchOptions(engine=engine, expand=expand, turns=1, verification=VerificationOptions(depth=6))
-        hits = answer_to(ask(stem), Searcher(collection, options)).hits
+        hits = answer_to(ask(stem, signed=options.signed), Searcher(collection, options)).hits
         assert sorted(hit.number for hit in hits) == every
         inliers = [hit.verification.inliers for hit in hits]
-        if engine == "tf-idf":
+        if find_engine(engine).verified is Verified.NONE:
             assert not any(inliers)
         assert inliers == sorted(inliers, reverse=True)
         # Among equals, and so among all that are not verified, the score decides, and then the number.
@@ -291,7 +293,7 @@ def _watched(query: Query, seen: list[float]) -> LazyViews:
 
 def test_turned_views_are_made_only_where_they_can_change_the_answer(collection: Collection, ask: Ask) -> None:
     """A photo that another shows from near is answered upright; so is none that has nothing but its copy."""
-    searcher = Searcher(collection, SearchOptions(turns=2))
+    searcher = Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=2))
     seen: list[float] = []
     answer = searcher.search(_watched(ask("coffee_001"), seen))
     assert (answer.turned, answer.sure, set(seen)) == (False, True, {0})
@@ -308,13 +310,15 @@ def test_turned_views_are_made_only_where_they_can_change_the_answer(collection:
 def test_a_query_of_few_features_is_looked_at_turned_whatever_is_found(collection: Collection, ask: Ask) -> None:
     query = ask("coffee_001")
     for few, turned in ((len(query.views[0].words), False), (len(query.views[0].words) + 1, True)):
-        answer = Searcher(collection, SearchOptions(turns=2, few_features=few)).search(_watched(query, []))
+        answer = Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=2, few_features=few)).search(
+            _watched(query, [])
+        )
         assert (answer.turned, answer.sure) == (turned, not turned)
 
 
 def test_every_turn_is_tried_where_that_is_asked_for(collection: Collection, ask: Ask) -> None:
     seen: list[float] = []
-    options = SearchOptions(turns=2, every_turn=True)
+    options = SearchOptions(engine="tf-idf-sp", turns=2, every_turn=True)
     answer = Searcher(collection, options).search(_watched(ask("coffee_001"), seen))
     assert (answer.turned, answer.sure, set(seen)) == (True, True, {0, 1})
     # Without geometry nothing says that they are not needed.
@@ -324,7 +328,7 @@ def test_every_turn_is_tried_where_that_is_asked_for(collection: Collection, ask
 
 def test_a_camera_that_was_turned_is_a_hint_at_others(collection: Collection, ask: Ask) -> None:
     """Where a sure match is rolled, photos may be there that are rolled by more than upright words bear."""
-    strict = SearchOptions(turns=2, sure_roll=1e-6)
+    strict = SearchOptions(engine="tf-idf-sp", turns=2, sure_roll=1e-6)
     answer = Searcher(collection, strict).search(_watched(ask("coffee_001"), []))
     assert (answer.turned, answer.sure) == (True, False)
 
@@ -408,7 +412,7 @@ def test_the_same_query_is_tried_at_more_turns(collection: Collection, indexed: 
 
 def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Collection, ask: Ask) -> None:
     """A photo that no view at another turn leaves room for among those that are verified."""
-    few = SearchOptions(turns=2, every_turn=True, verification=VerificationOptions(depth=3))
+    few = SearchOptions(engine="tf-idf-sp", turns=2, every_turn=True, verification=VerificationOptions(depth=3))
     query = ask("coffee_001")
     upright = Searcher(collection, replace(few, turns=1)).search(query.views[:1])
     others = indexed_view(collection.index.features(int(upright.hits[-1].number)))
@@ -431,7 +435,7 @@ def test_a_turned_query_is_found_with_its_geometry(
         width, height = photo.size
     turned.save(tmp_path / "turned.png")
     query = read_query(collection, tmp_path / "turned.png", turns=8)
-    hits = answer_to(query, Searcher(collection, SearchOptions(turns=8))).hits
+    hits = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=8))).hits
     (row,) = collection.catalogue.images([hits[0].number])
     verified = [hit for hit in hits if hit.verification.inliers > 100]
     assert names(collection, verified)[:2] == ["coffee_001", "coffee_003"]
@@ -456,7 +460,9 @@ def test_a_turned_query_is_found_with_its_geometry(
 def test_expansion_finds_no_less(collection: Collection, ask: Ask, expand: str) -> None:
     for stem in QUERIES:
         plain = answer_to(ask(stem), Searcher(collection, UPRIGHT)).hits
-        expanded = answer_to(ask(stem), Searcher(collection, SearchOptions(expand=expand, turns=1))).hits
+        expanded = answer_to(
+            ask(stem), Searcher(collection, SearchOptions(engine="tf-idf-sp", expand=expand, turns=1))
+        ).hits
         for hits in (plain, expanded):
             first = names(collection, hits)[:3]
             assert {name.rsplit("_", 1)[0] for name in first} == {stem.rsplit("_", 1)[0]}
@@ -485,7 +491,7 @@ def test_what_only_a_verified_photo_shows_comes_behind_what_the_query_finds(
     collection: Collection, ask: Ask, monkeypatch: pytest.MonkeyPatch, expand: str
 ) -> None:
     query, numbers = ask("coffee_001"), {Path(row.path).stem: row.number for row in collection.catalogue.images()}
-    searcher = Searcher(collection, SearchOptions(expand=expand, turns=1))
+    searcher = Searcher(collection, SearchOptions(engine="tf-idf-sp", expand=expand, turns=1))
     found = answer_to(query, searcher).hits
     assert names(collection, found[:3]) == ["coffee_001", "coffee_003", "coffee_002"]
     verify_many, own = searcher.engine.verify_many, len(query.views[0].words)
@@ -508,7 +514,7 @@ def test_what_only_a_verified_photo_shows_comes_behind_what_the_query_finds(
 def test_what_expansion_brings_forward_is_verified_by_the_query(collection: Collection, ask: Ask, expand: str) -> None:
     """Where the photo is that the query would not have looked at."""
     for depth, verified in ((2, ["coffee_001", "coffee_003"]), (200, ["coffee_001", "coffee_003", "coffee_002"])):
-        options = SearchOptions(turns=1, verification=VerificationOptions(depth=depth))
+        options = SearchOptions(engine="tf-idf-sp", turns=1, verification=VerificationOptions(depth=depth))
         plain = answer_to(ask("coffee_001"), Searcher(collection, options)).hits
         assert names(collection, [hit for hit in plain[:9] if hit.verification.inliers]) == verified
     few = replace(options, expand=expand, verification=VerificationOptions(depth=2))
@@ -539,7 +545,7 @@ def test_a_search_among_some_photos_ranks_these_as_among_all(
 def test_verification_and_expansion_are_spent_on_the_photos_asked_for(collection: Collection, ask: Ask) -> None:
     """However many others rank before them."""
     one = VerificationOptions(depth=1)
-    searcher = Searcher(collection, SearchOptions(turns=1, verification=one))
+    searcher = Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1, verification=one))
     everything = answer_to(ask("coffee_001"), searcher).hits
     assert [hit.verification.inliers > 0 for hit in everything[:2]] == [True, False]
     (number,) = [row.number for row in collection.catalogue.images() if row.name == "coffee_003.jpg"]
@@ -659,7 +665,8 @@ def test_the_identity_gives_the_answers_of_tf_idf_to_the_last_bit(
     same = Searcher(collection, replace(options, similarity=tmp_path / "s.npz"))
     assert plain.describe_similarity() is None and same.describe_similarity() is not None
     for stem in QUERIES[:2]:
-        for one, other in zip(answer_to(ask(stem), plain).hits, answer_to(ask(stem), same).hits, strict=True):
+        query = ask(stem, signed=options.signed)
+        for one, other in zip(answer_to(query, plain).hits, answer_to(query, same).hits, strict=True):
             assert (one.number, one.score, one.view) == (other.number, other.score, other.view)
             assert one.verification.inliers == other.verification.inliers
             np.testing.assert_array_equal(one.verification.matches, other.verification.matches)
