@@ -10,7 +10,7 @@ import pytest
 
 from index.postings import sorted_lists, word_lists
 from index.segments import repair
-from index.segments.description import META
+from index.segments.description import META, verify_segment
 from index.segments.repair import restore_segment
 from index.segments.writing import write_segment
 from tests.support.segments_of_format_1 import write_segment_of_format_1
@@ -30,7 +30,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_lists, "_SORTED_AT_ONCE", BLOCK)
 
 
-def write(folder: Path, form: int, images: int, features: int, words: int) -> str:
+def write(folder: Path, form: int, images: int, features: int, words: int, *, has_signatures: bool = False) -> str:
     """Write a segment, some of whose words are much more frequent than others; give the checksum of meta.json."""
     rng = np.random.default_rng(1)
     each = [(words * rng.random(features if number % 5 else 0) ** 3).astype(np.int32) for number in range(images)]
@@ -38,7 +38,9 @@ def write(folder: Path, form: int, images: int, features: int, words: int) -> st
         folder,
         image_numbers=np.arange(images),
         words=each,
-        columns={},
+        columns={"signature": [rng.integers(0, 256, (len(row), 8)).astype(np.uint8) for row in each]}
+        if has_signatures
+        else {},
         vocabulary_fingerprint="v" * 64,
         descriptor_fingerprint="d" * 64,
     )
@@ -67,6 +69,24 @@ def test_lists_are_made_again_byte_for_byte(
         (folder / lost[0]).unlink()
     assert sorted(restore(folder, sha256)) == sorted(lost)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+
+@pytest.mark.parametrize("lost", ["meta.json", "offsets.npy", "posting_lists.npy", "word_lists.npy"])
+def test_what_is_lost_beside_signatures_is_made_again(tmp_path: Path, lost: str) -> None:
+    folder = tmp_path / "segment"
+    sha256 = write(folder, 2, 40, 300, 3000, has_signatures=True)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert "posting_signatures.npy" in files
+    (folder / lost).unlink()
+    assert lost in restore(folder, sha256)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+
+def test_lost_signatures_are_made_from_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "segment"
+    sha256 = write(folder, 2, 40, 300, 3000, has_signatures=True)
+    (folder / "posting_signatures.npy").unlink()
+    assert restore(folder, sha256) == [] and verify_segment(folder) == ["posting_signatures.npy"]
 
 
 @pytest.mark.parametrize("form", [1, 2])

@@ -313,3 +313,90 @@ def test_images_without_any_feature(tmp_path: Path) -> None:
     assert segment.feature_frequency(3).tolist() == [0, 0, 0]
     assert listed([segment.postings(np.array([0, 2]))]) == listed(list(segment.posting_blocks(4))) == []
     assert segment.image(1).columns["tag"].shape == (0, 2)
+
+
+# Signatures
+
+
+def signed(data: list[list[int]], length: int = 4) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Words of images, and signatures that tell image and feature."""
+    rows = [
+        np.array([[i, k, 7, 9][:length] for k in range(len(row))], np.uint8).reshape(-1, length)
+        for i, row in enumerate(data)
+    ]
+    return [np.array(row, np.int64) for row in data], rows
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 10**6), max_size=9), min_size=1, max_size=9),
+    chosen=st.lists(st.integers(0, 8), max_size=9),
+    most=st.integers(1, 30),
+)
+def test_signatures_stay_with_their_features(
+    tmp_path_factory: pytest.TempPathFactory, images: list[list[int]], chosen: list[int], most: int
+) -> None:
+    words, rows = signed(images)
+    folder = tmp_path_factory.mktemp("segment") / "s"
+    segment = write(folder, images, signature=rows)
+    assert segment.signatures is not None and segment.signatures.shape == (segment.features, 4)
+    assert segment.columns == {} and segment.bytes["signatures"] == (folder / "posting_signatures.npy").stat().st_size
+    expected = [row[np.argsort(some, kind="stable")] for some, row in zip(words, rows, strict=True)]
+    # Of few images, of many, and of all, in any order and with repeats.
+    positions = np.array([k for k in chosen if k < len(images)], np.int64)
+    for some in (positions, np.arange(len(images)), *(np.array([k]) for k in range(len(images)))):
+        for position, found in zip(some.tolist(), segment.signatures_of(some), strict=True):
+            np.testing.assert_array_equal(found, expected[position])
+    # By word: a list of each, its images ascending, its features as they were given.
+    asked = np.unique(np.concatenate([np.zeros(0, np.int64), *words]))
+    for wanted in (None, asked, asked[::2]):
+        listed_ = []
+        for entries in segment.signed_blocks(most, wanted):
+            lists = np.repeat(entries.words, entries.lengths)
+            np.testing.assert_array_equal(entries.signatures, segment.signatures[entries.rows])
+            listed_ += list(
+                zip(lists.tolist(), entries.images.tolist(), entries.signatures[:, 1].tolist(), strict=True)
+            )
+            assert (entries.signatures[:, 0] == entries.images).all()
+        kept = set((asked if wanted is None else wanted).tolist())
+        every = [(word, i, k) for i, row in enumerate(images) for k, word in enumerate(row) if word in kept]
+        assert listed_ == sorted(every)
+    assert segment.verify() == []
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [np.zeros((2, 4), np.int8), np.zeros((2, 4), np.float32), np.zeros(2, np.uint8), np.zeros((2, 4, 1), np.uint8)],
+)
+def test_signatures_are_rows_of_bytes(tmp_path: Path, rows: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="signatures must be rows of bytes"):
+        write(tmp_path / "s", [[1, 2]], signature=[rows])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_segment_of_photos_without_features_has_signatures_too(tmp_path: Path) -> None:
+    segment = write(tmp_path / "s", [[], []], signature=[np.zeros((0, 8), np.uint8)] * 2)
+    assert [found.shape for found in segment.signatures_of(np.arange(2))] == [(0, 8), (0, 8)]
+    assert [found.shape for found in segment.signatures_of(np.array([1]))] == [(0, 8)]
+    assert list(segment.signed_blocks(5, np.array([0, 3]))) == []
+
+
+@pytest.mark.parametrize("form", [1, 2])
+def test_without_signatures_a_sentence_says_what_to_do(tmp_path: Path, form: int) -> None:
+    segment = write_as(form, tmp_path / "s", [[1], [2]])
+    assert segment.signatures is None and "signatures" not in segment.bytes
+    for ask in (lambda: list(segment.signed_blocks(9)), lambda: segment.signatures_of(np.array([0]))):
+        with pytest.raises(CairnError, match=r"s has no signatures: run cairn retrain --signature"):
+            ask()
+
+
+@pytest.mark.parametrize("what", ["fewer", "wider type"])
+def test_signatures_that_do_not_fit_are_damage(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "s"
+    segment = write(folder, [[1, 2], [2]], signature=[np.zeros((2, 4), np.uint8), np.ones((1, 4), np.uint8)])
+    assert segment.signatures is not None
+    other = segment.signatures[:2] if what == "fewer" else segment.signatures.astype(np.uint16)
+    np.save(folder / "posting_signatures.npy", other)
+    with pytest.raises(CairnError, match=r"posting_signatures.npy is damaged: run cairn check"):
+        Segment.open(folder)
+    assert verify_segment(folder) == ["posting_signatures.npy"]
