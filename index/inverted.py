@@ -246,6 +246,23 @@ class InvertedIndex:
         return np.concatenate([np.zeros(0, np.int64), *counts])[self._by_number]
 
     @cached_property
+    def word_norms(self) -> NDArray[np.float64]:
+        """Euclidean norm of the idf of each image's words, every word once, (N,), in the order of `image_numbers`.
+
+        It takes a pass over the words of all images.
+        """
+        squares = np.square(self.idf)
+        parts: list[NDArray[np.float64]] = [np.zeros(0)]
+        for segment in self.segments:
+            for _, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
+                firsts = np.flatnonzero(first_of_kind(words, lengths))
+                distinct = words[firsts]
+                self._refuse_unknown(distinct, segment)
+                images = np.searchsorted(np.cumsum(lengths), firsts, side="right")
+                parts.append(np.bincount(images, squares[distinct], minlength=len(lengths)).astype(np.float64))
+        return np.sqrt(np.concatenate(parts)[self._by_number])
+
+    @cached_property
     def places(self) -> list[NDArray[np.int64]]:
         """Where the images of each segment stand in `image_numbers`; -1 for those that were removed."""
         places = np.full(int(self._starts[-1]), -1)

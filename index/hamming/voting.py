@@ -132,7 +132,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     order = order[np.searchsorted(words[order], 0) :]
     order = order[_rank_in_run(words[order]) < _OF_A_WORD]
     distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
-    codes = _as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
+    codes = as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
     asked = order // several
     parts: list[SignedMatches] = []
     for segment, places in zip(index.segments, index.places, strict=True):
@@ -141,7 +141,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         for entries in segment.signed_blocks(_ENTRIES, distinct):
             ranks = _rank_in_run(entries.images, _starts(entries))
             which = np.searchsorted(distinct, entries.words)
-            signatures = _as_numbers(entries.signatures)
+            signatures = as_numbers(entries.signatures)
             for rows, members in _pairs(entries, firsts[which], counts[which]):
                 differing = _distances(codes, signatures, rows, members)
                 near = np.flatnonzero(differing <= most)
@@ -245,7 +245,7 @@ def _distances(
     return total
 
 
-def _as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
+def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
     """Signatures (N, B) of bytes as numbers of 32 or 64 bits, (N, 1) or more."""
     whole = np.ascontiguousarray(signatures)
     return whole.view(np.uint64 if whole.shape[1] % 8 == 0 else np.uint32)

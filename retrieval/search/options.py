@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
+from index.hamming.aggregation import AggregationOptions
 from index.hamming.voting import VotingOptions
 from index.inverted import ScoringOptions
 from index.text import one_of
@@ -36,6 +37,7 @@ class SearchOptions:
     sure_roll: float = np.pi / 12
     few_features: int = 300  # a query of fewer is tried at all turns, which costs little
     voting: VotingOptions = field(default_factory=VotingOptions)  # how signatures match, and what a match counts for
+    aggregation: AggregationOptions = field(default_factory=AggregationOptions)  # how aggregates of them are compared
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 

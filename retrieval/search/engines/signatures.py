@@ -1,7 +1,8 @@
-"""Engine: votes of features whose signatures differ in few bits; verified by the same matches."""
+"""Engines by signatures: their verification, and the one that ranks by votes of features that nearly agree."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,8 +18,11 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
 
 
-class Signatures(MatchingEngine):
-    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009); see `vote` for the scores."""
+class SignedEngine(MatchingEngine):
+    """An engine that verifies photos by features of equal words whose signatures differ in few bits."""
+
+    name: ClassVar[str]
+    """Of --engine, without verification."""
 
     def __init__(self, collection: Collection, options: SearchOptions) -> None:
         super().__init__(collection, options)
@@ -38,14 +42,9 @@ class Signatures(MatchingEngine):
         if collection.signature is not None:
             return None
         return (
-            f"The engine signatures needs signatures of features, and {collection.folder} has none: index with "
+            f"The engine {cls.name} needs signatures of features, and {collection.folder} has none: index with "
             "--signature, or give it some by cairn retrain --signature."
         )
-
-    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
-        """Score every photo: see `Engine.score_many`."""
-        scores = [vote(self.index, self._matched(view), self._bits, self.options.voting) for view in views]
-        return np.stack(scores) if scores else np.zeros((0, len(self.index.image_numbers)), np.float32)
 
     def tentative(self, view: View, numbers: Sequence[int], images: Sequence[ImageFeatures], most: int) -> Tentative:
         """Match features of equal words and like signatures: see `MatchingEngine.tentative`."""
@@ -73,7 +72,7 @@ class Signatures(MatchingEngine):
         return Tentative(pairs, np.concatenate([[0], np.cumsum(lengths)]), count[kind], left_out)
 
     def _matched(self, view: View) -> SignedMatches:
-        """All matches of a view, which scoring and verification share."""
+        """All matches of a view, found once."""
         found = self._matches.get(view)
         if found is None:
             if view.signed is None:
@@ -81,3 +80,14 @@ class Signatures(MatchingEngine):
             most = round(max(self.options.voting.radius, self.options.voting.reach) * self._bits)
             found = self._matches[view] = match(self.index, view.signed, most)
         return found
+
+
+class Signatures(SignedEngine):
+    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009); see `vote` for the scores."""
+
+    name = "signatures"
+
+    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
+        """Score every photo: see `Engine.score_many`."""
+        scores = [vote(self.index, self._matched(view), self._bits, self.options.voting) for view in views]
+        return np.stack(scores) if scores else np.zeros((0, len(self.index.image_numbers)), np.float32)

@@ -236,7 +236,7 @@ def test_a_new_engine_ranks_and_the_searcher_verifies(collection: Collection, vi
     inliers = [hit.verification.inliers for hit in verified]
     assert inliers == sorted(inliers, reverse=True) and verified[0].number == number_of(collection, ASKED)
     assert sorted(hit.number for hit in verified) == numbers
-    with pytest.raises(CairnError, match="choose the engine tf-idf, tf-idf-sp, signatures or signatures-sp with it"):
+    with pytest.raises(CairnError, match=r"choose the engine tf-idf, .*signatures-sp, asmk or asmk-sp with it"):
         SearchOptions(engine="newest", expand="average")
 
 
@@ -293,6 +293,7 @@ print(json.dumps([text, asked.engine, field["enum"], field["description"], engin
         text
         == "best (signatures-sp where features have signatures, else tf-idf-sp), tf-idf, tf-idf-sp (the best verified "
         "by geometry), signatures (words and a few bits of each feature; needs --signature), signatures-sp (the best "
+        "of them verified by geometry), asmk (the features of a word aggregated; needs --signature), asmk-sp (the best "
         "of them verified by geometry), raw (needs --keep-descriptors) or toy (for play)."
     )
     assert asked == "toy" and enum == [BEST, *NAMES, "toy"]

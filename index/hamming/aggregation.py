@@ -1,0 +1,190 @@
+"""Photos scored word by word: what a photo's features of a word have in common, against the query's of that word."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.hamming.voting import SignedFeatures, as_numbers
+from index.inverted import InvertedIndex
+from index.postings.sorted_lists import concatenated_ranges
+from index.postings.word_lists import Entries
+
+_ENTRIES = 1 << 18  # features of the index that are read at a time
+
+
+@dataclass(frozen=True)
+class AggregationOptions:
+    """How aggregated signatures are compared (Tolias, Avrithis, Jégou: Image search with selective match kernels:
+    aggregation across single and multiple images, IJCV 2016).
+    """
+
+    nearest: int = 1  # words that a feature of the query is aggregated in
+    alpha: float = 3.0  # exponent of a similarity
+    threshold: float = 0.0  # similarities up to this count for nothing
+
+
+@dataclass(frozen=True)
+class AggregatedFeatures:
+    """The features of a query, those of one word made one.
+
+    Attributes
+    ----------
+    words : ndarray, shape (M,), int64
+        Distinct, ascending.
+    signatures : ndarray, shape (M, B), uint8
+    """
+
+    words: NDArray[np.int64]
+    signatures: NDArray[np.uint8]
+
+
+def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """Give groups of signatures one signature each: the bits that most have.
+
+    It is the sign of the sum of the signatures as vectors of ±1. Where as many have a bit as have not, the first of the
+    group decides: so unrelated groups agree in half of their bits, which a fixed value would not do.
+
+    Parameters
+    ----------
+    signatures : ndarray, shape (N, B), uint8
+        One group after the other.
+    starts : ndarray, shape (G,), integer
+        Where each group begins, ascending from 0; none is empty.
+
+    Returns
+    -------
+    ndarray, shape (G, B), uint8
+    """
+    lengths = np.diff(starts, append=len(signatures))
+    found: NDArray[np.uint8] = signatures[starts]
+    several = np.flatnonzero(lengths > 2)  # of two, the first decides all
+    if len(several):
+        lengths = lengths[several]
+        bits = np.unpackbits(signatures[concatenated_ranges(starts[several], lengths)], axis=1)
+        begins = np.cumsum(lengths) - lengths
+        surplus = 2 * np.add.reduceat(bits, begins, axis=0, dtype=np.int64) - lengths[:, None]
+        found[several] = np.packbits(np.where(surplus == 0, bits[begins], surplus > 0), axis=1)
+    return found
+
+
+def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeatures:
+    """Aggregate the features of a query by their nearest words, so many a feature at most.
+
+    In a word the features that are nearest to it by rank come first, in their order among each other.
+    """
+    words = features.words[:, :nearest].T.reshape(-1).astype(np.int64)
+    length = features.signatures.shape[2]
+    signatures = features.signatures[:, :nearest].transpose(1, 0, 2).reshape(-1, length)
+    order = np.argsort(words, kind="stable")
+    order = order[np.searchsorted(words[order], 0) :]  # -1 is no word
+    distinct, starts = np.unique(words[order], return_index=True)
+    return AggregatedFeatures(distinct, aggregate(signatures[order], starts))
+
+
+def score_aggregated(
+    index: InvertedIndex, queries: Sequence[AggregatedFeatures], bits: int, options: AggregationOptions
+) -> NDArray[np.float32]:
+    """Score photos by the aggregated selective match kernel of binary signatures, ASMK*.
+
+    K(X, Y) = γ(X) γ(Y) Σ_c w_c σ(u(X_c, Y_c)), over the words c of both. u = 1 - 2 h / bits is the similarity of two
+    aggregates of which h bits differ, and σ(u) = u^α above the threshold, else 0 (Tolias, Avrithis, Jégou: To aggregate
+    or not to aggregate, ICCV 2013, equations 7 and 17). γ makes the similarity of a photo with itself 1. The weight w_c
+    is idf², as in the inner product of tf-idf vectors.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+        Whose segments have signatures.
+    queries : sequence of Q AggregatedFeatures
+        The entries of their words are read once for all.
+    bits : int
+        Of a signature.
+    options : AggregationOptions
+
+    Returns
+    -------
+    ndarray, shape (Q, photos), float32
+        From 0 to 1, in the order of `index.image_numbers`: however the photos are divided into segments.
+
+    Raises
+    ------
+    CairnError
+        A segment has no signatures, or others than the query; or is damaged.
+    """
+    words = np.unique(np.concatenate([np.zeros(0, np.int64), *(query.words for query in queries)]))
+    similarity = 1 - 2 * np.arange(bits + 1) / bits
+    above = similarity > max(options.threshold, 0)
+    selected = np.where(above, np.abs(similarity) ** options.alpha, 0)
+    weights = np.square(index.idf)
+    # Where each word of all is found in a query, -1: it is not.
+    rows = np.full((len(queries), len(words)), -1)
+    for row, query in zip(rows, queries, strict=True):
+        row[np.searchsorted(words, query.words)] = np.arange(len(query.words))
+    sums = np.zeros((len(queries), len(index.image_numbers)))
+    for segment, places in zip(index.segments, index.places, strict=True):
+        if segment.signatures is not None and segment.signatures.shape[1] * 8 != bits:
+            raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
+        totals = np.zeros((len(queries), segment.images))
+        for entries in segment.signed_blocks(_ENTRIES, words):
+            lists = _AggregatedLists(entries)
+            which = np.searchsorted(words, entries.words)
+            for total, row, query in zip(totals, rows[:, which], queries, strict=True):
+                lists.add(total, row, query.signatures, selected, weights)
+        there = places >= 0  # else the photo was removed
+        sums[:, places[there]] = totals[:, there]
+    own = [np.sqrt(weights[query.words].sum()) for query in queries]
+    norms = np.multiply.outer(np.array(own, np.float64), index.word_norms)
+    return np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0).astype(np.float32)
+
+
+class _AggregatedLists:
+    """Lists of some words, the features of one photo in each aggregated."""
+
+    def __init__(self, entries: Entries) -> None:
+        starts = np.cumsum(entries.lengths) - entries.lengths
+        new = np.ones(len(entries.images), bool)
+        np.not_equal(entries.images[1:], entries.images[:-1], out=new[1:])
+        new[starts] = True
+        firsts = np.flatnonzero(new)
+        self._words = entries.words
+        self._images = entries.images[firsts].astype(np.int32)
+        self._codes = as_numbers(aggregate(entries.signatures, firsts))
+        self._bounds = np.searchsorted(firsts, np.append(starts, len(new)))
+
+    def add(
+        self,
+        total: NDArray[np.float64],
+        rows: NDArray[np.integer],
+        signatures: NDArray[np.uint8],
+        selected: NDArray[np.float64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Add to the sums of all photos what they have in common with a query, in the order of the words.
+
+        Parameters
+        ----------
+        total : ndarray, shape (photos,), float64
+            Added to; contiguous.
+        rows : ndarray, shape (lists,), integer
+            Which of the query's signatures each list is compared with; -1: none.
+        signatures : ndarray, shape (M, B), uint8
+            Of the query.
+        selected : ndarray, shape (bits + 1,), float64
+            σ by the number of bits that differ.
+        weights : ndarray, shape (words,), float64
+            w_c of all words.
+        """
+        from scipy.sparse._sparsetools import csc_matvec  # see `InvertedIndex.score_many`
+
+        asked = np.flatnonzero(rows >= 0)
+        lengths = np.diff(self._bounds)[asked]
+        some = concatenated_ranges(self._bounds[asked], lengths)
+        codes = np.repeat(as_numbers(signatures)[rows[asked]], lengths, axis=0)
+        differing = np.bitwise_count(codes ^ self._codes[some]).sum(axis=1, dtype=np.intp)
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        csc_matvec(
+            len(total), len(asked), ends, self._images[some], selected[differing], weights[self._words[asked]], total
+        )

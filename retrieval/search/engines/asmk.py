@@ -1,0 +1,24 @@
+"""Engine: the aggregated selective match kernel of binary signatures, ASMK*; verified by matches of signatures."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.hamming.aggregation import aggregate_query, score_aggregated
+from retrieval.search.engines.signatures import SignedEngine
+from retrieval.search.query import View
+
+
+class Asmk(SignedEngine):
+    """Ranks by words and their aggregated signatures (Tolias, Avrithis, Jégou, ICCV 2013 and IJCV 2016)."""
+
+    name = "asmk"
+
+    def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
+        """Score every photo: see `Engine.score_many`."""
+        options = self.options.aggregation
+        queries = [aggregate_query(view.signed, options.nearest) for view in views if view.signed is not None]
+        if len(queries) < len(views):
+            raise ValueError("a view has no signatures")
+        return score_aggregated(self.index, queries, self._bits, options)
