@@ -45,10 +45,17 @@ class Tentative:
 
 
 class MatchingEngine(Engine):
-    """An engine that verifies photos by tentative matches of their features with the query's."""
+    """An engine that verifies photos by tentative matches of their features with the query's.
+
+    Attributes
+    ----------
+    verification : VerificationOptions
+        When photos are verified.
+    """
 
     def __init__(self, collection: Collection, options: SearchOptions) -> None:
         super().__init__(collection, options)
+        self.verification = options.verification
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
     @abstractmethod
@@ -92,7 +99,7 @@ class MatchingEngine(Engine):
         self, view: View, places: Sequence[int], numbers: Sequence[int], images: Sequence[ImageFeatures]
     ) -> Iterator[tuple[int, Verification]]:
         """Verify the photos at some places of a list; give those that are worth a closer look."""
-        options = self.options.verification
+        options = self.verification
 
         def match(which: Sequence[int], most: int) -> _Matches:
             some = [images[place] for place in which]

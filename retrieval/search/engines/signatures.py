@@ -29,6 +29,8 @@ class SignedEngine(MatchingEngine):
         kind = collection.signature
         assert kind is not None  # else it would have been refused
         self._bits = kind.bits
+        evidence = replace(options.verification.evidence, sure=options.sure_signed)
+        self.verification = replace(options.verification, evidence=evidence)
         self._matches: WeakKeyDictionary[View, SignedMatches] = WeakKeyDictionary()
 
     @classmethod
