@@ -122,7 +122,7 @@ class HammingEmbedding(SignatureSource):
     consistency for large scale image search, ECCV 2008).
 
     The paper takes the medians of what a word's training descriptors are projected to. The projected centre, their
-    mean, does as well (docs/signatures.md), needs no training, and fits every vocabulary, that of another collection
+    mean, does as well (docs/decisions.md), needs no training, and fits every vocabulary, that of another collection
     too.
     """
 
