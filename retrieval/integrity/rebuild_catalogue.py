@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
-from index.segments.description import NOTES, verify_segment
+from index.hamming.kinds import NONE, parse_signature
+from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
 from index.segments.segment import Segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
@@ -39,7 +40,8 @@ from retrieval.catalogue.schema import (
     Setting,
 )
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
-from retrieval.collection.layout import SEGMENTS, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import OPTIONS, SEGMENTS, SIGNATURE_KEY, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.collection.sealing import COPIES_KEY
 from retrieval.collection.segment_notes import read_notes
@@ -127,6 +129,13 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
         vocabulary = _choose_vocabulary(folder, catalogue, seal)
         fingerprint = _fingerprint_of(folder / vocabulary)
         unknown, added = _bring_up_to_date(database, folder, fingerprint, is_sound=whole is not False)
+        guessed = _choose_signature(folder, catalogue)
+        if guessed:
+            notes.append(
+                f"Signatures of features are taken to be {guessed}: give them anew with cairn retrain."
+                if guessed != NONE
+                else "Features have no signatures: give them some with cairn retrain --signature."
+            )
         if unknown:
             notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
         paths = [(row.number, Path(row.path)) for row in catalogue.rows(added) if row.state == INDEXED]
@@ -237,6 +246,29 @@ def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) ->
     name = next((name for name in wanted if name is not None and name in names), VOCABULARY)
     if name != (known or VOCABULARY):
         catalogue.set_setting(VOCABULARY_KEY, name)
+    return name
+
+
+def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
+    """Tell the catalogue the kind of signature, where it has lost it, and the options name one of another length.
+
+    Gives the name of the kind; empty where the catalogue, or else the options, say it.
+    """
+    if catalogue.setting(SIGNATURE_KEY) is not None:
+        return ""
+    bits = set()
+    for row in catalogue.segments():
+        with contextlib.suppress(CairnError):
+            entry = read_description(folder / SEGMENTS / row.folder)["files"].get(SIGNATURES)
+            bits.add(8 * entry["shape"][1] if entry is not None else 0)
+    try:
+        kind = parse_signature(read_options(folder / OPTIONS).signature)
+    except CairnError:
+        kind = None
+    if len(bits) != 1 or (found := bits.pop()) == (kind.bits if kind is not None else 0):
+        return ""
+    name = str(parse_signature(str(found))) if found else NONE
+    catalogue.set_setting(SIGNATURE_KEY, name)
     return name
 
 

@@ -128,7 +128,8 @@ def query_of(collection: Collection, number: int) -> Query:
     features = features_of(number)
     view = DescribedView(0.0, frames_of(features, SIDE), features.descriptors)
     described = DescribedQuery(Path("query"), SIDE, SIDE, None, [view])
-    return quantise_query(described, collection.vocabulary)
+    source = collection.signatures
+    return quantise_query(described, collection.vocabulary, source=source, signed=3 if source is not None else 0)
 
 
 def rankings(collection: Collection, numbers: Sequence[int], options: SearchOptions) -> list[list[Found]]:

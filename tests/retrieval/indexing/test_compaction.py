@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,22 @@ from index.errors import CairnError
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
 from retrieval.catalogue.database import DatabaseError
+from retrieval.collection.layout import OPTIONS, SEAL
 from retrieval.collection.locking import CollectionLocked
+from retrieval.collection.options import CollectionOptions, write_options
+from retrieval.collection.sealing import seal
 from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.collection.segment_writing import write_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, TierMerger, compact
 from retrieval.indexing.removal import remove_photos
+from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.integrity.check import check_collection
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.search.options import SearchOptions
 from tests.conftest import Ran
 from tests.support.segments_of_format_1 import bring_back_to_format_1
-from tests.support.written_photos import Album, rankings
+from tests.support.written_photos import Album, features_of, rankings
 
 PHOTOS = {f"p{i:02}": i for i in range(12)}
 
@@ -474,3 +479,66 @@ def test_the_command_tells_what_it_did(filled: Album, cairn: Callable[..., Ran])
     assert report["bytes"]["after"] < report["bytes"]["before"]
     ran = cairn("compact", filled.place)
     assert (ran.code, ran.out) == (0, f"{filled.place}: there is nothing to compact.\n")
+
+
+@pytest.mark.parametrize("signature", ["hamming-32", "frame-64"])
+def test_signatures_stay_with_their_features(album: Album, signature: str) -> None:
+    """When segments are merged as photos are added, and when what was removed leaves the disk."""
+    album = replace(album, options=CollectionOptions(batch=1, signature=signature))
+    album.put(**PHOTOS)
+    assert album.index().added == 12
+    wanted = [SearchOptions(engine=name, turns=1) for name in ("signatures", "signatures-sp")]
+    with album.open() as collection:
+        assert 1 < len(collection.segments) < 12
+        remove_photos(collection, ["p01.jpg", "p06.jpg"])
+        collection.forget()
+        numbers = collection.index.image_numbers.tolist()
+        before = {number: collection.index.signatures(number).tolist() for number in numbers}
+        answers = [rankings(collection, (0, 1, 2, 29), options) for options in wanted]
+        compact(collection)
+        (segment,) = collection.segments
+        assert segment.signatures is not None
+        assert {number: collection.index.signatures(number).tolist() for number in numbers} == before
+        assert [rankings(collection, (0, 1, 2, 29), options) for options in wanted] == answers
+        with pytest.raises(KeyError):
+            collection.index.signatures(1)
+        source = collection.signatures
+        assert source is not None
+        for number in numbers:
+            rows = features_of(number).descriptors
+            words = collection.vocabulary.assign(rows.astype(np.float32))
+            assert before[number] == source.encode(rows, words)[np.argsort(words, kind="stable")].tolist()
+    assert check_collection(album.place).ok
+
+
+@pytest.mark.parametrize("other", ["none", "hamming-32"])
+def test_where_some_segments_have_other_signatures_or_none_a_sentence_says_so(
+    album: Album, other: str, cairn: Callable[..., Ran]
+) -> None:
+    """As where one was written by an earlier version: words are searched, and retraining gives signatures to all."""
+    album = replace(album, options=replace(album.options, signature="hamming-64"))
+    album.put(a=0, b=1, c=2)
+    album.index()
+    with album.open() as collection:
+        write_options(album.place / OPTIONS, replace(collection.options, signature=other))
+    album.put(d=3)
+    album.index()
+    with album.open() as collection:
+        write_options(album.place / OPTIONS, replace(collection.options, signature="hamming-64"))
+        (album.place / SEAL).unlink()
+        seal(collection)
+        assert len(collection.segments) == 2
+    words = {"none": "has no signatures", "hamming-32": "another length"}[other]
+    with album.open() as collection:
+        for name in ("signatures", "signatures-sp"):
+            with pytest.raises(CairnError, match=rf"{words}: run cairn retrain"):
+                rankings(collection, (0,), SearchOptions(engine=name, turns=1))
+        assert rankings(collection, (0,), SearchOptions(engine="tf-idf-sp", turns=1))[0][0][0] == "a.jpg"
+        compact(collection)  # signatures that cannot be put together are left out
+        assert [segment.signatures for segment in collection.segments] == [None]
+    refused = cairn("query", album.place, "a.jpg", "--engine", "signatures", "--turns", 1, "--json").refused()
+    assert "has no signatures: run cairn retrain --signature" in refused
+    with album.open() as collection:
+        retrain(collection, RetrainOptions(words=30))
+        found = rankings(collection, (0,), SearchOptions(engine="signatures", turns=1))
+    assert found[0][0][0] == "a.jpg"

@@ -290,3 +290,76 @@ def test_a_collection_may_have_a_name_that_is_no_text(album: Album) -> None:
         assert collection.vocabulary.trained_on.endswith(r"of caf\xe9.cairn")
         retrain(collection, OPTIONS)
         assert collection.vocabulary.trained_on.endswith(r"of caf\xe9.cairn")
+
+
+def signatures_in(album: Album) -> str:
+    """Name of the kind of signature that a collection has, whose features all have those of their descriptors."""
+    with album.open() as collection:
+        kind, source = collection.signature, collection.signatures
+        for row in collection.catalogue.images():
+            number = PHOTOS[str(row.name).removesuffix(".jpg")]
+            if source is None:
+                with pytest.raises(CairnError, match=r"has no signatures: run cairn retrain --signature"):
+                    collection.index.signatures(row.number)
+                continue
+            # Descriptors that are kept are in the order of the words before.
+            rows = collection.index.features(row.number).columns.get("descriptor", features_of(number).descriptors)
+            words = collection.vocabulary.assign(rows.astype(np.float32))
+            expected = source.encode(rows, words)[np.argsort(words, kind="stable")]
+            np.testing.assert_array_equal(collection.index.signatures(row.number), expected)
+            assert collection.index.features(row.number).columns.keys() <= {"geometry", "descriptor"}
+        assert {segment.signatures is not None for segment in collection.segments} == {kind is not None}
+        return str(kind)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_signatures_are_given_changed_and_taken(album: Album, keep: bool) -> None:
+    album = replace(album, options=replace(album.options, keep_descriptors=keep))
+    album.put(**PHOTOS)
+    album.index()
+    assert signatures_in(album) == "None"
+    for asked, there in [
+        ("64", "hamming-64"),
+        ("", "hamming-64"),
+        ("frame-32", "frame-32"),
+        ("hamming-128", "hamming-128"),
+        ("none", "None"),
+        ("", "None"),
+    ]:
+        run(album, replace(OPTIONS, signature=asked))
+        assert signatures_in(album) == there
+        check_words(album, PHOTOS)
+    run(album, replace(OPTIONS, signature="32"))
+    # Photos that are added have them too.
+    (album.photos / "p00.jpg").unlink()
+    album.put(p00=0)
+    album.index()
+    assert signatures_in(album) == "hamming-32"
+    with album.open() as collection:
+        found = rankings(collection, (1, 2), SearchOptions(engine="signatures-sp", turns=1))
+    assert [answer[0][0] for answer in found] == ["p01.jpg", "p02.jpg"]
+
+
+@pytest.mark.parametrize("place", ["_rewrite", "_switch_over", "publish_folder"])
+def test_a_run_that_gives_signatures_and_is_stopped_is_picked_up(
+    filled: Album, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Until it has taken over, nothing has signatures; a run that gives others begins anew."""
+    options = replace(OPTIONS, signature="64")
+    before = filled.answers()
+    where = retrieval.indexing.retraining if place == "publish_folder" else retrieval.indexing.retraining._Retraining
+    original, calls = getattr(where, place), []
+
+    def stopped(*arguments: Any, **more: Any) -> Any:
+        calls.append(place)
+        if len(calls) == (1 if place == "_switch_over" else 2):
+            raise KeyboardInterrupt
+        return original(*arguments, **more)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(where, place, stopped)
+        run(filled, options)
+    assert signatures_in(filled) == "None" and filled.answers() == before
+    run(filled, replace(options, signature="frame-32") if place == "_switch_over" else options)
+    assert signatures_in(filled) == ("frame-32" if place == "_switch_over" else "hamming-64")
+    check_words(filled, PHOTOS)

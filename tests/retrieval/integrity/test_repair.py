@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from index.hamming.kinds import SignatureKind, parse_signature
 from index.segments.writing import write_segment
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import SEAL, SEGMENTS, SNAPSHOT
+from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SIGNATURE_KEY, SNAPSHOT
+from retrieval.collection.options import write_options
 from retrieval.collection.seal import read_seal, write_seal
 from retrieval.collection.sealing import _hash_catalogue, seal
 from retrieval.collection.segment_notes import write_notes
@@ -70,13 +72,15 @@ def folder(sealed: Path, tmp_path: Path) -> Path:
 def split(collection: Collection) -> None:
     """Put two segments in the place of the one, the second of few photos."""
     (old,), rows = collection.segments, collection.catalogue.images()
+    signatures = old.signatures_of(np.arange(old.images))
     new = []
     for part in (range(old.images - FEW), range(old.images - FEW, old.images)):
         segment = write_segment(
             collection.folder / SEGMENTS / collection.catalogue.next_folder(collection.folder / SEGMENTS),
             image_numbers=old.image_numbers[list(part)],
             words=[old.image(i).words for i in part],
-            columns={name: [old.image(i).columns[name] for i in part] for name in old.columns},
+            columns={name: [old.image(i).columns[name] for i in part] for name in old.columns}
+            | {"signature": [signatures[i] for i in part]},
             vocabulary_fingerprint=old.vocabulary_fingerprint,
             descriptor_fingerprint=old.descriptor_fingerprint,
             notes=write_notes([rows[i] for i in part]),
@@ -96,8 +100,11 @@ def contents(folder: Path) -> dict[str, Any]:
         for number in numbers:
             image = collection.index.features(number)
             features[number] = (image.words.tolist(), [column.tolist() for column in image.columns.values()])
+            if all(segment.signatures is not None for segment in collection.segments):
+                features[number][1].append(collection.index.signatures(number).tolist())
         return {
             "options": collection.options,
+            "signature": collection.signature,
             "photos": [
                 (row.number, row.path, row.name, row.sha256, row.features, row.quantisation_error, row.title, row.taken)
                 for row in rows
@@ -225,6 +232,27 @@ def test_a_lost_catalogue_without_a_snapshot_is_made_from_the_segments(
     with Collection.open(folder) as collection:
         assert collection.catalogue.reserve_numbers(1) > max(now["features"])
     assert check_collection(folder).ok
+
+
+@pytest.mark.parametrize("options", ["none", "hamming-64", "frame-64"])
+def test_a_new_catalogue_knows_the_signatures_of_the_segments(folder: Path, options: str) -> None:
+    """What the options say may be outdated: retraining gives other signatures, which the catalogue tells."""
+    with Collection.open(folder) as collection:
+        collection.catalogue.set_setting(SIGNATURE_KEY, "hamming-64")
+        write_options(folder / OPTIONS, replace(collection.options, signature=options))
+        (folder / SEAL).unlink()
+        seal(collection)
+    for name in (CATALOGUE, SNAPSHOT):
+        (folder / name).unlink()
+    report = repair_collection(folder)
+    assert not report.damaged
+    with Collection.open(folder) as collection:
+        told = [note for note in report.notes if "ignatures" in note]
+        if options == "none":
+            assert collection.signature == SignatureKind("hamming", 64)
+            assert told == ["Signatures of features are taken to be hamming-64: give them anew with cairn retrain."]
+        else:
+            assert collection.signature == parse_signature(options) and not told
 
 
 def damage_an_index(folder: Path) -> None:
@@ -431,14 +459,19 @@ def test_orphans_do_not_come_back(folder: Path, before: dict[str, Any], has_snap
 
 @pytest.mark.parametrize(
     "how",
-    ["flipped", pytest.param("missing", marks=pytest.mark.slow), pytest.param("catalogue", marks=pytest.mark.slow)],
+    [
+        "flipped",
+        "signatures",
+        pytest.param("missing", marks=pytest.mark.slow),
+        pytest.param("catalogue", marks=pytest.mark.slow),
+    ],
 )
 def test_damaged_segments_are_extracted_again(folder: Path, before: dict[str, Any], how: str) -> None:
     segment = second_segment(folder)
     if how == "missing":
         shutil.rmtree(segment)
     else:
-        flip(segment / "column_geometry.npy", 300)
+        flip(segment / ("posting_signatures.npy" if how == "signatures" else "column_geometry.npy"), 300)
     if how == "catalogue":
         (folder / CATALOGUE).unlink()
         (folder / SNAPSHOT).unlink()
