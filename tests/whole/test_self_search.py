@@ -49,7 +49,7 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int)
     collection: Any = SimpleNamespace(scored_index=lambda *_: index, catalogue=catalogue, options=CollectionOptions())
     words, frames = photos[number - 1]
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
-    return Searcher(collection, SearchOptions(turns=1)).search([view])
+    return Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1)).search([view])
 
 
 @settings(deadline=None, max_examples=40)

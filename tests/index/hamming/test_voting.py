@@ -91,7 +91,7 @@ def scores_of(
     counted: list[dict[int, float]] = []  # of each photo, the vote of each feature of the query
     for photo in photos:
         votes = []
-        for j, word, i, distance in matches_of(photo, query, int(options.radius * bits + 0.5), of_a_word):
+        for j, word, i, distance in matches_of(photo, query, round(options.radius * bits), of_a_word):
             idf = math.log(len(photos) / frequency[word])
             votes.append((math.exp(-((distance / (options.sigma * bits)) ** 2)) * idf**2, j, word, i))
         # Of several that are as good the first counts: `max` gives it.
@@ -165,7 +165,7 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     for k in sorted(set(home.tolist())):
         mine = np.flatnonzero(home == k)
         segments.append(segment_of(folder / str(k), numbers[mine].tolist(), [photos[i] for i in mine]))
-    most = int(max(options.radius, options.reach) * bits + 0.5)
+    most = round(max(options.radius, options.reach) * bits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(voting, "_OF_A_WORD", of_a_word)
         patch.setattr(voting, "_PAIRS", block)
@@ -173,6 +173,7 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
         index = InvertedIndex(segments, vocabulary, removed)
         found = match(index, query, most)
         scores = vote(index, found, bits, options)
+        found = found.ordered()
     kept = sorted((int(number), k) for k, number in enumerate(numbers) if number not in removed)
     there = [photos[k] for _, k in kept]
 
@@ -228,7 +229,7 @@ def test_votes_by_hand(tmp_path: Path) -> None:
     ]
     index = InvertedIndex([segment_of(tmp_path / "s", range(4), photos)], 3)
     query = SignedFeatures(np.array([[0], [1], [1]], np.int32), np.array([[none], [none], [all_ones]]))
-    found = match(index, query, 27)
+    found = match(index, query, 27).ordered()
     assert found.query.tolist() == [0, 0, 1, 0] and found.photos.tolist() == [0, 0, 0, 1]
     assert found.ranks.tolist() == [0, 1, 0, 0] and found.distances.tolist() == [2, 0, 0, 2]
     half, quarter = math.log(2) ** 2, math.log(4) ** 2
