@@ -26,7 +26,7 @@ from retrieval.collection.seal import read_seal, write_seal
 from retrieval.collection.sealing import seal
 from retrieval.groups.links import Link, encode_links
 from retrieval.indexing.compaction import compact
-from retrieval.integrity import check_catalogue
+from retrieval.integrity import check_catalogue, check_segments
 from retrieval.integrity.check import CheckReport, check_collection
 from retrieval.integrity.check_catalogue import check_sqlite
 from retrieval.photos.thumbnails import encode_jpeg, is_whole, is_without_checksum, thumbnail
@@ -447,6 +447,24 @@ def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None
         writer.join()
     assert errors == []
     assert [report.damaged for report in reports] == [[]] * 6
+    assert damaged(folder) == []
+
+
+def test_a_segment_that_is_merged_right_after_it_was_found_sound_is_no_damage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = check_segments.verify_segment
+
+    def merged(where: Path) -> list[str]:
+        bad = original(where)
+        with Collection.open(folder) as collection:
+            collection.catalogue.remove([int(collection.catalogue.numbers()[-1])])
+            compact(collection)
+        assert not where.exists()
+        monkeypatch.setattr(check_segments, "verify_segment", original)
+        return bad
+
+    monkeypatch.setattr(check_segments, "verify_segment", merged)
     assert damaged(folder) == []
 
 
