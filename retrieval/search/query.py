@@ -242,7 +242,8 @@ def read_query(
         Nearest words that a feature is shared between in scoring (soft assignment; Philbin et al., CVPR 2008); 1: the
         nearest alone.
     signed : int
-        Nearest words by which a feature gets signatures, of a collection that has them; 0: it gets none.
+        Nearest words by which a feature gets signatures, of a collection that has them; 0: it gets none. Those of
+        turned views get theirs by one word.
 
     Raises
     ------
@@ -357,7 +358,7 @@ def quantise_view(
 ) -> View:
     """Give each feature of a view its word, those of turned views in a quick search: see `quantise_query`."""
     rows, quick = view.descriptors.astype(np.float32), view.turn != 0
-    several = vocabulary.search.search(rows, max(signed, 1), quick=quick)[0]
+    several = vocabulary.search.search(rows, 1 if quick else max(signed, 1), quick=quick)[0]
     words = several[:, 0]
     terms, weights = words, None
     if soft > 1:

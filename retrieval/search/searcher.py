@@ -313,7 +313,7 @@ class _Search:
             scored = discriminative_words(view.words, words, index, index.image_numbers[lowest].tolist(), options.cost)
         scored = strongest(scored, index, int(options.words * len(np.unique(view.words))))
         again = replace(view, terms=scored.words, weights=scored.weights)
-        if view.signed is not None:
+        if find_engine(self._options.engine).signed:
             # Hamming expansion (Tolias & Jégou, 2014): what has such a word votes by its own signature.
             some = [part_of(one, np.flatnonzero(np.isin(one.words, scored.words))) for one in added]
             again = joined([view, *some])

@@ -18,6 +18,9 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
 
 
+_KEPT = 8  # views whose matches are kept: at 100,000 photos those of one take some megabytes
+
+
 class SignedEngine(MatchingEngine):
     """An engine that verifies photos by features of equal words whose signatures differ in few bits."""
 
@@ -79,6 +82,8 @@ class SignedEngine(MatchingEngine):
         if found is None:
             if view.signed is None:
                 raise ValueError("the view has no signatures")
+            while len(self._matches) >= _KEPT:
+                self._matches.pop(next(iter(self._matches)), None)
             most = round(max(self.options.voting.radius, self.options.voting.reach) * self._bits)
             found = self._matches[view] = match(self.index, view.signed, most)
         return found
