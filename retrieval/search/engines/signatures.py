@@ -17,7 +17,6 @@ from retrieval.search.engines.matching_engine import MatchingEngine, Tentative
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import View
 
-
 _KEPT = 8  # views whose matches are kept: at 100,000 photos those of one take some megabytes
 
 
