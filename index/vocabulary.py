@@ -284,7 +284,7 @@ class Vocabulary:
     def words_beside(self, words: NDArray[np.integer]) -> NDArray[np.int32]:
         """The words nearest to some words, each word's own left out.
 
-        They are found when a word is first asked for, in a quick search, and kept: 8 of each, fewer where the
+        They are found when a word is first asked for, in a quick search, and kept: two of each, fewer where the
         vocabulary has no more.
 
         Parameters
@@ -294,7 +294,7 @@ class Vocabulary:
 
         Returns
         -------
-        (N, min(8, words - 1)) int32 ndarray
+        (N, min(2, words - 1)) int32 ndarray
             Nearest first.
         """
         known = self._beside

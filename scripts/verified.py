@@ -129,7 +129,8 @@ def count_own(collection: Collection) -> dict[str, Any]:
     found = asked = 0
     failed = []
     for number in collection.index.image_numbers.tolist():
-        view = indexed_view(collection.index.features(number))
+        signatures = collection.index.signatures(number) if searcher.options.signed else None
+        view = indexed_view(collection.index.features(number), signatures)
         if not len(view.words):
             continue
         asked += 1

@@ -8,6 +8,7 @@ import numpy as np
 from eval.benchmark import run_queries
 from eval.demo.synthetic import build_demo_collection
 from index.errors import CairnError
+from index.hamming.kinds import DEFAULT
 from index.progress import Progress
 from learning.labels.ground_truth import read_ground_truth
 from learning.measures.precision import mean_average_precision
@@ -21,6 +22,9 @@ _SETTINGS = {
     "tf-idf": SearchOptions(engine="tf-idf"),
     "tf-idf-sp": SearchOptions(engine="tf-idf-sp"),
     "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average"),
+    "signatures": SearchOptions(engine="signatures"),
+    "signatures-sp": SearchOptions(engine="signatures-sp"),
+    "signatures-sp, expanded": SearchOptions(engine="signatures-sp", expand="average"),
 }
 _SHOWN = "coffee_1"  # the query of the picture
 
@@ -43,7 +47,7 @@ def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
         Counts, paths, and `mAP` by engine.
     """
     made = build_demo_collection(out)
-    with Collection.create(out / "demo.cairn", CollectionOptions()) as collection:
+    with Collection.create(out / "demo.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         index_photos(collection, [made.images], workers=workers, progress=progress)
         queries = read_ground_truth(made.gt)
         scores = {
@@ -58,7 +62,7 @@ def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
 
 def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> dict[str, Any]:
     """Index a folder of photos, search for the middle of one that has matches, and draw them."""
-    with Collection.create(out / "own.cairn", CollectionOptions()) as collection:
+    with Collection.create(out / "own.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         index_photos(collection, [photos], workers=workers, progress=progress)
         rows = [row for row in collection.catalogue.images() if row.features]
         if not rows:

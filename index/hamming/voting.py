@@ -13,9 +13,10 @@ from index.postings.word_lists import Entries
 
 _PAIRS = 1 << 20  # pairs of features that are compared at a time
 _ENTRIES = 1 << 20  # features of the index that are read at a time
-# Of the query's features of one word so many are compared with all of the index. More are one texture, say a wall of
-# tiles, whose pairs would be without number.
+# Of the query's features of one word so many are compared with all of the index, fewer where the word is in very many
+# photos. More are one texture, say a wall of tiles, whose pairs would be without number.
 _OF_A_WORD = 64
+_OF_ALL = 1 << 20  # times the number of photos that have the word: at most so many
 _STEPS = 2.0**30  # in one: double precision adds up some millions of such votes without rounding
 
 
@@ -104,7 +105,9 @@ class SignedMatches:
         return self.at(np.flatnonzero(wanted[self.photos])).ordered()
 
 
-def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
+def match(
+    index: InvertedIndex, features: SignedFeatures, most: int, among: NDArray[np.integer] | None = None
+) -> SignedMatches:
     """Find the features of an index that have a word of a query's feature, and nearly its signature.
 
     Parameters
@@ -115,6 +118,8 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         Of the query.
     most : int
         Largest number of bits that differ.
+    among : ndarray, shape (n,), int, optional
+        Places of the photos that are looked at, in `index.image_numbers`; all otherwise.
 
     Returns
     -------
@@ -130,16 +135,22 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     words = features.words.reshape(-1).astype(np.int64)
     order = np.argsort(words, kind="stable")
     order = order[np.searchsorted(words[order], 0) :]
-    order = order[_rank_in_run(words[order]) < _OF_A_WORD]
+    order = order[_rank_in_run(words[order]) < _asked_of(index.document_frequency[words[order]])]
     distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
     codes = as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
     asked = order // several
     parts: list[SignedMatches] = []
+    wanted = None
+    if among is not None:
+        wanted = np.zeros(len(index.image_numbers) + 1, bool)  # the last is of photos that were removed, of place -1
+        wanted[among] = True
     for segment, places in zip(index.segments, index.places, strict=True):
         if segment.signatures is not None and segment.signatures.shape[1] != features.signatures.shape[2]:
             raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
         for entries in segment.signed_blocks(_ENTRIES, distinct):
             ranks = _rank_in_run(entries.images, _starts(entries))
+            if wanted is not None:
+                entries, ranks = _some(entries, ranks, wanted[places[entries.images]])
             which = np.searchsorted(distinct, entries.words)
             signatures = as_numbers(entries.signatures)
             for rows, members in _pairs(entries, firsts[which], counts[which]):
@@ -249,6 +260,20 @@ def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
     """Signatures (N, B) of bytes as numbers of 32 or 64 bits, (N, 1) or more."""
     whole = np.ascontiguousarray(signatures)
     return whole.view(np.uint64 if whole.shape[1] % 8 == 0 else np.uint32)
+
+
+def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
+    """How many features of the query of a word that so many photos have are compared with all of the index."""
+    return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))
+
+
+def _some(entries: Entries, ranks: NDArray[np.int32], wanted: NDArray[np.bool_]) -> tuple[Entries, NDArray[np.int32]]:
+    """Some of the entries of words, and their ranks; words may have none."""
+    kept = np.flatnonzero(wanted)
+    word = np.repeat(np.arange(len(entries.lengths)), entries.lengths)[kept]
+    lengths = np.bincount(word, minlength=len(entries.lengths))
+    some = Entries(entries.words, lengths, entries.images[kept], entries.rows[kept], entries.signatures[kept])
+    return some, ranks[kept]
 
 
 def _starts(entries: Entries) -> NDArray[np.int64]:

@@ -25,6 +25,7 @@ from index.segments.description import (
 )
 
 _ENTRIES_AT_ONCE = 1 << 20
+_FEW = 16  # images whose signatures are looked for one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,7 @@ class Segment:
             raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
         lengths, words = self.words_of(positions)
         bounds = np.concatenate([[0], np.cumsum(lengths)])
-        if 2 * len(positions) > self.images:
+        if len(positions) > _FEW:
             order = np.empty(self.features, np.int64)
             every = self.words_of(np.arange(self.images))[1]
             order[posting_order(every)] = np.arange(self.features)

@@ -73,6 +73,11 @@ def read_options(path: Path) -> CollectionOptions:
         raise CairnError(f"{path} is damaged{_detail(error)}: restore it from a copy.") from error
 
 
+def options_format(path: Path) -> int:
+    """The format of a file that `read_options` can read."""
+    return int(tomllib.loads(path.read_text(encoding="utf-8"))["format"])
+
+
 def _detail(error: Exception) -> str:
     """What an error tells, of which a part may be the file's own text."""
     text = " ".join(str(error).split())[:120]

@@ -26,6 +26,7 @@ from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
+    OPTIONS,
     RETRAINING,
     SEGMENTS,
     SIGNATURE_KEY,
@@ -33,6 +34,7 @@ from retrieval.collection.layout import (
     VOCABULARY,
     VOCABULARY_KEY,
 )
+from retrieval.collection.options import FORMAT, options_format, write_options
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import sign, write_photos
 from retrieval.collection.segments import check_sound, segment_row
@@ -334,6 +336,10 @@ class _Retraining:
                 publish_folder(self.folder / SEGMENTS / row.folder, final)
                 segment = Segment.open(final, vocabulary_fingerprint=vocabulary.fingerprint)
                 new.append(Rewritten(segment_row(segment), segment.image_numbers, error))
+        if self.signature is not None and options_format(target / OPTIONS) < FORMAT:
+            # Earlier versions must refuse the collection: they do not know signatures.
+            write_options(target / OPTIONS, self.collection.options)
+            seal(self.collection)
         before = catalogue.quantisation_errors(0)[1][1]
         catalogue.replace_segments(
             [row.id for row in self.rows],

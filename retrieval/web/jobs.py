@@ -213,7 +213,17 @@ class SearchJobs:
         if max_pixels is not None:
             image = replace(image, max_pixels=max_pixels)
         content = asked.content or hash_file(asked.path)
-        key = (content, asked.box, options.soft, options.signed, searcher.engine.needs_descriptors, max_pixels)
+        # Another kind of signature may come with the same words.
+        signature = str(searcher.collection.signature) if options.signed else ""
+        key = (
+            content,
+            asked.box,
+            options.soft,
+            options.signed,
+            signature,
+            searcher.engine.needs_descriptors,
+            max_pixels,
+        )
         query = self._queries.pop(key, None)
         if query is None:
             query = make_query(searcher, asked, image)

@@ -73,7 +73,7 @@ class Engine(ABC):
         ----------
         views : sequence of View
             Features of the query, each at one turn. Where the engine can be expanded, it scores `terms` by `weights`,
-            and not `words`, which are the query's own.
+            and not `words`, which are the query's own; one that is `signed` scores what is in `signed`.
 
         Returns
         -------
@@ -98,6 +98,9 @@ class Engine(ABC):
         number : int
             Number of the photo.
         """
+
+    def rest(self) -> None:  # noqa: B027 (most keep nothing)
+        """Let go of what was kept for one search alone; called at the end of each."""
 
     def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
         """Verify some photos of the index, in the order given: each as `verify` does, whatever the others are.

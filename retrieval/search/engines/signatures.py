@@ -50,10 +50,14 @@ class SignedEngine(MatchingEngine):
             "--signature, or give it some by cairn retrain --signature."
         )
 
+    def rest(self) -> None:
+        """Let go of matches: see `Engine.rest`."""
+        self._matches.clear()
+
     def tentative(self, view: View, numbers: Sequence[int], images: Sequence[ImageFeatures], most: int) -> Tentative:
         """Match features of equal words and like signatures: see `MatchingEngine.tentative`."""
         places = np.searchsorted(self.index.image_numbers, numbers)
-        matches = self._matched(view).of_photos(places, len(self.index.image_numbers))
+        matches = self._matched_with(view, places)
         starts, ends = (np.searchsorted(matches.photos, places, side=side) for side in ("left", "right"))
         rows = [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         left_out = ends - starts > most
@@ -75,6 +79,19 @@ class SignedEngine(MatchingEngine):
         pairs = np.stack([found.query, feature], axis=1).astype(np.int32)
         return Tentative(pairs, np.concatenate([[0], np.cumsum(lengths)]), count[kind], left_out)
 
+    @property
+    def _most(self) -> int:
+        """Largest number of bits that differ between what matches."""
+        return round(max(self.options.voting.radius, self.options.voting.reach) * self._bits)
+
+    def _matched_with(self, view: View, places: NDArray[np.integer]) -> SignedMatches:
+        """The matches of a view with some photos, given by their places; those of all are found for scoring alone."""
+        if view in self._matches:
+            return self._matches[view].of_photos(places, len(self.index.image_numbers))
+        if view.signed is None:
+            raise ValueError("the view has no signatures")
+        return match(self.index, view.signed, self._most, among=places).ordered()
+
     def _matched(self, view: View) -> SignedMatches:
         """All matches of a view, found once."""
         found = self._matches.get(view)
@@ -83,8 +100,7 @@ class SignedEngine(MatchingEngine):
                 raise ValueError("the view has no signatures")
             while len(self._matches) >= _KEPT:
                 self._matches.pop(next(iter(self._matches)), None)
-            most = round(max(self.options.voting.radius, self.options.voting.reach) * self._bits)
-            found = self._matches[view] = match(self.index, view.signed, most)
+            found = self._matches[view] = match(self.index, view.signed, self._most)
         return found
 
 
