@@ -286,7 +286,10 @@ class Scene:
                 state["images"][str(row.name)] = digest.hexdigest()
             searcher = Searcher(collection, SearchOptions(expand="average"))
             for described in self.queries:
-                hits = answer_to(quantise_query(described, collection.vocabulary), searcher).hits
+                query = quantise_query(
+                    described, collection.vocabulary, source=collection.signatures, signed=searcher.options.signed
+                )
+                hits = answer_to(query, searcher).hits
                 names = collection.catalogue.names([hit.number for hit in hits])
                 answer = [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
                 nothing = sorted(one for one in answer if one[1:] == (0.0, 0))

@@ -198,7 +198,7 @@ def segment_samples() -> list[Sample]:
     ):
         words = [rng.integers(0, WORDS, size, dtype=np.int32) for size in sizes]
         columns = {"ellipses": [rng.random((size, 5), dtype=np.float32) for size in sizes]}
-        columns["signatures"] = [rng.integers(0, 256, (size, 8), np.uint8) for size in sizes]
+        columns["codes"] = [rng.integers(0, 256, (size, 8), np.uint8) for size in sizes]
         with _folder() as folder:
             write(
                 folder / "segment",

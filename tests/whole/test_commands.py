@@ -323,7 +323,7 @@ def test_an_answer_is_one_object_with_the_keys_of_the_contract(indexed: Indexed,
     answer = cairn("query", indexed.folder, QUERY, "--box", *box, "--json").json
     assert answer.keys() >= {"query", "box", "engine", "results", "seconds"}
     assert answer["seconds"].keys() >= {"extract", "search", "verify", "total"}
-    assert (answer["query"], answer["engine"]) == (QUERY, "tf-idf-sp")
+    assert (answer["query"], answer["engine"]) == (QUERY, "signatures-sp")
     assert answer["box"] == pytest.approx(box, abs=1e-3)
     for place, entry in enumerate(answer["results"]):
         assert entry.keys() >= {"rank", "name", "path", "score", "inliers", "homography"}
@@ -599,7 +599,8 @@ def test_a_query_by_a_learnt_similarity(indexed: Indexed, cairn: Cairn, similari
     assert related["results"][0]["name"] == QUERY
     assert related["results"] != plain["results"]
     for expand in ("none", "average"):  # and with what comes after scoring
-        verify = ("query", indexed.folder, QUERY, "--turns", 1, "--expand", expand, "--json")
+        words = ("--engine", "tf-idf-sp", "--expand", expand, "--json")
+        verify = ("query", indexed.folder, QUERY, "--turns", 1, *words)
         one, other = cairn(*verify).json, cairn(*verify, "--similarity", similarities / "same.npz").json
         assert one["results"] == other["results"]
 

@@ -375,7 +375,7 @@ SEGMENT_ARRAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "posting_starts": lambda array: array.astype(np.float32),
     "posting_lists": lambda array: array[:-1],
     "column_ellipses": lambda array: array[:-1],
-    "column_signatures": lambda array: array.view("V8"),
+    "column_codes": lambda array: array.view("V8"),
 }
 
 
