@@ -26,6 +26,9 @@ class ExpansionOptions:
     )
     rounds: int = 3  # how often photos are added, at most: those that a round finds are added in the next
     candidates: int = 25  # photos a round that are verified with what was added, at most, those of the best scores
+    own: int = (
+        4  # matches of such a photo that are with the query's own features, at least: added ones show more than it
+    )
     negatives: int = 100  # lowest ranked photos that a classifier learns from, at most
     cost: float = 1.0  # of a photo on the wrong side: C of the support vector machine
 

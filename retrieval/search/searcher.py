@@ -281,7 +281,7 @@ class _Search:
                 self._score_again(which, added)
             if decides:
                 known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
-                new = self._verify_through(joined([view, *added]), self._table[which], known)
+                new = self._verify_through(which, joined([view, *added]), self._table[which], known)
                 through |= new
                 new = {number: one for number, one in new.items() if one.inliers >= options.min_inliers}
                 sources = [*sources[options.photos :], *sorted(new.items(), key=lambda one: -one[1].inliers)]
@@ -324,13 +324,20 @@ class _Search:
         self._table[which] = self._engine.score(again)[self._kept]
         self._took("search")
 
-    def _verify_through(self, view: View, scores: NDArray[np.float32], known: Sequence[int]) -> dict[int, Verification]:
+    def _verify_through(
+        self, which: int, view: View, scores: NDArray[np.float32], known: Sequence[int]
+    ) -> dict[int, Verification]:
         """Verify the photos of the best scores, but for those that are known; give those that pass, by number."""
         scores = np.where(np.isin(self._numbers, known), np.float32(0), scores)
         places = by_score(self._numbers, scores, self._names, self._options.expansion.candidates)
         numbers = self._numbers[places[scores[places] > 0]].tolist()
         verified = zip(numbers, self._engine.verify_many(view, numbers), strict=True)
-        return {number: one for number, one in verified if one.inliers}
+        own = len(self._views[which].words)
+        return {
+            number: one
+            for number, one in verified
+            if np.count_nonzero(one.matches[:, 0] < own) >= self._options.expansion.own and one.inliers
+        }
 
 
 def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:
