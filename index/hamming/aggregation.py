@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError
-from index.hamming.voting import SignedFeatures, as_numbers
+from index.hamming.voting import SignedFeatures, as_numbers, bits_apart, check_length
 from index.inverted import InvertedIndex
 from index.postings.sorted_lists import concatenated_ranges
-from index.postings.word_lists import Entries
+from index.postings.word_lists import Entries, first_of_kind
 
 _ENTRIES = 1 << 18  # features of the index that are read at a time
 
@@ -125,8 +124,7 @@ def score_aggregated(
         row[np.searchsorted(words, query.words)] = np.arange(len(query.words))
     sums = np.zeros((len(queries), len(index.image_numbers)))
     for segment, places in zip(index.segments, index.places, strict=True):
-        if segment.signatures is not None and segment.signatures.shape[1] * 8 != bits:
-            raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
+        check_length(segment, bits // 8)
         totals = np.zeros((len(queries), segment.images))
         for entries in segment.signed_blocks(_ENTRIES, words):
             lists = _AggregatedLists(entries)
@@ -144,15 +142,11 @@ class _AggregatedLists:
     """Lists of some words, the features of one photo in each aggregated."""
 
     def __init__(self, entries: Entries) -> None:
-        starts = np.cumsum(entries.lengths) - entries.lengths
-        new = np.ones(len(entries.images), bool)
-        np.not_equal(entries.images[1:], entries.images[:-1], out=new[1:])
-        new[starts] = True
-        firsts = np.flatnonzero(new)
+        firsts = np.flatnonzero(first_of_kind(entries.images, entries.lengths))
         self._words = entries.words
         self._images = entries.images[firsts].astype(np.int32)
         self._codes = as_numbers(aggregate(entries.signatures, firsts))
-        self._bounds = np.searchsorted(firsts, np.append(starts, len(new)))
+        self._bounds = np.searchsorted(firsts, np.concatenate([[0], np.cumsum(entries.lengths)]))
 
     def add(
         self,
@@ -182,8 +176,7 @@ class _AggregatedLists:
         asked = np.flatnonzero(rows >= 0)
         lengths = np.diff(self._bounds)[asked]
         some = concatenated_ranges(self._bounds[asked], lengths)
-        codes = np.repeat(as_numbers(signatures)[rows[asked]], lengths, axis=0)
-        differing = np.bitwise_count(codes ^ self._codes[some]).sum(axis=1, dtype=np.intp)
+        differing = bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[asked], lengths), some)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         csc_matvec(
             len(total), len(asked), ends, self._images[some], selected[differing], weights[self._words[asked]], total

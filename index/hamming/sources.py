@@ -103,10 +103,9 @@ class SignatureSource(ABC):
             By the words beside.
         """
         sides = 2 * np.unpackbits(signatures, axis=1, bitorder="little").astype(np.float32) - 1
-        place = (
-            self._project(words[:, None])[:, 0]
-            + np.float32(_USUAL * spread * min(1, (self._centres.shape[1] / self.bits) ** 0.5)) * sides
-        )
+        # Where there are more bits than dimensions, each of the projections is that much smaller.
+        usual = _USUAL * spread * min(1, (self._centres.shape[1] / self.bits) ** 0.5)
+        place = self._project(words[:, None])[:, 0] + np.float32(usual) * sides
         return np.packbits(place[:, None] > self._thresholds(beside), axis=2, bitorder="little")
 
     def _project(self, words: NDArray[np.integer]) -> NDArray[np.float32]:

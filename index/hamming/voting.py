@@ -10,6 +10,7 @@ from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.postings.sorted_lists import blocks_of, concatenated_ranges
 from index.postings.word_lists import Entries
+from index.segments.segment import Segment
 
 _PAIRS = 1 << 20  # pairs of features that are compared at a time
 _ENTRIES = 1 << 20  # features of the index that are read at a time
@@ -145,8 +146,7 @@ def match(
         wanted = np.zeros(len(index.image_numbers) + 1, bool)  # the last is of photos that were removed, of place -1
         wanted[among] = True
     for segment, places in zip(index.segments, index.places, strict=True):
-        if segment.signatures is not None and segment.signatures.shape[1] != features.signatures.shape[2]:
-            raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
+        check_length(segment, features.signatures.shape[2])
         for entries in segment.signed_blocks(_ENTRIES, distinct):
             ranks = _rank_in_run(entries.images, _starts(entries))
             if wanted is not None:
@@ -154,7 +154,7 @@ def match(
             which = np.searchsorted(distinct, entries.words)
             signatures = as_numbers(entries.signatures)
             for rows, members in _pairs(entries, firsts[which], counts[which]):
-                differing = _distances(codes, signatures, rows, members)
+                differing = bits_apart(codes, signatures, rows, members)
                 near = np.flatnonzero(differing <= most)
                 rows, members = rows[near], members[near]
                 photos = places[entries.images[members]]
@@ -243,7 +243,7 @@ def _best_of_runs(votes: NDArray[np.float64], new: NDArray[np.bool_]) -> NDArray
     return best[_is_new(run[best])]
 
 
-def _distances(
+def bits_apart(
     first: NDArray[np.unsignedinteger],
     second: NDArray[np.unsignedinteger],
     rows: NDArray[np.int64],
@@ -254,6 +254,12 @@ def _distances(
     for left, right in zip(first.T, second.T, strict=True):
         total += np.bitwise_count(left.take(rows) ^ right.take(members))
     return total
+
+
+def check_length(segment: Segment, length: int) -> None:
+    """Raise CairnError where a segment has signatures, and of another length in bytes."""
+    if segment.signatures is not None and segment.signatures.shape[1] != length:
+        raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
 
 
 def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
@@ -301,7 +307,7 @@ def _pairs(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Pair the query's features of each word, which begin at `firsts` and are `counts`, with all entries of it.
 
-    Gives rows of the query and of the entries, some words at a time; a word of many pairs by some of its features.
+    Gives rows of the query and of the entries, some features of the query at a time.
     """
     starts = _starts(entries)
     # A line is a feature of the query beside the list of its word.

@@ -276,7 +276,8 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     source : Source
         A file of its content, and the box.
     turns, signed : int
-        See `read_query`. Upright, a feature has the signature that it is indexed with, by its one word.
+        See `read_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by other
+        words are told from it.
 
     Raises
     ------

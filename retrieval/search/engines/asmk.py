@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.hamming.aggregation import aggregate_query, score_aggregated
-from retrieval.search.engines.signatures import SignedEngine
+from retrieval.search.engines.signatures import SignedEngine, signed_of
 from retrieval.search.query import View
 
 
@@ -18,7 +18,5 @@ class Asmk(SignedEngine):
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score every photo: see `Engine.score_many`."""
         options = self.options.aggregation
-        queries = [aggregate_query(view.signed, options.nearest) for view in views if view.signed is not None]
-        if len(queries) < len(views):
-            raise ValueError("a view has no signatures")
+        queries = [aggregate_query(signed_of(view), options.nearest) for view in views]
         return score_aggregated(self.index, queries, self._bits, options)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.hamming.kinds import DEFAULT, parse_signature
-from index.hamming.voting import SignedMatches, match, vote
+from index.hamming.voting import SignedFeatures, SignedMatches, match, vote
 from index.segments.segment import ImageFeatures
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -88,20 +88,23 @@ class SignedEngine(MatchingEngine):
         """The matches of a view with some photos, given by their places; those of all are found for scoring alone."""
         if view in self._matches:
             return self._matches[view].of_photos(places, len(self.index.image_numbers))
-        if view.signed is None:
-            raise ValueError("the view has no signatures")
-        return match(self.index, view.signed, self._most, among=places).ordered()
+        return match(self.index, signed_of(view), self._most, among=places).ordered()
 
     def _matched(self, view: View) -> SignedMatches:
         """All matches of a view, found once."""
         found = self._matches.get(view)
         if found is None:
-            if view.signed is None:
-                raise ValueError("the view has no signatures")
             while len(self._matches) >= _KEPT:
                 self._matches.pop(next(iter(self._matches)), None)
-            found = self._matches[view] = match(self.index, view.signed, self._most)
+            found = self._matches[view] = match(self.index, signed_of(view), self._most)
         return found
+
+
+def signed_of(view: View) -> SignedFeatures:
+    """Signatures of a view; ValueError where it was made without them."""
+    if view.signed is None:
+        raise ValueError("the view has no signatures")
+    return view.signed
 
 
 class Signatures(SignedEngine):
