@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
-from index.hamming.kinds import NONE, parse_signature
+from index.hamming.kinds import full_name, parse_signature
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import (
     Descriptor,
@@ -108,7 +108,7 @@ def retrieval(
         words=words,
         search=search,
         seed=seed,
-        signature=str(parse_signature(signature) or NONE),
+        signature=full_name(parse_signature(signature)),
         image=ImageOptions(max_side=max_side),
         features=FeatureOptions(
             RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright

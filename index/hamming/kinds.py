@@ -46,3 +46,8 @@ def parse_signature(name: str) -> SignatureKind | None:
         return None
     source, _, bits = full.partition("-")
     return SignatureKind(source, int(bits))
+
+
+def full_name(kind: SignatureKind | None) -> str:
+    """The name of a kind of signature, as `NAMES` has it."""
+    return str(kind or NONE)

@@ -122,13 +122,13 @@ def retrain(
     the old vocabulary until the new one takes over, at once. An interrupted run is picked up by running the same
     command again.
     """
-    from index.hamming.kinds import NONE, parse_signature
+    from index.hamming.kinds import full_name, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.indexing.retraining import RetrainOptions
     from retrieval.indexing.retraining import retrain as retrain_collection
 
     if signature:
-        signature = str(parse_signature(signature) or NONE)
+        signature = full_name(parse_signature(signature))
     options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing, signature=signature)
     with Collection.open(collection, catalogue=catalogue) as opened:
         with progress_bars(quiet or json, INDEXING) as tell:

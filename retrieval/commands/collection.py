@@ -115,7 +115,7 @@ def index(
     (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
     said. With --watch and --json, each run that finds something prints an object on a line of its own.
     """
-    from index.hamming.kinds import NONE, parse_signature
+    from index.hamming.kinds import full_name, parse_signature
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
@@ -143,7 +143,7 @@ def index(
         search=search,
         seed=seed,
         keep_descriptors=keep_descriptors,
-        signature=str(parse_signature(signature) or NONE),
+        signature=full_name(parse_signature(signature)),
         image=ImageOptions(max_side=max_side),
         features=FeatureOptions(
             RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from index.arrays import hash_file, load_array, load_json, publish_folder, save_array, save_json
 from index.errors import CairnError
-from index.hamming.kinds import NONE, parse_signature
+from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import make_source
 from index.kmeans import FileSource
 from index.progress import Progress
@@ -147,7 +147,12 @@ class _Retraining:
         # What an earlier run has made counts as long as the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
         extractor = self.collection.extractor.fingerprint
-        plan = {**asdict(self.options), "extractor": extractor, "before": before, "signature": self._signature_name}
+        plan = {
+            **asdict(self.options),
+            "extractor": extractor,
+            "before": before,
+            "signature": full_name(self.signature),
+        }
         if not (self.folder / "plan.json").is_file() or load_json(self.folder / "plan.json") != plan:
             shutil.rmtree(self.folder, ignore_errors=True)
             (self.folder / SEGMENTS).mkdir(parents=True)
@@ -164,10 +169,6 @@ class _Retraining:
             errors.append(self._rewrite(row, segment, vocabulary))
         self._refuse_unreadable()
         self._switch_over(vocabulary, errors)
-
-    @property
-    def _signature_name(self) -> str:
-        return str(self.signature or NONE)
 
     def _find_unreadable(self) -> dict[int, str]:
         """Photos whose features can be had from nowhere, by their numbers, and why."""
@@ -347,7 +348,7 @@ class _Retraining:
             {
                 VOCABULARY_KEY: name,
                 TRAINED_KEY: str(catalogue.reserve_numbers(0)),
-                SIGNATURE_KEY: self._signature_name,
+                SIGNATURE_KEY: full_name(self.signature),
             },
             leave_out=list(self.unreadable),
         )
