@@ -11,7 +11,7 @@ from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.options import FeatureOptions, features_fingerprint
 from retrieval.photos.decoding import Photo
-from retrieval.regions.detection import Regions, detect_regions
+from retrieval.regions.detection import Regions, detect_regions, known_regions
 from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.patches import patch_grid, patch_levels, sample_frames, sampling_order
@@ -68,6 +68,11 @@ class Extractor:
         with one_thread():
             return detect_regions(photo.grey, self.options.regions, box)
 
+    def known(self, photo: Photo, ellipses: NDArray[np.float32]) -> Regions:
+        """Take regions (N, 5) of a photo as they were detected, in pixels of the upright original."""
+        with one_thread():
+            return known_regions(photo.grey, to_working(ellipses, photo), self.options.regions)
+
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
         """Describe regions of a photo whose content is turned clockwise by an angle in radians."""
         with one_thread():
@@ -95,6 +100,15 @@ class Extractor:
     def extract(self, photo: Photo) -> Features:
         """Detect and describe."""
         return self.describe(photo, self.detect(photo))
+
+
+def to_working(ellipses: NDArray[np.float32], photo: Photo) -> NDArray[np.float32]:
+    """Move ellipses from the upright original's pixels to the working image's."""
+    across, down = photo.scale
+    rows = np.empty_like(ellipses)
+    rows[:, :2] = photo.to_working(ellipses[:, :2])
+    rows[:, 2:] = ellipses[:, 2:] * np.array([across * across, across * down, down * down], np.float32)
+    return rows
 
 
 def to_original(ellipses: NDArray[np.float32], photo: Photo) -> NDArray[np.float32]:

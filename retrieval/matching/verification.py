@@ -35,6 +35,7 @@ class VerificationOptions:
     """When two photos count as showing the same thing."""
 
     depth: int = 200  # how many of the best ranked photos are verified
+    batch: int = 50  # of those that signatures rank, so many at a time, until none of them passes
     freedom: int = 5  # of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept)
     threshold: float = 0.025  # largest symmetric transfer error, as a part of the photos' longer sides
     scale_ratio: float = 2.0  # largest ratio between a match's scale change and the hypothesis's

@@ -97,6 +97,18 @@ def detect_regions(
     return Regions(ellipses, response[kept].astype(np.float32), space)
 
 
+def known_regions(
+    grey: NDArray[np.float32], ellipses: NDArray[np.float32], options: RegionOptions | None = None
+) -> Regions:
+    """Give regions (N, 5) of an image that are known, with the scale space that they are described from.
+
+    The other arguments are those of `detect_regions`; the responses, which are not known, are 0.
+    """
+    detector = find_detector((options or RegionOptions()).detector)
+    space = build_scale_space(np.ascontiguousarray(grey, np.float32), detector.space, sampled=True)
+    return Regions(ellipses, np.zeros(len(ellipses), np.float32), space)
+
+
 def spread_choice(points: NDArray[np.float64], number: int) -> NDArray[np.int64]:
     """Choose strong points that are spread over the image.
 

@@ -35,8 +35,8 @@ class Octave:
     A pixel (u, v) of a level is the point (u * step + offset, v * step + offset) of the image.
     """
 
-    levels: list[NDArray[np.float32]]  # S + 3 arrays (H, W) float32
-    sigmas: NDArray[np.float64]  # (S + 3,) smoothing of each level, in pixels of the image
+    levels: list[NDArray[np.float32]]  # S + 3 arrays (H, W) float32, or S + 1 that patches alone are sampled from
+    sigmas: NDArray[np.float64]  # (S + 3,) or (S + 1,) smoothing of each level, in pixels of the image
     step: float  # pixels of the image between two samples
     offset: float  # image coordinate of the first sample
 
@@ -77,7 +77,7 @@ class ScaleSpace:
         return octave.levels[number % self.options.levels], octave.step, octave.offset
 
 
-def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions) -> ScaleSpace:
+def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *, sampled: bool = False) -> ScaleSpace:
     """Smooth an image by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3).
 
     Parameters
@@ -86,6 +86,8 @@ def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions) ->
         Grey values, 0 to 255.
     options : ScaleSpaceOptions
         Sampling of scale.
+    sampled : bool
+        Leave out the levels beyond those that patches are sampled from: extrema cannot be looked for.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions) ->
     base = _smooth(base, np.sqrt(max(options.sigma**2 - blur**2, 0.01)))
 
     ratio = 2.0 ** (1.0 / options.levels)
-    relative = options.sigma * ratio ** np.arange(options.levels + 3)
+    relative = options.sigma * ratio ** np.arange(options.levels + (1 if sampled else 3))
     increments = np.sqrt(relative[1:] ** 2 - relative[:-1] ** 2)
     octaves: list[Octave] = []
     while min(base.shape) >= _SMALLEST_SIDE:

@@ -64,10 +64,7 @@ class DescribedQuery:
 
     def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
         """Regions (N, 5) of some features of a view, pixels of the upright original."""
-        frames = self.views[view].frames.at(features)
-        return ellipses_of_shapes(
-            frames.centres.astype(np.float64) * self.side - 0.5, frames.linear.astype(np.float64) * self.side
-        )
+        return _ellipses(self.views[view].frames.at(features), self.side)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +92,18 @@ class LazyViews(Sequence[View]):
     turns : ndarray, shape (T,), float
         Turn of each, radians; the first is 0.
     describe : callable
-        Makes the view of a turn.
+        Makes the view of a turn, of so many features at most.
     """
 
-    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float], View]) -> None:
+    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float, int], View]) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
         self._describe = describe
+
+    def glance(self, which: int, most: int) -> View:
+        """The view of a place by its strongest features alone, so many at most; it is not kept."""
+        turn = self._turns[which]
+        return self._describe(turn, most) if turn not in self._made else strongest_part(self._made[turn], most)
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
         """Views at other turns, those of the same turns among them."""
@@ -122,7 +124,7 @@ class LazyViews(Sequence[View]):
             return [self[place] for place in places]
         turn = self._turns[places]
         if turn not in self._made:
-            self._made[turn] = self._describe(turn)
+            self._made[turn] = self._describe(turn, TURNED_REGIONS)
         return self._made[turn]
 
 
@@ -172,6 +174,7 @@ class Source:
         self._image = image
         self.box = box
         self._read: tuple[Photo, Box | None, Regions] | None = None
+        self._known: NDArray[np.float32] | None = None  # regions that need not be looked for
         self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors by turn: see `_key`
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
@@ -188,27 +191,43 @@ class Source:
             except CairnError as error:
                 raise CairnError(f"The query {self.path.name!r} cannot be used: {error}.") from error
             clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
-            self._read = photo, clipped, self.extractor.detect(photo, clipped)
+            known = self._known
+            regions = self.extractor.detect(photo, clipped) if known is None else self.extractor.known(photo, known)
+            self._read = photo, clipped, regions
         return self._read
+
+    def know(self, ellipses: NDArray[np.float32]) -> None:
+        """Take regions (N, 5), in pixels of the upright original, for those of the photo: none are looked for."""
+        self._known = ellipses
 
     def rest(self) -> None:
         """Let go of the photo, which is read again when it is needed, and of what was described."""
         self._read = None
         self._rows.clear()
 
-    def describe(self, turn: float) -> DescribedView:
-        """Describe the photo at a turn: see `read` for what may go wrong."""
+    def describe(self, turn: float, most: int | None = None) -> DescribedView:
+        """Describe the photo at a turn, by `TURNED_REGIONS` or so many at most, if not upright: see `read`."""
         photo, _, regions = self.read()
         if turn:
-            regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
+            regions = regions.where(np.arange(len(regions)) < (TURNED_REGIONS if most is None else most))
         opposite, order = self._rows.get(_key(turn + np.pi)), self.extractor.descriptor.half_turn()
-        if opposite is None or order is None:
+        if opposite is None or order is None or len(opposite) < len(regions):
             features = self.extractor.describe(photo, regions, turn)
         else:
             rows = opposite[: len(regions)].take(order, axis=1)
             features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
         self._rows[_key(turn)] = features.descriptors
         return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
+
+
+def _ellipses(frames: Frames, side: int) -> NDArray[np.float32]:
+    """Regions (N, 5) of frames, pixels of the upright original, whose longer side is given."""
+    return ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
+
+
+def _spread(number: int) -> NDArray[np.int64]:
+    """An order (N,) of which the first, however many, are spread evenly over the whole."""
+    return np.argsort(np.arange(number) * ((np.sqrt(5) - 1) / 2) % 1, kind="stable")
 
 
 def _key(turn: float) -> float:
@@ -258,14 +277,15 @@ def extract_query(collection: Collection, source: Source, turns: int = 1, *, sof
     """Extract the features of a query from its photo: see `read_query`."""
     describe = partial(_view_at, collection, source, soft=soft, signed=signed)
     photo, box, _ = source.read()
-    views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
+    views = LazyViews(describe(0.0, TURNED_REGIONS), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
 def recall_query(collection: Collection, row: ImageRow, source: Source, turns: int = 1, *, signed: int = 0) -> Query:
     """Make a query of a photo of the collection by its features as they are indexed.
 
-    Its file is read only where other turns than upright are looked at. The upright view has no descriptors.
+    Its file is read only where other turns than upright are looked at: what is described then are its regions as they
+    are indexed. The upright view has no descriptors.
 
     Parameters
     ----------
@@ -293,6 +313,9 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
+    # The frames of upright patches tell the regions. Which were the strongest is not kept: some from all words do.
+    if collection.options.features.upright:
+        source.know(_ellipses(view.frames.at(_spread(len(view.words))), max(width, height)))
     if view.signed is not None:
         view = replace(view, signed=_recall(collection, view.signed, signed))
     describe = partial(_view_at, collection, source, signed=signed)
@@ -369,10 +392,10 @@ def quantise_view(
     return View(view.turn, view.frames, view.descriptors, words, terms, weights, signatures)
 
 
-def _view_at(collection: Collection, source: Source, turn: float, *, soft: int = 1, signed: int = 0) -> View:
+def _view_at(collection: Collection, source: Source, turn: float, most: int, *, soft: int = 1, signed: int = 0) -> View:
     """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
     signatures = collection.signatures if signed else None
-    return quantise_view(source.describe(turn), collection.vocabulary, soft, signatures, signed)
+    return quantise_view(source.describe(turn, most), collection.vocabulary, soft, signatures, signed)
 
 
 def _recall(collection: Collection, features: SignedFeatures, signed: int) -> SignedFeatures:
@@ -410,6 +433,16 @@ def part_of(view: View, features: NDArray[np.integer]) -> View:
         terms=words,
         signed=view.signed.at(features) if view.signed is not None else None,
     )
+
+
+def strongest_part(view: View, most: int) -> View:
+    """A view with its strongest features, so many at most."""
+    return view if len(view.words) <= most else part_of(view, np.arange(most))
+
+
+def glance(views: Sequence[View], which: int, most: int) -> View:
+    """The view of a place by its strongest features, so many at most; of lazy views no more are described."""
+    return views.glance(which, most) if isinstance(views, LazyViews) else strongest_part(views[which], most)
 
 
 def joined(views: Sequence[View]) -> View:

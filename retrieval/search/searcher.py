@@ -1,7 +1,7 @@
 """Search: the ranking by an engine, verification of the best, turned queries, query expansion."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from retrieval.search.engines.contract import load_engine, settle
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, strongest
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View, joined, part_of
+from retrieval.search.query import View, glance, joined, part_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
 
 
@@ -117,7 +117,10 @@ class _Search:
         numbers = searcher.index.image_numbers
         self._kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
         self._numbers = numbers[self._kept]
-        self._scores = np.empty((0, len(numbers)), np.float32)  # of all photos; a row a view that was looked at
+        self._scores = np.zeros((len(views), len(numbers)), np.float32)  # of all photos, by views that were looked at
+        # Signatures leave so little to chance that what nothing speaks for, of some photos or features, is not there.
+        self._ranks_well = find_engine(searcher.options.engine).signed
+        self._turned = False  # whether others than the upright one were
         self._table = self._scores[:, self._kept]  # of those that may be found
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
@@ -128,20 +131,21 @@ class _Search:
         verified = find_engine(self._options.engine).verified
         decides = verified is not Verified.NONE
         in_stages = verified is Verified.BEST
-        self._look(1 if in_stages else len(self._views))
+        self._look([0] if in_stages else range(len(self._views)))
         found: dict[int, Tried] = {}
         sure = False
         if decides or self._options.expand != "none":
             found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
             sure = in_stages and self._is_sure(found)
-            if in_stages and len(self._views) > 1 and (self._options.every_turn or not sure):
-                self._look(len(self._views))
+            turns = self._promising(found) if in_stages and (self._options.every_turn or not sure) else []
+            if turns:
+                self._look(turns)
                 upright, found = found, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
                 found |= {number: one for number, one in upright.items() if _is_more(one, found.get(number))}
             if self._options.expand != "none" and region is not None:
                 found = self._expand(region, found, decides)
-        return Answer(self._ranking(found if decides else {}), self._seconds, len(self._table) > 1, sure)
+        return Answer(self._ranking(found if decides else {}), self._seconds, self._turned, sure)
 
     def _took(self, step: str) -> None:
         """Note that the time since the last note went into a step."""
@@ -149,14 +153,42 @@ class _Search:
         self._seconds[step] += now - self._since
         self._since = now
 
-    def _look(self, views: int) -> None:
-        """Score with the first views, so many, those that were not looked at before."""
-        new = [self._views[which] for which in range(len(self._table), views)]  # described now, if not before
+    def _look(self, which: Sequence[int]) -> None:
+        """Score with some views, those that were not looked at before."""
+        new = [self._views[one] for one in which]  # described now, if not before
         self._took("extract")
         if new:
-            self._scores = np.concatenate([self._scores, self._engine.score_many(new)])
+            self._scores[list(which)] = self._engine.score_many(new)
             self._table = self._scores[:, self._kept]
+        self._turned |= any(which)
         self._took("search")
+
+    def _promising(self, found: Mapping[int, Tried]) -> list[int]:
+        """Turns at which a glance, by some of the query's features, hints at a photo that upright has not found.
+
+        What is to be seen at a turn agrees in some way by a few hundred features, too: a turn at which nothing does is
+        not worth a look with all, but for those of the highest scores.
+        """
+        turns, options = range(1, len(self._views)), self._options
+        few = len(self._views[0].words) <= options.glance
+        if not turns or options.every_turn or few or not self._ranks_well:
+            return list(turns)
+        glances = [glance(self._views, turn, options.glance) for turn in turns]
+        self._turned = True
+        self._took("extract")
+        table = self._engine.score_many(glances)[:, self._kept]
+        table[:, np.isin(self._numbers, [number for number, one in found.items() if one.verification.inliers])] = 0
+        self._took("search")
+        promising = set((1 + np.argsort(-table.max(axis=1, initial=0), kind="stable")[: options.best_turns]).tolist())
+        for turn, view, scores in zip(turns, glances, table, strict=True):
+            places = by_score(self._numbers, scores, self._names, options.glanced)
+            some = self._numbers[places[scores[places] > 0]].tolist()
+            if turn not in promising and any(
+                one.strength > NOTHING.strength for one in self._engine.verify_many(view, some)
+            ):
+                promising.add(turn)
+        self._took("verify")
+        return sorted(promising)
 
     def _is_sure(self, found: dict[int, Tried]) -> bool:
         """Whether other turns than upright need not be looked at: they could hardly change the answer.
@@ -215,15 +247,23 @@ class _Search:
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
         """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
 
-        Each is tried with the view of its best score; upright and a turn are both tried where they are nearly as good,
-        and the view that one photo is found with beyond doubt is tried with all.
+        Where scores tell enough, some at a time, until of so many none passes. Each is tried with the view of its best
+        score; upright and a turn are both tried where they are nearly as good, and the view that one photo is found
+        with beyond doubt is tried with all.
         """
         weighted = _weigh(self._table, self._options.turned_candidate)
         depth = self._options.verification.depth
         chosen = by_score(self._numbers, weighted.max(axis=0), self._names, depth)
-        tried = self._views_to_try(chosen, weighted, known)
+        tried: dict[int, list[int]] = {}
         found = dict(known)
-        self._try(tried, found)
+        batch = self._options.verification.batch if self._ranks_well else depth
+        for start in range(0, len(chosen), batch):
+            some = chosen[start : start + batch]
+            views = self._views_to_try(some, weighted, known)
+            self._try(views, found)
+            tried |= views
+            if not any(found[one].verification.inliers for one in self._numbers[some].tolist() if one in found):
+                break
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
         surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
         if surest is not None and surest.verification.inliers >= self._options.sure_turn:
@@ -244,6 +284,7 @@ class _Search:
             order = np.argsort(-scores, kind="stable")[:2].tolist()
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
             near = len(order) > 1 and scores[order[1]] >= self._options.second_view * scores[order[0]] and 0 in order
+            near = near and scores[order[1]] > 0
             views[number] = order if near else order[:1]
         return views
 
