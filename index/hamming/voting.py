@@ -27,7 +27,6 @@ class VotingOptions:
 
     nearest: int = 3  # words that a feature of the query is looked up by: multiple assignment (Jégou et al., 2010)
     radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
-    reach: float = 0.42  # the same of what geometry is verified by
     sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
 
 
@@ -99,16 +98,8 @@ class SignedMatches:
         both = (self.photos.astype(np.int64) << 32) + self.query
         return self.at(np.lexsort((self.ranks, self.words, both)))
 
-    def of_photos(self, places: NDArray[np.integer], photos: int) -> "SignedMatches":
-        """Those with some photos of all, ordered."""
-        wanted = np.zeros(photos, bool)
-        wanted[places] = True
-        return self.at(np.flatnonzero(wanted[self.photos])).ordered()
 
-
-def match(
-    index: InvertedIndex, features: SignedFeatures, most: int, among: NDArray[np.integer] | None = None
-) -> SignedMatches:
+def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
     """Find the features of an index that have a word of a query's feature, and nearly its signature.
 
     Parameters
@@ -119,8 +110,6 @@ def match(
         Of the query.
     most : int
         Largest number of bits that differ.
-    among : ndarray, shape (n,), int, optional
-        Places of the photos that are looked at, in `index.image_numbers`; all otherwise.
 
     Returns
     -------
@@ -141,16 +130,10 @@ def match(
     codes = as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
     asked = order // several
     parts: list[SignedMatches] = []
-    wanted = None
-    if among is not None:
-        wanted = np.zeros(len(index.image_numbers) + 1, bool)  # the last is of photos that were removed, of place -1
-        wanted[among] = True
     for segment, places in zip(index.segments, index.places, strict=True):
         check_length(segment, features.signatures.shape[2])
         for entries in segment.signed_blocks(_ENTRIES, distinct):
             ranks = _rank_in_run(entries.images, _starts(entries))
-            if wanted is not None:
-                entries, ranks = _some(entries, ranks, wanted[places[entries.images]])
             which = np.searchsorted(distinct, entries.words)
             signatures = as_numbers(entries.signatures)
             for rows, members in _pairs(entries, firsts[which], counts[which]):
@@ -271,15 +254,6 @@ def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
 def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
     """How many features of the query of a word that so many photos have are compared with all of the index."""
     return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))
-
-
-def _some(entries: Entries, ranks: NDArray[np.int32], wanted: NDArray[np.bool_]) -> tuple[Entries, NDArray[np.int32]]:
-    """Some of the entries of words, and their ranks; words may have none."""
-    kept = np.flatnonzero(wanted)
-    word = np.repeat(np.arange(len(entries.lengths)), entries.lengths)[kept]
-    lengths = np.bincount(word, minlength=len(entries.lengths))
-    some = Entries(entries.words, lengths, entries.images[kept], entries.rows[kept], entries.signatures[kept])
-    return some, ranks[kept]
 
 
 def _starts(entries: Entries) -> NDArray[np.int64]:

@@ -43,9 +43,6 @@ class SearchOptions:
     best_turns: int = 2
     voting: VotingOptions = field(default_factory=VotingOptions)  # how signatures match, and what a match counts for
     aggregation: AggregationOptions = field(default_factory=AggregationOptions)  # how aggregates of them are compared
-    # Smallest logarithm of the odds that verifies by signatures, in the place of `EvidenceOptions.sure`: matches of
-    # like features agree by chance more often than those of equal words.
-    sure_signed: float = 2.0
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
     expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
 

@@ -95,10 +95,7 @@ class Searcher:
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
         with one_thread():
-            try:
-                return _Search(self, views, among).run(region)
-            finally:
-                self.engine.rest()
+            return _Search(self, views, among).run(region)
 
     def verified_at(self, views: Sequence[View], hit: Hit) -> Hit:
         """Verify a photo with the view of the query that a hit names; give the hit with what came of it."""

@@ -99,9 +99,6 @@ class Engine(ABC):
             Number of the photo.
         """
 
-    def rest(self) -> None:  # noqa: B027 (most keep nothing)
-        """Let go of what was kept for one search alone; called at the end of each."""
-
     def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
         """Verify some photos of the index, in the order given: each as `verify` does, whatever the others are.
 

@@ -1,6 +1,5 @@
-"""Verification of an engine's best photos by tentative matches, many at once; the engines differ in which these are."""
+"""Verification of an engine's best photos by their features of equal words, many at once."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -45,7 +44,7 @@ class Tentative:
 
 
 class MatchingEngine(Engine):
-    """An engine that verifies photos by tentative matches of their features with the query's.
+    """An engine that verifies photos by their features that have the same words as the query's.
 
     Attributes
     ----------
@@ -58,20 +57,22 @@ class MatchingEngine(Engine):
         self.verification = options.verification
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
-    @abstractmethod
-    def tentative(self, view: View, numbers: Sequence[int], images: Sequence[ImageFeatures], most: int) -> Tentative:
-        """Match a view with some photos.
+    def _tentative(self, view: View, images: Sequence[ImageFeatures], most: int) -> Tentative:
+        """Match features of a view with those of some photos that have the same word.
 
         Parameters
         ----------
         view : View
-        numbers : sequence of B ints
-            Numbers of the photos.
         images : sequence of B ImageFeatures
-            Their features.
+            Features of the photos.
         most : int
-            Largest number of matches of one photo; where there are more, those that tell the most are given.
+            Largest number of matches of one photo; where there are more, those of the least ambiguous words are given.
         """
+        offsets = np.concatenate([[0], np.cumsum([len(image.words) for image in images])]).astype(np.int64)
+        words = np.concatenate([image.words for image in images]) if images else np.zeros(0, np.int32)
+        pairs, starts, ambiguity, totals = view.lookup.match_many(words, offsets, most)
+        pairs[:, 1] -= np.repeat(offsets[:-1], np.diff(starts)).astype(np.int32)
+        return Tentative(pairs, starts, ambiguity, totals > np.diff(starts))
 
     def verify(self, view: View, number: int) -> Verification:
         """Verify a photo by its tentative matches: see `Engine.verify`."""
@@ -84,7 +85,7 @@ class MatchingEngine(Engine):
         others = [place for place, same in enumerate(found) if not same.inliers]
         for start in range(0, len(others), _AT_ONCE):
             some = others[start : start + _AT_ONCE]
-            for place, verification in self._verify_some(view, some, numbers, images):
+            for place, verification in self._verify_some(view, some, images):
                 found[place] = verification
         return found
 
@@ -96,14 +97,14 @@ class MatchingEngine(Engine):
         return identify(view.lookup, view.frames, image.words, every)
 
     def _verify_some(
-        self, view: View, places: Sequence[int], numbers: Sequence[int], images: Sequence[ImageFeatures]
+        self, view: View, places: Sequence[int], images: Sequence[ImageFeatures]
     ) -> Iterator[tuple[int, Verification]]:
         """Verify the photos at some places of a list; give those that are worth a closer look."""
         options = self.verification
 
         def match(which: Sequence[int], most: int) -> _Matches:
             some = [images[place] for place in which]
-            return _Matches(view, some, self.tentative(view, [numbers[place] for place in which], some, most))
+            return _Matches(view, some, self._tentative(view, some, most))
 
         first = match(places, options.shortlist.matches)
         place_of = {place: number for number, place in enumerate(places)}

@@ -165,7 +165,7 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     for k in sorted(set(home.tolist())):
         mine = np.flatnonzero(home == k)
         segments.append(segment_of(folder / str(k), numbers[mine].tolist(), [photos[i] for i in mine]))
-    most = round(max(options.radius, options.reach) * bits)
+    most = round(0.42 * bits)  # more than vote
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(voting, "_OF_A_WORD", of_a_word)
         patch.setattr(voting, "_PAIRS", block)
@@ -240,7 +240,7 @@ def test_votes_by_hand(tmp_path: Path) -> None:
 
 
 def test_what_is_beyond_the_radius_does_not_vote(tmp_path: Path) -> None:
-    """22 bits of 64 do, as in the paper; more, up to the reach, are matches for geometry."""
+    """22 bits of 64 do, as in the paper."""
     rows = np.packbits(np.arange(64)[None] < np.arange(30)[:, None], axis=1)
     photos = [photo_of([0], rows[k][None]) for k in range(30)] + [photo_of([1], rows[:1])]
     index = InvertedIndex([segment_of(tmp_path / "s", range(31), photos)], 2)
