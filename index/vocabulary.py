@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 BESIDE = 2  # words that are known to lie near a word
 CENTRES_FILE = "centres.npy"
+BESIDE_FILE = "beside.npy"
 META_FILE = "meta.json"
 DESCRIPTORS_PER_WORD = 30
 MOST_WORDS = 500_000
@@ -105,6 +106,29 @@ class VocabularyFacts:
         if not fits:
             raise damaged
         return facts
+
+
+def _beside_shape(words: int) -> tuple[int, int]:
+    return words, min(BESIDE, words - 1)
+
+
+def _beside_fingerprint(beside: NDArray[np.int32]) -> str:
+    return fingerprint({"beside": beside}, {})
+
+
+def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
+    """Read the words beside each word; None where they are not there or damaged: they are found again then."""
+    try:
+        beside = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
+        if beside.shape != _beside_shape(words) or beside.dtype != np.int32:
+            return None
+        if beside.size and not 0 <= beside.min() <= beside.max() < words:
+            return None
+        if not known and load_json(folder / META_FILE).get("beside") != _beside_fingerprint(beside):
+            return None
+    except CairnError:
+        return None
+    return beside
 
 
 def _damaged(folder: Path) -> CairnError:
@@ -194,9 +218,7 @@ class Vocabulary:
         sample = sample_descriptors(source, options.recall_sample, options.seed)
         _, distances = search.search(sample, 1)
         recall = recall_at_1(search, search.points, sample)
-        if progress is not None:
-            progress(last, last)
-        return cls(
+        vocabulary = cls(
             search=search,
             descriptor=descriptor,
             trained_on=trained_on,
@@ -213,6 +235,10 @@ class Vocabulary:
                 "fewest_in_a_word": int(result.counts.min()),
             },
         )
+        vocabulary.words_beside(np.arange(vocabulary.words))
+        if progress is not None:
+            progress(last, last)
+        return vocabulary
 
     @property
     def centres(self) -> NDArray[np.float32]:
@@ -284,8 +310,8 @@ class Vocabulary:
     def words_beside(self, words: NDArray[np.integer]) -> NDArray[np.int32]:
         """The words nearest to some words, each word's own left out.
 
-        They are found when a word is first asked for, in a quick search, and kept: two of each, fewer where the
-        vocabulary has no more.
+        There are two of each, fewer where the vocabulary has no more. They are found in a quick search when it is made,
+        and kept with it; in one of an earlier version, when a word is first asked for.
 
         Parameters
         ----------
@@ -308,7 +334,7 @@ class Vocabulary:
 
     @cached_property
     def _beside(self) -> NDArray[np.int32]:
-        return np.full((self.words, min(BESIDE, self.words - 1)), -1, np.int32)
+        return np.full(_beside_shape(self.words), -1, np.int32)
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
         """Mean squared distance of descriptors to the words that they were given; 0.0 where there are none.
@@ -391,12 +417,14 @@ class Vocabulary:
             The folder exists and is not empty.
         """
         folder = Path(folder)
+        self.words_beside(np.arange(self.words))  # of an earlier version, not all are known
         temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
         temporary.mkdir()
         try:
             save_array(temporary / CENTRES_FILE, self.centres)
+            save_array(temporary / BESIDE_FILE, self._beside)
             self.search.save(temporary)
-            save_json(temporary / META_FILE, self.describe())
+            save_json(temporary / META_FILE, {**self.describe(), "beside": _beside_fingerprint(self._beside)})
             publish_folder(temporary, folder)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -438,6 +466,9 @@ class Vocabulary:
             vars(vocabulary)["fingerprint"] = facts.fingerprint  # what the property would compute
         elif vocabulary.fingerprint != facts.fingerprint:
             raise damaged
+        beside = _load_beside(folder, facts.words, known=known)
+        if beside is not None:
+            vars(vocabulary)["_beside"] = beside
         return vocabulary
 
     def _search_settings(self) -> dict[str, Any]:

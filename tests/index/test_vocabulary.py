@@ -3,6 +3,8 @@ import json
 import faiss
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.faiss_search import FaissOptions
@@ -208,6 +210,56 @@ def test_files_that_are_known_are_not_looked_through(vocabulary, folder):
     (folder / "centres.npy").write_bytes((folder / "centres.npy").read_bytes()[:-100])
     with pytest.raises(CairnError):
         Vocabulary.load(folder, known=True)
+
+
+def test_the_words_beside_a_word_are_its_nearest(vocabulary, folder):
+    assert vocabulary.backend == "faiss"
+    apart = squared(vocabulary.centres, vocabulary.centres)
+    np.fill_diagonal(apart, np.inf)
+    nearest = np.argsort(apart, axis=1)[:, :2]
+    loaded = Vocabulary.load(folder)
+    for one in (vocabulary, loaded, Vocabulary.load(folder, known=True)):
+        beside = one.words_beside(np.arange(one.words))
+        assert (beside.dtype, beside.shape) == (np.int32, (300, 2))
+        assert np.mean(beside == nearest) > 0.9  # the search is approximate
+        assert (beside != np.arange(300)[:, None]).all()
+        np.testing.assert_array_equal(one.words_beside(np.array([7, 3, 7])), beside[[7, 3, 7]])
+    np.testing.assert_array_equal(np.load(folder / "beside.npy"), beside)
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=20)
+def test_of_few_words_the_nearest_are_exact(words, seed):
+    points = np.random.default_rng(seed).normal(size=(words, 5)).astype(np.float32)
+    one = Vocabulary.train(ArraySource(points), VocabularyOptions(words=words, iterations=1))
+    apart = squared(one.centres, one.centres)
+    np.fill_diagonal(apart, np.inf)
+    np.testing.assert_array_equal(
+        one.words_beside(np.arange(one.words)), np.argsort(apart, axis=1, kind="stable")[:, : min(2, one.words - 1)]
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_last_byte,
+        lambda file: file.write_bytes(file.read_bytes()[:-100]),
+        lambda file: np.save(file, np.zeros((300, 2))),
+        lambda file: np.save(file, np.full((300, 2), 300, np.int32)),
+        lambda file: np.save(file, np.full((300, 2), -1, np.int32)),
+        lambda file: file.unlink(),  # of an earlier version
+    ],
+)
+def test_words_beside_that_are_damaged_or_missing_are_found_again(vocabulary, folder, damage):
+    damage(folder / "beside.npy")
+    loaded = Vocabulary.load(folder)
+    words = np.arange(vocabulary.words)
+    np.testing.assert_array_equal(loaded.words_beside(words), vocabulary.words_beside(words))
+    # Brought along, they are whole again.
+    loaded.save(folder.parent / "other")
+    for name in ("beside.npy", "centres.npy"):
+        assert (folder.parent / "other" / name).stat().st_size > 128
+    np.testing.assert_array_equal(np.load(folder.parent / "other/beside.npy"), vocabulary.words_beside(words))
 
 
 def test_no_vocabulary_at_all(tmp_path):
