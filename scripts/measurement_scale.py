@@ -23,7 +23,9 @@ from eval.tables.retrieval import Cell, Result, markdown, measure, percent
 from index.errors import CairnError
 from learning.reports.figures import new_figure
 from retrieval.collection.options import CollectionOptions
+from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
+from retrieval.commands.progress import INDEXING
 from retrieval.features.options import FeatureOptions
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
 from retrieval.regions.options import RegionOptions
@@ -106,7 +108,8 @@ def main() -> None:
             for photos in find_sets(arguments.set)
         }
         cells = [cell for points in curves.values() for point in points for cell in point]
-        results = iter(measure(cells, arguments.work, workers=arguments.workers or cores(), tell=tell))
+        with progress_bars(False, {**INDEXING, "queries": "Queries"}) as progress:
+            results = iter(measure(cells, arguments.work, workers=arguments.workers or cores(), progress=progress))
     except CairnError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

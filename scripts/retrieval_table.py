@@ -1,46 +1,65 @@
 #!/usr/bin/env python3
-"""Measure descriptors by retrieval, with a set's own vocabulary and with an independent one.
+"""Measure searching in one table: sets, descriptors, words, engines, expansions, and turns of the query.
 
-In the shape of Simonyan14's Table 4, on the sets that CAIRN_DATASETS points to. The independent vocabulary is made from
-the other set's photos. Each figure is the mean over several seeds of the vocabulary, with their sample standard
-deviation; the engine raw, which is slow, is measured with the first seed and the set's own vocabulary alone. What is in
-the work folder already is not done again, so that a run that was stopped goes on.
+On the sets that CAIRN_DATASETS points to; "hard" is landmarks with each box shrunk to half its width and height,
+among the photos of paintings and matching. Own words are made from the photos that are searched, independent ones from
+the photos of --words-of. Beside each mAP: the median processor time of a query, and the bytes of a feature that
+searching so reads. Queries are asked as photos of the collection where they are, else as files. To describe a query at
+other turns and give it words is done once for all engines, and charged to each that looks.
+
+What is in the work folder is not done again: photos are described once, collections made once, and a run that was
+stopped goes on where it was. --only says what is measured now; the table holds all that there is. Figures that other
+code measured are marked †; --again measures them anew.
 
 usage: PYTHONPATH=. scripts/retrieval_table.py [--descriptor LABEL=NAME|FILE]... [--set NAME]... [--engine NAME]...
-           [--vocabulary own|independent]... [--seeds 3] [--words N] [--detector NAME] [--measurement-scale S]
-           [--rotated] [--turns 8] [--per-object] [--work FOLDER] [--workers N]
+           [--expand NAME]... [--turns N]... [--vocabulary own|independent]... [--words-of NAME] [--words N]
+           [--seeds N] [--files] [--only FIELD=VALUE[,VALUE]...]... [--again] [--per-object] [--json]
+           [--detector NAME] [--measurement-scale S] [--rotated] [--signature KIND] [--work FOLDER] [--workers N]
 """
 
 import argparse
+import itertools
+import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from eval.tables.retrieval import Cell, Result, markdown, measure, percent
-from eval.tables.sets import RetrievalSet
+from eval.tables.retrieval import Cell, Result, markdown, measure, read_result
+from eval.tables.sets import HARD, PhotoSet, RetrievalSet, find_photos, find_set
 from index.errors import CairnError
+from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from retrieval.collection.options import CollectionOptions
+from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
+from retrieval.commands.progress import INDEXING
 from retrieval.features.options import FeatureOptions
 from retrieval.regions.options import RegionOptions
-from retrieval.search.engines.registry import ENGINES, Verified, find_engine
+from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
 
 OWN, INDEPENDENT = "own", "independent"
-# A column of the table: set, where the vocabulary is from, engine.
-Column = tuple[str, str, str]
-# A row: by column, the results of the seeds.
-Row = dict[Column, list[Result]]
+FIELDS = ("set", "descriptor", "words", "engine", "expand", "turns")
+DEFAULT_ENGINES = ("tf-idf", "signatures", "asmk", "tf-idf-sp", "signatures-sp", "asmk-sp")
+# A row of the table: descriptor, words, engine, expansion.
+Row = tuple[str, str, str, str]
+# By set and turns: a cell for each seed.
+Columns = dict[tuple[str, int], list[Cell]]
 
 
-def find_sets(names: list[str] | None) -> list[RetrievalSet]:
-    """Find sets of CAIRN_DATASETS by name."""
+def datasets() -> Path:
+    """Find the folder of the sets."""
     root = os.environ.get("CAIRN_DATASETS")
     if not root:
         raise CairnError("Set CAIRN_DATASETS to the folder of photos.")
-    return [RetrievalSet.find(Path(root) / name) for name in dict.fromkeys(names or ["landmarks", "paintings"])]
+    return Path(root)
+
+
+def find_sets(names: Sequence[str] | None) -> list[RetrievalSet]:
+    """Find sets of CAIRN_DATASETS by name."""
+    return [find_set(datasets(), name) for name in dict.fromkeys(names or ["landmarks", "paintings"])]
 
 
 def tell(line: str) -> None:
@@ -48,111 +67,170 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def plan(
-    sets: list[RetrievalSet], options: CollectionOptions, engines: list[str], origins: list[str], seeds: int, turns: int
-) -> dict[Column, list[Cell]]:
-    """Lay out one descriptor's row: by column, a cell for each seed."""
-    cells: dict[Column, list[Cell]] = {}
-    for photos in sets:
-        for origin in sorted(sets, key=lambda one: one != photos):  # the set itself first
-            kind = OWN if origin == photos else INDEPENDENT
-            for engine in engines:
-                wordless = find_engine(engine).verified is Verified.ALL  # words decide next to nothing
-                if kind not in origins or (wordless and kind == INDEPENDENT):
-                    continue
-                seeded = [replace(options, seed=seed) for seed in range(1 if wordless else seeds)]
-                column = cells.setdefault((photos.name, kind, engine), [])
-                column += [Cell(photos, origin, one, engine, turns) for one in seeded]
-    return cells
+def plan(arguments: argparse.Namespace) -> dict[Row, Columns]:
+    """Lay out the table, in the order in which it is measured."""
+    features = FeatureOptions(
+        RegionOptions(detector=arguments.detector), arguments.measurement_scale, not arguments.rotated
+    )
+    sets = find_sets(arguments.set or ["landmarks", "paintings", HARD])
+    # Where the words are from; None: from the set itself.
+    origins: dict[str, PhotoSet | None] = {}
+    for kind in dict.fromkeys(arguments.vocabulary or [OWN, INDEPENDENT]):
+        origins[kind] = None if kind == OWN else find_photos(datasets(), arguments.words_of)
+    engines = dict.fromkeys(arguments.engine or DEFAULT_ENGINES)
+    table: dict[Row, Columns] = {}
+    for (kind, origin), given in itertools.product(origins.items(), arguments.descriptor or ["rootsift", "cairn"]):
+        label, _, name = given.rpartition("=")
+        options = CollectionOptions(
+            descriptor=name, words=arguments.words, features=features, signature=arguments.signature
+        )
+        for engine, expand in itertools.product(engines, dict.fromkeys(arguments.expand or EXPANSIONS)):
+            entry = find_engine(engine)
+            wordless = entry.verified is Verified.ALL  # words decide next to nothing
+            if (expand != "none" and not entry.expands) or (wordless and kind == INDEPENDENT):
+                continue
+            seeds = range(1 if wordless else arguments.seeds)
+            columns = table.setdefault((label or name, kind, engine, expand), {})
+            for photos, turns in itertools.product(sets, dict.fromkeys(arguments.turns or [1, 8])):
+                columns[photos.name, turns] = [
+                    Cell(photos, origin or photos, replace(options, seed=seed), engine, turns, expand, arguments.files)
+                    for seed in seeds
+                ]
+    return table
 
 
-def over_sets(row: Row, kind: str, engine: str) -> list[float]:
-    """Mean of the sets' mAP, for each seed."""
-    columns = [results for column, results in row.items() if column[1:] == (kind, engine)]
-    return [float(np.mean([result.mean for result in results])) for results in zip(*columns, strict=True)]
+def chosen(table: dict[Row, Columns], only: Sequence[str]) -> list[Cell]:
+    """The cells that FIELD=VALUE,VALUE choose, all of one collection after each other; CairnError for other fields."""
+    wanted = {}
+    for one in only:
+        field, _, values = one.partition("=")
+        if field not in FIELDS:
+            raise CairnError(f"--only {one}: choose by {', '.join(FIELDS)}.")
+        wanted[field] = values.split(",")
+    found = []
+    for (descriptor, words, engine, expand), columns in table.items():
+        for place, ((name, turns), cells) in enumerate(columns.items()):
+            this = dict(zip(FIELDS, (name, descriptor, words, engine, expand, str(turns)), strict=True))
+            if all(this[field] in some for field, some in wanted.items()):
+                found.append(((words, descriptor, place), cells))
+    order = {key: place for place, key in enumerate(dict.fromkeys(key for key, _ in found))}
+    return [cell for _, cells in sorted(found, key=lambda one: order[one[0]]) for cell in cells]
 
 
-def print_table(table: dict[str, Row]) -> None:
-    """Print mAP: a row a descriptor, a column a set, a vocabulary and an engine; then the means over the sets."""
-    columns = list(next(iter(table.values())))
-    several = len({column[0] for column in columns}) > 1
-    means = list(dict.fromkeys(column[1:] for column in columns)) if several else []
-    head = ["mAP, %", *(f"{name}, {kind} words, {engine}" for name, kind, engine in columns)]
-    head += [f"mean, {kind} words, {engine}" for kind, engine in means]
+def figures(cells: Sequence[Cell], work: Path) -> tuple[str, str, str]:
+    """Give mAP, milliseconds a query and bytes a feature of the seeds of a cell, as far as they are measured."""
+    results = [(cell, read_result(cell, work)) for cell in cells]
+    whole = [result for cell, result in results if result.is_of(cell)]
+    if len(whole) < len(cells):
+        return "–", "–", ""
+    means = [result.mean for result in whole]
+    spread = f" ± {np.std(means, ddof=1):.4f}" if len(means) > 1 else ""
+    mark = "†" if any(result.is_stale for result in whole) else ""
+    milliseconds = 1000 * float(np.mean([result.seconds for result in whole]))
+    return f"{np.mean(means):.4f}{spread}{mark}", f"{milliseconds:.0f}", f"{whole[0].about['bytes_a_feature']:.1f}"
+
+
+def print_table(table: dict[Row, Columns], work: Path) -> None:
+    """Print a row for each way of searching; for each set, its figures by the number of turns."""
+    keys = list(next(iter(table.values())))
+    sets, turns = list(dict.fromkeys(name for name, _ in keys)), list(dict.fromkeys(count for _, count in keys))
+    at = " / ".join(map(str, turns))
+    titles = [title for name in sets for title in (f"{name}: mAP", "CPU ms", "bytes")]
+    print(f"By the number of turns: {at}.\n")
     rows = []
-    for label, row in table.items():
-        figures = [percent([result.mean for result in row[column]]) for column in columns]
-        rows.append([label, *figures, *(percent(over_sets(row, *of)) for of in means)])
-    print(markdown(head, rows))
+    for row, columns in table.items():
+        shown = []
+        for name in sets:
+            found = [figures(columns[name, count], work) for count in turns]
+            mean, cpu = (" / ".join(one[place] for one in found) for place in (0, 1))
+            shown += [mean, cpu, next((one[2] for one in found if one[2]), "")]
+        rows.append([*row, *shown])
+    print(markdown(["descriptor", "words", "engine", "expansion", *titles], rows))
 
 
-def print_objects(table: dict[str, Row]) -> None:
-    """Print mAP by object, a table for each column of the large one; in brackets, the gain over the first row."""
-    first = next(iter(table.values()))
-    for column in first:
+def print_objects(table: dict[Row, Columns], work: Path) -> None:
+    """Print mAP by object, a table for each set and number of turns; in brackets, the gain over the first row."""
+    for column in next(iter(table.values())):
+        results: dict[str, list[Result]] = {}
+        for row, columns in table.items():
+            seeds = [read_result(cell, work) for cell in columns[column]]
+            if all(result.is_of(cell) for cell, result in zip(columns[column], seeds, strict=True)):
+                results[", ".join(row)] = seeds
+        if not results:
+            continue
         rows = []
-        for name, scores in first[column][0].by_object().items():
+        first = next(iter(results.values()))
+        for name, scores in first[0].by_object().items():
             # The seeds' results hold the same queries each.
-            means = [100 * np.mean([result.by_object()[name] for result in row[column]]) for row in table.values()]
+            means = [100 * np.mean([result.by_object()[name] for result in seeds]) for seeds in results.values()]
             others = [f"{mean:.1f} ({mean - means[0]:+.1f})" for mean in means[1:]]
             rows.append([name, str(len(scores)), f"{means[0]:.1f}", *others])
-        print(f"\n{column[0]}, {column[1]} words, {column[2]}:\n")
-        print(markdown(["mAP, %", "queries", *table], rows))
+        print(f"\n{column[0]}, turns: {column[1]}\n")
+        print(markdown(["mAP, %", "queries", *results], rows))
+
+
+def print_json(table: dict[Row, Columns], work: Path) -> None:
+    """Print a JSON object a line for each cell that is measured."""
+    for row, columns in table.items():
+        for cell in (cell for cells in columns.values() for cell in cells):
+            result = read_result(cell, work)
+            if result.is_of(cell):
+                named = {"label": row[0], "words": row[1], "stale": result.is_stale}
+                print(json.dumps({**named, **result.about, "scores": result.scores}))
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
-        "--descriptor", action="append", metavar="LABEL=NAME|FILE", help="may be repeated [rootSIFT=rootsift]"
+        "--descriptor", action="append", metavar="LABEL=NAME|FILE", help="may be repeated [rootsift, cairn]"
     )
     parser.add_argument(
-        "--set", action="append", help="folder of CAIRN_DATASETS; may be repeated [landmarks, paintings]"
+        "--set", action="append", help=f"folder of CAIRN_DATASETS; may be repeated [landmarks, paintings, {HARD}]"
     )
-    parser.add_argument("--engine", action="append", choices=ENGINES, help="may be repeated [tf-idf, tf-idf-sp]")
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="may be repeated [all but raw]")
+    parser.add_argument("--expand", action="append", choices=EXPANSIONS, help="may be repeated [all]")
+    parser.add_argument("--turns", action="append", type=int, help="turns of a query; may be repeated [1, 8]")
     parser.add_argument("--vocabulary", action="append", choices=(OWN, INDEPENDENT), help="may be repeated [both]")
-    parser.add_argument("--seeds", type=int, default=3, help="vocabularies are made with the seeds 0, 1, … N-1 [3]")
+    parser.add_argument("--words-of", default="unlabelled", help="photos of independent words [unlabelled]")
     parser.add_argument("--words", type=int, default=0, help="size of vocabularies; 0: one word for 30 features")
+    parser.add_argument("--seeds", type=int, default=1, help="vocabularies are made with the seeds 0, 1, … N-1 [1]")
+    parser.add_argument("--files", action="store_true", help="ask with files that the collection does not know")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="FIELD=VALUE", help=f"measure these now: {', '.join(FIELDS)}"
+    )
+    parser.add_argument("--again", action="store_true", help="measure anew what other code has measured")
     parser.add_argument("--detector", default="dog-affine", help="dog-affine or hessian-affine")
     parser.add_argument("--measurement-scale", type=float, help="measurement region over detected region")
     parser.add_argument("--rotated", action="store_true", help="turn patches to their dominant orientation")
-    parser.add_argument("--turns", type=int, default=8, help="turns at which a query is tried [8]")
+    parser.add_argument("--signature", default=DEFAULT_SIGNATURE, help=f"of features [{DEFAULT_SIGNATURE}]")
     parser.add_argument("--per-object", action="store_true", help="print mAP by object too")
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each cell instead of the table")
     parser.add_argument("--work", type=Path, default=Path("cairn-retrieval"), help="folder of all that is kept")
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: one a core")
     arguments = parser.parse_args()
     if arguments.seeds < 1:
         parser.error("--seeds: one at least.")
-    features = FeatureOptions(
-        RegionOptions(detector=arguments.detector), arguments.measurement_scale, not arguments.rotated
-    )
     try:
-        sets = find_sets(arguments.set)
-        rows: dict[str, dict[Column, list[Cell]]] = {}
-        for given in arguments.descriptor or ["rootSIFT=rootsift"]:
-            label, _, name = given.rpartition("=")
-            options = CollectionOptions(descriptor=name, words=arguments.words, features=features)
-            rows[label or name] = plan(
-                sets,
-                options,
-                list(dict.fromkeys(arguments.engine or ["tf-idf", "tf-idf-sp"])),
-                arguments.vocabulary or [OWN, INDEPENDENT],
-                arguments.seeds,
-                arguments.turns,
-            )
-        cells = [cell for row in rows.values() for column in row.values() for cell in column]
+        table = plan(arguments)
+        cells = chosen(table, arguments.only)
         if not cells:
-            raise CairnError("There is nothing to measure: an independent vocabulary takes two sets, and raw has none.")
-        results = iter(measure(cells, arguments.work, workers=arguments.workers or cores(), tell=tell))
+            raise CairnError("There is nothing to measure: raw has no independent words, and cannot be expanded.")
+        with progress_bars(False, {**INDEXING, "queries": "Queries"}) as progress:
+            workers = arguments.workers or cores()
+            measure(cells, arguments.work, workers=workers, again=arguments.again, progress=progress)
     except CairnError as error:
-        print(error, file=sys.stderr)
+        tell(str(error))
         sys.exit(2)
-    table = {
-        label: {column: [next(results) for _ in cells] for column, cells in row.items()} for label, row in rows.items()
-    }
-    print_table(table)
+    except KeyboardInterrupt:
+        tell("Stopped; the same command goes on.")
+        sys.exit(130)
+    if arguments.json:
+        print_json(table, arguments.work)
+        return
+    print_table(table, arguments.work)
     if arguments.per_object:
-        print_objects(table)
+        print_objects(table, arguments.work)
 
 
 if __name__ == "__main__":

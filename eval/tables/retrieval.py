@@ -1,53 +1,62 @@
-"""Tables of retrieval figures: many descriptors, vocabularies, seeds and engines on a few sets, each measured once.
+"""Tables of retrieval figures: many sets, descriptors, vocabularies, seeds and engines, each measured once.
 
 Every figure is that of `eval.benchmark.run_benchmark` with the same options; what is saved is the work that several of
-them have in common. Each measurement is one JSON file in the work folder, written as it grows, so that a run that was
-interrupted goes on where it stopped.
+them have in common: features, vocabularies, collections, and the views of a query. Each measurement is one JSON file
+in the work folder, written as it grows, so that a run that was interrupted goes on where it stopped. It says which code
+it was made by: figures of other code are kept, and told apart.
 """
 
+import hashlib
 import re
-import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eval.benchmark import ranking_of, stems_of
-from eval.tables.sets import RetrievalSet
-from eval.tables.staged import link_features, load_described, query_folder, stage_set
+from eval.benchmark import named_photos, ranking_of, stems_of
+from eval.tables.asking import SharedQuery
+from eval.tables.sets import PhotoSet, RetrievalSet
+from eval.tables.staged import link_features, stage_photos
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import run
+from index.progress import Progress
+from index.segments.description import segment_bytes
 from learning.labels.ground_truth import Query, missing_photos
 from learning.measures.precision import average_precision, mean_average_precision
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.indexing.adding import index_photos
+from retrieval.search.answers import ask_with_file
 from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import quantise_query
 from retrieval.search.searcher import Searcher
 
-Tell = Callable[[str], None]
-"""Told what is being done, a line at a time."""
+# What a figure may depend on: their sources are what `code_fingerprint` is of.
+_ROOMS = ("photos", "regions", "descriptors", "features", "matching", "collection", "indexing", "search")
+
+_TOGETHER = 256  # searches after which what was found is written
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: a set searched by one engine, with a vocabulary made from its own photos or another set's."""
+    """One measurement: a set searched in one way, with a vocabulary made from its own photos or another set's."""
 
     photos: RetrievalSet
-    origin: RetrievalSet  # whose photos the vocabulary is made from
-    options: CollectionOptions  # descriptor, regions, seed
+    origin: PhotoSet  # whose photos the vocabulary is made from
+    options: CollectionOptions  # descriptor, regions, signature, seed
     engine: str
     turns: int = 8
+    expand: str = "none"
+    files: bool = False  # ask with files that the collection does not know, rather than with its own photos
 
     @property
     def own(self) -> bool:
@@ -69,6 +78,11 @@ class Cell:
         """Options of a collection that the engine can search: it may need more than is plain."""
         return load_engine(self.engine).prepared(self.plain)
 
+    @property
+    def search(self) -> SearchOptions:
+        """How the set is searched."""
+        return SearchOptions(engine=self.engine, turns=self.turns, expand=self.expand)
+
     @cached_property
     def settings(self) -> str:
         """Fingerprint of all options but the seed, by the descriptor's content and not its name, and the seed."""
@@ -77,8 +91,8 @@ class Cell:
 
     def file(self, work: Path) -> Path:
         """Where its scores are kept."""
-        name = f"{self.photos.key}-by-{self.origin.key}-{self.engine}-{self.turns}.json"
-        return work / "results" / self.settings / name
+        way = f"{self.engine}-{self.expand}-{self.turns}{'-files' if self.files else ''}"
+        return work / "results" / self.settings / f"{self.photos.key}-by-{self.origin.key}-{way}.json"
 
     def describe(self) -> str:
         """What it is, for people to read."""
@@ -91,15 +105,30 @@ class Cell:
 
 @dataclass
 class Result:
-    """The scores of a measurement, as far as it has come."""
+    """What was measured of a cell, as far as it has come."""
 
     scores: dict[str, float] = field(default_factory=dict)  # average precision by the query's name
+    cpu: dict[str, float] = field(default_factory=dict)  # seconds of processor time by the query's name
     about: dict[str, Any] = field(default_factory=dict)  # what was measured
 
     @property
     def mean(self) -> float:
         """Mean average precision, as `run_benchmark` gives it."""
         return mean_average_precision(list(self.scores.values()))
+
+    @property
+    def seconds(self) -> float:
+        """Median processor time of a query, seconds."""
+        return float(np.median(list(self.cpu.values())))
+
+    def is_of(self, cell: Cell) -> bool:
+        """Whether all of a cell was measured."""
+        return {query.name for query in cell.photos.asked} <= self.scores.keys()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it was measured by other code than this."""
+        return bool(self.scores) and self.about.get("code") != code_fingerprint()
 
     def by_object(self) -> dict[str, list[float]]:
         """Scores of the queries of each object (see `object_of`), by name."""
@@ -114,8 +143,21 @@ def object_of(query: str) -> str:
     return "g_…" if query.startswith("g_") else re.sub(r"_\d+$", "", query)
 
 
-def measure(cells: Sequence[Cell], work: Path, *, workers: int = 1, tell: Tell = lambda line: None) -> list[Result]:
-    """Measure what has not been measured yet.
+@cache
+def code_fingerprint() -> str:
+    """Fingerprint of the code that figures may depend on: of the sources that search, and that make a collection."""
+    root = Path(__file__).parents[2]
+    digest = hashlib.sha256()
+    for folder in (root / "index", *(root / "retrieval" / room for room in _ROOMS)):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def measure(
+    cells: Sequence[Cell], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
+) -> list[Result]:
+    """Measure what has not been measured yet, in the order given where collections can be used together so.
 
     Parameters
     ----------
@@ -124,9 +166,11 @@ def measure(cells: Sequence[Cell], work: Path, *, workers: int = 1, tell: Tell =
     work : Path
         Folder where features, collections and results are kept; made where it is missing.
     workers : int
-        Processes; the result does not depend on it.
-    tell : callable, optional
-        Told what is being done.
+        Processes; no score depends on it.
+    again : bool
+        Measure anew what was measured by other code than this (see `Result.is_stale`).
+    progress : callable, optional
+        Told how far each step is.
 
     Returns
     -------
@@ -138,121 +182,176 @@ def measure(cells: Sequence[Cell], work: Path, *, workers: int = 1, tell: Tell =
     CairnError
         A set or a descriptor is missing, a query's photo cannot be read, or no photo can be indexed.
     """
-    open_cells = [cell for cell in cells if not _complete(cell, work)]
-    _stage(open_cells, work, workers, tell)
-    # Engines that search the same collection quantise each query once; one that needs more has one of its own.
-    groups: dict[tuple[str, str, str, int, str], list[Cell]] = defaultdict(list)
-    for cell in open_cells:
-        own = cell.engine if cell.prepared != cell.plain else ""
-        groups[cell.settings, cell.photos.key, cell.origin.key, cell.turns, own].append(cell)
+    tell: Progress = progress or (lambda step, done, of: None)
+    code_fingerprint()  # of the code as it is now: a long run outlives a change of it
+    todo = []
+    for cell in cells:
+        result = read_result(cell, work)
+        if result.is_stale and (again or not result.is_of(cell)):
+            cell.file(work).unlink()  # one cell is measured by one code
+            todo.append(cell)
+        elif not result.is_of(cell):
+            todo.append(cell)
+    # All that search one collection make the views of each query once; an engine that needs more has one of its own.
+    groups: dict[tuple[str, str, str, bool, CollectionOptions], list[Cell]] = defaultdict(list)
+    for cell in todo:
+        groups[cell.settings, cell.photos.key, cell.origin.key, cell.files, cell.prepared].append(cell)
+    meter = _Meter(sum(len(_missing(cell, work)) for cell in todo), tell)
     for group in groups.values():
-        _measure(group, work, workers, tell)
-    return [_read(cell, work) for cell in cells]
+        cell = group[0]
+        for photos, folder in ((cell.origin, origin_folder(cell, work)), (cell.photos, searched_folder(cell, work))):
+            if not folder.is_dir():
+                _stage(photos, todo, cell, work, workers, tell)
+        _measure(group, work, workers, tell, meter)
+    return [read_result(cell, work) for cell in cells]
 
 
-def _read(cell: Cell, work: Path) -> Result:
-    """Read the scores that there are."""
+def read_result(cell: Cell, work: Path) -> Result:
+    """Read what was measured of a cell, which may be nothing."""
     file = cell.file(work)
     if not file.is_file():
         return Result()
     kept = load_json(file)
-    return Result(kept.pop("scores"), kept)
+    return Result(kept.pop("scores"), kept.pop("cpu_s"), kept)
 
 
-def _complete(cell: Cell, work: Path) -> bool:
-    return {query.name for query in cell.photos.asked} <= _read(cell, work).scores.keys()
+def _missing(cell: Cell, work: Path) -> set[str]:
+    """Names of the queries that have no score yet."""
+    return {query.name for query in cell.photos.asked} - read_result(cell, work).scores.keys()
 
 
-def _stage(cells: Sequence[Cell], work: Path, workers: int, tell: Tell) -> None:
-    """Describe all photos and queries, those of one set at a time, by all descriptors at once."""
-    wanted: dict[tuple[str, str, int], dict[str, Cell]] = defaultdict(dict)
-    sets = {photos.key: photos for cell in cells for photos in (cell.photos, cell.origin)}
+class _Meter:
+    """Counts the searches of a run."""
+
+    def __init__(self, total: int, tell: Progress) -> None:
+        self._done, self._total, self._tell = 0, total, tell
+
+    def add(self, count: int) -> None:
+        self._done += count
+        self._tell("queries", self._done, self._total)
+
+
+def _stage(photos: PhotoSet, cells: Sequence[Cell], first: Cell, work: Path, workers: int, tell: Progress) -> None:
+    """Describe the photos of a set by all descriptors that cells of it ask for, as their regions are the same."""
+    wanted = {first.extractor.fingerprint: first.extractor}
     for cell in cells:
-        for photos in (cell.photos, cell.origin):
-            group = wanted[photos.key, str(cell.options.image), cell.turns]
-            group.setdefault(cell.extractor.fingerprint, cell)
-    for (key, _, turns), group in wanted.items():
-        of = list(group.values())
-        extractors = [cell.extractor for cell in of]
-        tell(f"{sets[key].name}: features of photos and queries, {len(extractors)} descriptors")
-        for done, total in stage_set(work, sets[key], extractors, of[0].options.image, turns, workers):
-            if done % 100 == 0 or done == total:
-                tell(f"{sets[key].name}: {done} of {total} described")
+        if photos in (cell.photos, cell.origin) and cell.options.image == first.options.image:
+            wanted.setdefault(cell.extractor.fingerprint, cell.extractor)
+    for done, total in stage_photos(work, photos, list(wanted.values()), first.options.image, workers):
+        tell("extract", done, total)
 
 
-def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Tell) -> None:
-    """Measure cells that differ in the engine alone."""
+def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Progress, meter: _Meter) -> None:
+    """Measure cells that differ in the way of searching alone."""
     cell = cells[0]
-    tell(f"{cell.describe()}: indexing")
-    own = index_set(cell.origin, cell, work, workers)
-    plain = cell.own and cell.prepared == cell.plain
-    folder = own if plain else index_set(cell.photos, cell, work, workers, own)
-    results = [_read(one, work) for one in cells]
+    folder = collect(cell, work, workers, tell)
     about = _about(folder, cell)
-    needed = {query.name for query in cell.photos.asked}
-    queries = [
-        (query, path)
-        for query, path in zip(cell.photos.asked, cell.photos.query_files, strict=True)
-        if any(query.name not in result.scores for result in results)
-    ]
-    described = query_folder(work, cell.photos, cell.extractor, cell.options.image, cell.turns)
-    engines = [SearchOptions(engine=one.engine, turns=one.turns) for one in cells]
-    for scores in _score_all(folder, engines, described, queries, workers):
-        for one, result, score in zip(cells, results, scores, strict=True):
-            result.scores.update(score)
-            ordered = {
-                query.name: result.scores[query.name] for query in one.photos.asked if query.name in result.scores
-            }
-            result.scores = ordered
-            result.about = {**about, "engine": one.engine, "mAP": result.mean if ordered.keys() == needed else None}
-            one.file(work).parent.mkdir(parents=True, exist_ok=True)
-            save_json(one.file(work), {**result.about, "scores": ordered})
-    for one, result in zip(cells, results, strict=True):
-        tell(f"{one.describe()}: mAP {100 * result.mean:.2f}")
-    if not plain:  # needed once only; a set's own collection is where vocabularies are taken from
-        _remove(folder, work)
+    results = [read_result(one, work) for one in cells]
+    missing = [_missing(one, work) for one in cells]
+    jobs = []
+    for query, path in cell.photos.pairs():
+        ways = [place for place, names in enumerate(missing) if query.name in names]
+        if ways:
+            jobs.append((query, path, ways))
+    for found in _score_all(folder, cells, jobs, workers):
+        for place, name, score, seconds in found:
+            results[place].scores[name], results[place].cpu[name] = score, seconds
+        for place in {place for place, *_ in found}:
+            _write(cells[place], results[place], about, work)
+        meter.add(len(found))
 
 
-def index_set(photos: RetrievalSet, cell: Cell, work: Path, workers: int, vocabulary: Path | None = None) -> Path:
-    """Index a set of photos unless it is there, with another collection's vocabulary or its own; give its folder."""
-    more = vocabulary is not None and cell.prepared != cell.plain
-    name = photos.key if vocabulary is None else f"{photos.key}-by-{cell.origin.key}{f'-{cell.engine}' if more else ''}"
-    final = work / "collections" / cell.settings / f"{name}.cairn"
+def _write(cell: Cell, result: Result, about: dict[str, Any], work: Path) -> None:
+    """Write what was measured of a cell so far, the queries in the order of the set."""
+    asked = [query.name for query in cell.photos.asked if query.name in result.scores]
+    result.scores = {name: result.scores[name] for name in asked}
+    result.cpu = {name: result.cpu[name] for name in asked}
+    way = {"engine": cell.engine, "expand": cell.expand, "turns": cell.turns, "files": cell.files}
+    whole = {"mAP": result.mean, "median_cpu_s": result.seconds} if result.is_of(cell) else {}
+    size = round(sum(about["bytes"][part] for part in searched_parts(cell) if part in about["bytes"]), 2)
+    result.about = {**about, **way, "bytes_a_feature": size, **whole}
+    file = cell.file(work)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save_json(file, {**result.about, "scores": result.scores, "cpu_s": result.cpu})
+
+
+def searched_parts(cell: Cell) -> list[str]:
+    """Parts of a segment that are read for searching in a cell's way, as `segment_bytes` names them."""
+    entry = find_engine(cell.engine)
+    verifies = entry.verified is not Verified.NONE or cell.expand != "none"  # expansion takes what verifies
+    parts = ["images", "words", "postings"]
+    parts += ["geometry"] * verifies + ["signatures"] * entry.signed
+    return parts + ["descriptor"] * load_engine(cell.engine).needs_descriptors
+
+
+def origin_folder(cell: Cell, work: Path) -> Path:
+    """Where the collection is kept that a cell takes its vocabulary from."""
+    return work / "collections" / cell.settings / f"{cell.origin.key}.cairn"
+
+
+def searched_folder(cell: Cell, work: Path) -> Path:
+    """Where the collection is kept that a cell searches: that of its vocabulary, where nothing speaks against it."""
+    if cell.own and cell.prepared == cell.plain:
+        return origin_folder(cell, work)
+    more = f"-{cell.engine}" if cell.prepared != cell.plain else ""
+    return work / "collections" / cell.settings / f"{cell.photos.key}-by-{cell.origin.key}{more}.cairn"
+
+
+def collect(cell: Cell, work: Path, workers: int, tell: Progress) -> Path:
+    """Index what a cell searches, and what its vocabulary is made from, unless they are there; give the folder.
+
+    The features must be there: see `stage_photos`.
+    """
+    own, final = origin_folder(cell, work), searched_folder(cell, work)
+    _index(own, cell.origin, cell, cell.plain, work, workers, tell)
+    if final != own:
+        _index(final, cell.photos, cell, cell.prepared, work, workers, tell, own)
+    return final
+
+
+def _index(
+    final: Path,
+    photos: PhotoSet,
+    cell: Cell,
+    options: CollectionOptions,
+    work: Path,
+    workers: int,
+    tell: Progress,
+    vocabulary: Path | None = None,
+) -> None:
+    """Index a set of photos, with another collection's vocabulary or its own."""
     if final.is_dir():
-        return final
+        return
     # Elsewhere under the same name, which vocabularies note down, until it is whole.
     making = work / "collections" / "unfinished" / cell.settings / final.name
     making.parent.mkdir(parents=True, exist_ok=True)
     final.parent.mkdir(parents=True, exist_ok=True)
-    with Collection.create(making, cell.prepared if more else cell.plain) as collection:
+    with Collection.create(making, options) as collection:
         link_features(work, photos, cell.extractor, cell.options.image, collection)
-        index_photos(collection, [photos.images], vocabulary=vocabulary, workers=workers)
+        index_photos(collection, photos.folders, vocabulary=vocabulary, workers=workers, progress=tell)
         if not collection.catalogue.counts()["indexed"]:
-            raise CairnError(f"None of the photos in {photos.images} can be indexed.")
+            raise CairnError(f"None of the photos of {photos.name} can be indexed.")
     making.rename(final)
-    return final
-
-
-def _remove(folder: Path, work: Path) -> None:
-    """Remove a collection, so that what a run that is stopped meanwhile leaves is not taken for a whole one."""
-    gone = work / "collections" / "unfinished" / "removed"
-    shutil.rmtree(gone, ignore_errors=True)
-    folder.rename(gone)
-    shutil.rmtree(gone)
 
 
 def _about(folder: Path, cell: Cell) -> dict[str, Any]:
-    """Say what is measured, as far as the engine has no part in it."""
+    """Say what is measured, as far as the way of searching has no part in it."""
     with Collection.open(folder) as collection:
-        stems = [Path(row.path).stem for row in collection.catalogue.images()]
+        stems = stems_of(collection.catalogue.images(), named_photos(cell.photos.asked))
         vocabulary = collection.vocabulary
+        sizes: dict[str, int] = defaultdict(int)
+        for row in collection.catalogue.segments():
+            for part, size in segment_bytes(folder / SEGMENTS / row.folder).items():
+                sizes[part] += size
+        features = max(collection.catalogue.counts()["features"], 1)
         return {
+            "code": code_fingerprint(),
             "set": cell.photos.name,
             "descriptor": collection.extractor.descriptor.name,
             "dim": collection.extractor.descriptor.dim,
             "features": asdict(cell.options.features),
+            "signature": collection.options.signature,
             "seed": cell.options.seed,
-            "turns": cell.turns,
             "vocabulary": {
                 "from": cell.origin.name,
                 "words": vocabulary.words,
@@ -260,44 +359,45 @@ def _about(folder: Path, cell: Cell) -> dict[str, Any]:
                 "recall_at_1": vocabulary.recall_at_1,
             },
             "images": len(stems),
-            "missing": missing_photos(cell.photos.asked, stems),
+            "missing": missing_photos(cell.photos.asked, stems.values()),
+            "bytes": {part: size / features for part, size in sizes.items()},
         }
 
 
-Scores = list[dict[str, float]]
-"""By engine: the average precision of some queries, by name."""
+Job = tuple[Query, Path, list[int]]
+"""A query, its photo, and the places of the cells that it is searched for in."""
+Scores = list[tuple[int, str, float, float]]
+"""The place of a cell, a query's name, its average precision, and the processor time in seconds."""
 
 
-def _score_all(
-    folder: Path, engines: list[SearchOptions], described: Path, queries: list[tuple[Query, Path]], workers: int
-) -> Iterator[Scores]:
+def _score_all(folder: Path, cells: Sequence[Cell], jobs: Sequence[Job], workers: int) -> Iterator[Scores]:
     """Score queries on several processes, a few at a time, in any order."""
-    # To open a collection takes a second, and a query of an engine that verifies all photos a minute.
-    slow = any(find_engine(options.engine).verified is Verified.ALL for options in engines)
-    size = 2 if slow else max(1, min(16, len(queries) // (4 * workers)))
-    jobs = (
-        partial(_score, folder, engines, described, queries[start : start + size])
-        for start in range(0, len(queries), size)
-    )
-    yield from run(jobs, workers, ordered=False)
+    # To open a collection takes a tenth of a second, and a query of an engine that verifies all photos a minute.
+    slow = any(find_engine(cell.engine).verified is Verified.ALL for cell in cells)
+    size = 2 if slow else max(1, min(-(-_TOGETHER // len(cells)), len(jobs) // (4 * workers)))
+    chunks = (partial(_score, folder, cells, jobs[start : start + size]) for start in range(0, len(jobs), size))
+    yield from run(chunks, workers, ordered=False)
 
 
-def _score(folder: Path, engines: list[SearchOptions], described: Path, queries: list[tuple[Query, Path]]) -> Scores:
-    """Search for described queries with each engine, and score the rankings as `run_benchmark` does."""
-    found: Scores = [{} for _ in engines]
+def _score(folder: Path, cells: Sequence[Cell], jobs: Sequence[Job]) -> Scores:
+    """Search for queries in the ways of cells of one collection, and score the rankings as `run_benchmark` does."""
+    found: Scores = []
     with Collection.open(folder) as collection:
-        stems = stems_of(collection.catalogue.images())
-        searches = [Searcher(collection, options) for options in engines]
-        for query, photo in queries:
-            asked = quantise_query(
-                load_described(described / f"{query.name}.npz", photo),
-                collection.vocabulary,
-                source=collection.signatures,
-                signed=max(options.signed for options in engines),
-            )
-            for search, scores in zip(searches, found, strict=True):
-                ranking = ranking_of(search.search(asked.views, region=asked.region), stems)
-                scores[query.name] = average_precision(ranking, query.positives, query.junk)
+        stems = stems_of(collection.catalogue.images(), named_photos(cells[0].photos.asked))
+        searchers = [Searcher(collection, cell.search) for cell in cells]
+        for query, path, ways in jobs:
+            asked = ask_with_file(collection, query.stem, path, query.box)
+            if cells[0].files:
+                asked = replace(asked, row=None)
+            shared: dict[tuple[int, bool], SharedQuery] = {}  # by what a search needs of a query
+            for place in ways:
+                searcher = searchers[place]
+                needs = searcher.options.signed, searcher.engine.needs_descriptors
+                if needs not in shared:
+                    shared[needs] = SharedQuery(searcher, asked)
+                answer, seconds = shared[needs].search(searcher)
+                score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
+                found.append((place, query.name, score, round(seconds, 5)))
     return found
 
 

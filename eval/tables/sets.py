@@ -1,7 +1,8 @@
-"""Sets of photos with queries and their answers, as tables are measured on."""
+"""Sets of photos, and their queries and answers, as tables are measured on."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -10,18 +11,44 @@ from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.photos.listing import list_photos
 
+HARD = "hard"
+"""Name of the set that is made of others: see `find_set`."""
+_DISTRACTORS = ("paintings/images", "matching")  # folders whose photos are searched among in `HARD`
+
 
 @dataclass(frozen=True)
-class RetrievalSet:
+class PhotoSet:
+    """A set of photos: all that a vocabulary can be made from."""
+
+    name: str
+    folders: tuple[Path, ...]  # of the photos
+
+    @cached_property
+    def photos(self) -> dict[Path, str]:
+        """SHA-256 of each photo's content."""
+        return {path: _sha256(path) for _, path in list_photos(self.folders)}
+
+    @cached_property
+    def key(self) -> str:
+        """The name and a fingerprint of the content: what is kept for one set is not taken for another's."""
+        return f"{self.name}-{fingerprint({}, self._content())[:8]}"
+
+    def _content(self) -> dict[str, object]:
+        """All that a measurement could depend on."""
+        found = list_photos(self.folders)
+        return {"photos": sorted((path.relative_to(root).as_posix(), self.photos[path]) for root, path in found)}
+
+
+@dataclass(frozen=True)
+class RetrievalSet(PhotoSet):
     """A set of photos with queries and their answers, in the layout of Oxford5K.
 
     Its queries are those that have positives: the others have no average precision.
     """
 
-    name: str
-    images: Path  # folder of the photos
     ground_truth: Path
     queries: Path | None = None  # folder of query photos that are not among the images
+    box: float = 1.0  # part of each query's box that is asked with, about its centre: of its width and its height
 
     @staticmethod
     def find(folder: Path) -> "RetrievalSet":
@@ -30,20 +57,20 @@ class RetrievalSet:
             if not (folder / part).is_dir():
                 raise CairnError(f"{folder} is no retrieval set: it has no folder {part!r}.")
         queries = folder / "queries"
-        return RetrievalSet(folder.name, folder / "images", folder / "gt", queries if queries.is_dir() else None)
+        return RetrievalSet(folder.name, (folder / "images",), folder / "gt", queries if queries.is_dir() else None)
+
+    @property
+    def images(self) -> Path:
+        """Folder of the photos that the ground truth is of."""
+        return self.folders[0]
 
     @cached_property
     def asked(self) -> list[Query]:
         """The queries that have positives; CairnError where there is none."""
-        asked = [query for query in read_ground_truth(self.ground_truth) if query.positives]
+        asked = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
         if not asked:
             raise CairnError(f"No query of {self.ground_truth} has a positive.")
         return asked
-
-    @cached_property
-    def photos(self) -> dict[Path, str]:
-        """SHA-256 of each photo's content."""
-        return {path: _sha256(path) for _, path in list_photos([self.images])}
 
     @cached_property
     def query_files(self) -> list[Path]:
@@ -59,16 +86,43 @@ class RetrievalSet:
             )
         return [paths[query.stem] for query in self.asked]
 
-    @cached_property
-    def key(self) -> str:
-        """The name and a fingerprint of the content: what is kept for one set is not taken for another's."""
-        names = sorted((path.relative_to(self.images).as_posix(), key) for path, key in self.photos.items())
-        queries = [[_sha256(path), query.name, query.stem, query.box] for query, path in self._pairs()]
-        answers = [[sorted(query.good), sorted(query.ok), sorted(query.junk)] for query in self.asked]
-        return f"{self.name}-{fingerprint({}, {'photos': names, 'queries': queries, 'answers': answers})[:8]}"
+    def pairs(self) -> Iterator[tuple[Query, Path]]:
+        """Each query and its photo."""
+        return zip(self.asked, self.query_files, strict=True)
 
-    def _pairs(self) -> list[tuple[Query, Path]]:
-        return list(zip(self.asked, self.query_files, strict=True))
+    def _content(self) -> dict[str, object]:
+        queries = [[_sha256(path), query.name, query.stem, query.box] for query, path in self.pairs()]
+        answers = [[sorted(query.good), sorted(query.ok), sorted(query.junk)] for query in self.asked]
+        return {**super()._content(), "queries": queries, "answers": answers}
+
+
+def shrunk(query: Query, part: float) -> Query:
+    """Shrink a query's box to a part of its width and height about its centre."""
+    x0, y0, x1, y1 = query.box
+    across, down = (1 - part) / 2 * (x1 - x0), (1 - part) / 2 * (y1 - y0)
+    return replace(query, box=(x0 + across, y0 + down, x1 - across, y1 - down))
+
+
+def find_set(root: Path, name: str) -> RetrievalSet:
+    """Find a set below a folder of sets, by the name of its folder; CairnError where there is none.
+
+    The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets: there it
+    shows what turns bring and what they cost upright photos, where the easier sets are solved.
+    """
+    if name != HARD:
+        return RetrievalSet.find(root / name)
+    landmarks = RetrievalSet.find(root / "landmarks")
+    beside = tuple(root / folder for folder in _DISTRACTORS)
+    return replace(landmarks, name=HARD, folders=(*landmarks.folders, *beside), box=0.5)
+
+
+def find_photos(root: Path, name: str) -> PhotoSet:
+    """Find photos below a folder of sets: those of a set, or all of a folder; CairnError where there are none."""
+    if name == HARD or (root / name / "gt").is_dir():
+        return find_set(root, name)
+    if not (root / name).is_dir():
+        raise CairnError(f"There is no folder {name!r} in {root}.")
+    return PhotoSet(name, (root / name,))
 
 
 def _sha256(path: Path) -> str:

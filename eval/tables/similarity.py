@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.benchmark import ranking_of, stems_of
-from eval.tables.retrieval import Cell, index_set
-from eval.tables.staged import link_features, load_described, query_folder, stage_set
+from eval.tables.retrieval import Cell, collect
+from eval.tables.staged import link_features, load_described, query_folder, stage_photos, stage_queries
 from index.arrays import fingerprint, load_json, save_json
 from index.parallel import run
 from index.similarity import nearest_pairs
@@ -132,21 +132,24 @@ class SimilarityTable:
     def _collect(self) -> Path:
         """Index the photos, and the query photos where they are others."""
         cell, work = self.cell, self.work
+        image = cell.options.image
         for photos in {cell.photos.key: cell.photos, cell.origin.key: cell.origin}.values():
-            image = cell.options.image
-            for done, total in stage_set(work, photos, [cell.extractor], image, cell.turns, self.workers):
+            for done, total in stage_photos(work, photos, [cell.extractor], image, self.workers):
                 if done in (1, total):
                     self.tell(f"{photos.name}: {done} of {total} described")
-        own = index_set(cell.origin, cell, work, self.workers)
+        for done, total in stage_queries(work, cell.photos, cell.extractor, image, cell.turns, self.workers):
+            if done in (1, total):
+                self.tell(f"{cell.photos.name}: {done} of {total} queries described")
+        searched = collect(cell, work, self.workers, lambda step, done, of: None)
         if cell.photos.queries is None:
-            return own if cell.own else index_set(cell.photos, cell, work, self.workers, own)
+            return searched
         final = work / "collections" / cell.settings / f"{cell.photos.key}-asked-by-{cell.origin.key}.cairn"
         if not final.is_dir():
             making = final.with_name(f"{final.name}.unfinished")
             with Collection.create(making, cell.options) as collection:
                 link_features(work, cell.photos, cell.extractor, cell.options.image, collection)
                 folders = [cell.photos.images, cell.photos.queries]
-                index_photos(collection, folders, vocabulary=own, workers=self.workers)
+                index_photos(collection, folders, vocabulary=searched, workers=self.workers)
             making.rename(final)
         return final
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.tables.sets import RetrievalSet
+from eval.tables.sets import PhotoSet, RetrievalSet
 from index.arrays import reading, save_bytes
 from index.parallel import run
 from learning.labels.ground_truth import Query
@@ -35,15 +35,10 @@ def query_folder(work: Path, photos: RetrievalSet, extractor: Extractor, image: 
     return work / "queries" / f"{extractor.fingerprint[:16]}-{image.max_side}-{turns}" / photos.key
 
 
-def stage_set(
-    work: Path,
-    photos: RetrievalSet,
-    extractors: Sequence[Extractor],
-    image: ImageOptions,
-    turns: int,
-    workers: int,
+def stage_photos(
+    work: Path, photos: PhotoSet, extractors: Sequence[Extractor], image: ImageOptions, workers: int
 ) -> Iterator[tuple[int, int]]:
-    """Describe the photos and the queries of a set by several extractors, unless they are there.
+    """Describe the photos of a set by several extractors, unless they are there.
 
     Regions are detected once for all extractors that detect alike, such as those of several measurement scales.
 
@@ -51,40 +46,48 @@ def stage_set(
     ----------
     work : Path
         Folder of all that is kept.
-    photos : RetrievalSet
+    photos : PhotoSet
         The set.
     extractors : sequence of Extractor
         Regions, patches and descriptors.
     image : ImageOptions
         How photos are read.
-    turns : int
-        Turns at which queries are described.
     workers : int
         Processes; the result does not depend on it.
 
     Yields
     ------
     (int, int)
-        How many photos and queries are done, and how many there are. Photos that cannot be read are passed over;
-        indexing reports them.
+        How many photos are done, and how many there are. Photos that cannot be read are passed over; indexing reports
+        them.
+    """
+    once = {key: path for path, key in photos.photos.items()}  # a photo that is there twice is described once
+    jobs = [partial(_stage_photo, work, extractors, image, path, key) for key, path in once.items()]
+    for count, _ in enumerate(run(jobs, workers, ordered=False, batch=4), start=1):
+        yield count, len(jobs)
+
+
+def stage_queries(
+    work: Path, photos: RetrievalSet, extractor: Extractor, image: ImageOptions, turns: int, workers: int
+) -> Iterator[tuple[int, int]]:
+    """Describe the queries of a set at some turns, unless they are there.
+
+    Parameters and what it yields are those of `stage_photos`.
 
     Raises
     ------
     CairnError
         A query's photo cannot be read or found.
     """
-    folders = [query_folder(work, photos, extractor, image, turns) for extractor in extractors]
-    for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
-    once = {key: path for path, key in photos.photos.items()}  # a photo that is there twice is described once
-    jobs = [partial(_stage_photo, work, extractors, image, path, key) for key, path in once.items()]
-    jobs += [partial(_stage_query, folders, extractors, image, path, query, turns) for query, path in photos._pairs()]
+    folder = query_folder(work, photos, extractor, image, turns)
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = [partial(_stage_query, folder, extractor, image, path, query, turns) for query, path in photos.pairs()]
     for count, _ in enumerate(run(jobs, workers, ordered=False, batch=4), start=1):
         yield count, len(jobs)
 
 
 def link_features(
-    work: Path, photos: RetrievalSet, extractor: Extractor, image: ImageOptions, collection: Collection
+    work: Path, photos: PhotoSet, extractor: Extractor, image: ImageOptions, collection: Collection
 ) -> None:
     """Put the staged features of a set where indexing into a collection looks for them."""
     source = Staging(work / "features", extractor, image)
@@ -169,10 +172,7 @@ def _stage_photo(work: Path, extractors: Sequence[Extractor], image: ImageOption
         Staging(work / "features", extractor, image).stage(path, key)
 
 
-def _stage_query(
-    folders: Sequence[Path], extractors: Sequence[Extractor], image: ImageOptions, path: Path, query: Query, turns: int
-) -> None:
-    for folder, extractor in zip(folders, _share(extractors), strict=True):
-        file = folder / f"{query.name}.npz"
-        if not file.exists():
-            save_described(file, describe_query(extractor, image, path, query.box, turns))
+def _stage_query(folder: Path, extractor: Extractor, image: ImageOptions, path: Path, query: Query, turns: int) -> None:
+    file = folder / f"{query.name}.npz"
+    if not file.exists():
+        save_described(file, describe_query(extractor, image, path, query.box, turns))

@@ -1,9 +1,12 @@
 """Tables of retrieval figures: each is the benchmark's own, nothing is measured twice, and the scripts print them."""
 
+import itertools
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +15,20 @@ import pytest
 
 from eval.benchmark import run_benchmark
 from eval.tables import retrieval as tables
-from eval.tables.retrieval import Cell, Result, markdown, measure, object_of, percent
+from eval.tables.asking import SharedQuery
+from eval.tables.retrieval import (
+    Cell,
+    Result,
+    code_fingerprint,
+    markdown,
+    measure,
+    object_of,
+    percent,
+    read_result,
+)
 from eval.tables.sets import RetrievalSet
-from eval.tables.staged import load_described, save_described, stage_set
+from eval.tables.staged import load_described, save_described, stage_photos, stage_queries
+from index.arrays import save_json
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -25,12 +39,14 @@ from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
+from retrieval.search.answers import Asked, ask_with_file, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import describe_query, quantise_query, read_query
+from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed
 from tests.support.paths import ROOT
 
-SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=200), seed=1)
+SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=200), seed=1, signature="hamming-64")
 TURNS = 3
 
 
@@ -63,13 +79,14 @@ def sets(datasets: Path) -> tuple[RetrievalSet, RetrievalSet]:
 def cells(sets: tuple[RetrievalSet, RetrievalSet]) -> list[Cell]:
     whole, few = sets
     where = [
-        (few, few, "tf-idf"),
-        (few, few, "tf-idf-sp"),
-        (few, few, "raw"),
-        (few, whole, "tf-idf"),
-        (whole, few, "tf-idf-sp"),
+        (few, few, "tf-idf", "none"),
+        (few, few, "signatures-sp", "none"),
+        (few, few, "raw", "none"),
+        (few, whole, "tf-idf", "none"),
+        (whole, few, "tf-idf-sp", "none"),
+        (whole, few, "signatures-sp", "average"),
     ]
-    return [Cell(photos, origin, SMALL, engine, TURNS) for photos, origin, engine in where]
+    return [Cell(photos, origin, SMALL, engine, TURNS, expand) for photos, origin, engine, expand in where]
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +104,7 @@ def test_figures_are_those_of_the_benchmark(
         vocabulary = None if cell.own else tmp_path / f"{cell.origin.name}-{cell.origin.name}.cairn"
         if vocabulary is not None:
             source = cell.origin
+            assert isinstance(source, RetrievalSet)
             run_benchmark(
                 [source.images], source.ground_truth, queries=source.queries, options=SMALL, collection=vocabulary
             )
@@ -95,17 +113,22 @@ def test_figures_are_those_of_the_benchmark(
             cell.photos.ground_truth,
             queries=cell.photos.queries,
             options=replace(SMALL, keep_descriptors=cell.engine == "raw"),
-            search=SearchOptions(engine=cell.engine, turns=TURNS),
+            search=SearchOptions(engine=cell.engine, turns=TURNS, expand=cell.expand),
             vocabulary=vocabulary,
             collection=tmp_path / f"{cell.photos.name}-{cell.origin.name}{'-raw' * (cell.engine == 'raw')}.cairn",
         )
         assert result.scores == {score.name: score.ap for score in report.scores}
+        assert result.cpu.keys() == result.scores.keys()
         assert result.mean == result.about["mAP"] == report.mean
+        assert result.seconds == result.about["median_cpu_s"] > 0
         assert result.about["images"] == report.images
         assert result.about["missing"] == report.missing
         assert result.about["vocabulary"]["recall_at_1"] == report.recall_at_1
         assert result.about["vocabulary"]["from"] == cell.origin.name
     assert len({result.mean for result in measured[1]}) > 1
+    words, verified, raw = (result.about["bytes_a_feature"] for result in measured[1][:3])
+    assert verified > words + 5 + 8  # geometry and signatures
+    assert raw > 2 * 128
 
 
 def test_what_was_measured_is_not_done_again(
@@ -118,38 +141,99 @@ def test_what_was_measured_is_not_done_again(
         raise AssertionError("done again")
 
     with monkeypatch.context() as patch:
-        for name in ("stage_set", "index_photos", "_score_all"):
+        for name in ("stage_photos", "index_photos", "_score_all"):
             patch.setattr(tables, name, refuse)
         assert [result.scores for result in measure(cells, work)] == [result.scores for result in measured[1]]
 
-    # With a vocabulary of another seed nothing is described again: neither photos nor queries.
-    monkeypatch.setattr(features, "detect_regions", refuse)
+    # With another engine nothing is indexed again, and with a vocabulary of another seed nothing described again.
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "index_photos", refuse)
+        assert measure([replace(cells[0], engine="asmk")], work)[0].scores.keys() == measured[1][0].scores.keys()
+    monkeypatch.setattr(Extractor, "extract", refuse)
     other = replace(cells[0], options=replace(SMALL, seed=2))
     assert measure([other], work)[0].scores.keys() == measured[1][0].scores.keys()
+
+
+def test_figures_of_other_code_are_told_apart_and_measured_again_where_that_is_asked(
+    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(measured[0], tmp_path / "work")
+    some = cells[:2]
+    now = code_fingerprint()
+    assert [result.is_stale for result in measure(some, tmp_path / "work")] == [False, False]
+    monkeypatch.setattr(tables, "code_fingerprint", lambda: "other")
+    assert [result.is_stale for result in measure(some, tmp_path / "work")] == [True, True]
+    again = measure(some[:1], tmp_path / "work", again=True)[0]
+    assert (again.is_stale, again.about["code"], again.scores) == (False, "other", measured[1][0].scores)
+    # What was measured of a cell by half is no half of another code's.
+    half = read_result(some[1], tmp_path / "work")
+    name = next(iter(half.scores))
+    half.scores = {name: -1.0}
+    save_json(some[1].file(tmp_path / "work"), {**half.about, "scores": half.scores, "cpu_s": {name: 1.0}})
+    assert half.about["code"] == now
+    assert measure(some[1:], tmp_path / "work")[0].scores == measured[1][1].scores
+
+
+def test_queries_may_be_files_that_the_collection_does_not_know(
+    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(measured[0], tmp_path / "work")
+    rows: list[bool] = []
+
+    def watched(searcher: Searcher, asked: Asked) -> SharedQuery:
+        rows.append(asked.row is not None)
+        return SharedQuery(searcher, asked)
+
+    monkeypatch.setattr(tables, "SharedQuery", watched)
+    photos, files = (replace(cells[4], engine="tf-idf", files=files) for files in (False, True))
+    found = [measure([cell], tmp_path / "work")[0] for cell in (photos, files)]
+    count = len(cells[4].photos.asked)
+    assert rows == [True] * count + [False] * count
+    assert photos.file(tmp_path) != files.file(tmp_path)
+    assert abs(found[0].mean - found[1].mean) < 0.1
+
+
+def test_views_are_made_once_and_charged_to_all_who_look(opened: Collection, indexed: Indexed) -> None:
+    path = indexed.photos / "coffee_001.jpg"
+    searchers = [Searcher(opened, SearchOptions(engine="tf-idf", turns=turns, every_turn=True)) for turns in (1, 4, 4)]
+    shared = SharedQuery(searchers[0], ask_with_file(opened, "coffee_001", path))
+    start = time.process_time()
+    (_, upright), (first, made), (second, charged) = (shared.search(searcher) for searcher in searchers)
+    spent = time.process_time() - start
+    np.testing.assert_array_equal(first.hits.ordered, second.hits.ordered)
+    alone = search_photo(searchers[1], ask_with_file(opened, "coffee_001", path)).answer
+    np.testing.assert_array_equal(first.hits.ordered, alone.hits.ordered)
+    views = sum(shared._costs.values())
+    assert len(shared._costs) == 4
+    assert upright < views < made
+    assert charged > views
+    assert upright + made + charged > spent + 0.9 * views  # more than it took: the views count twice
 
 
 def test_an_interrupted_measurement_goes_on_where_it_stopped(
     cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cell, whole = cells[-1], measured[1][-1]
+    cell, whole = cells[4], measured[1][4]
     score, asked = tables._score, []
 
-    def watched(folder: Path, engines: list[SearchOptions], described: Path, queries: list) -> tables.Scores:
+    def watched(folder: Path, of: list[Cell], jobs: list[tables.Job]) -> tables.Scores:
         if len(asked) >= 3:
             raise KeyboardInterrupt
-        asked.extend(query.name for query, _ in queries)
-        return score(folder, engines, described, queries)
+        asked.extend(query.name for query, *_ in jobs)
+        return score(folder, of, jobs)
 
+    monkeypatch.setattr(tables, "_TOGETHER", 1)
     monkeypatch.setattr(tables, "_score", watched)
     with pytest.raises(KeyboardInterrupt):
         measure([cell], tmp_path)
     monkeypatch.setattr(
-        tables, "_score", lambda *args: (asked.extend(query.name for query, _ in args[3]), score(*args))[1]
+        tables, "_score", lambda *args: (asked.extend(query.name for query, *_ in args[2]), score(*args))[1]
     )
     assert measure([cell], tmp_path)[0].scores == whole.scores
     assert sorted(asked) == sorted(whole.scores)
-    # What is needed no more is gone: of the two collections, the one whose vocabulary others may take is left.
-    assert [path.name for path in tmp_path.glob("collections/*-1/*")] == [f"{cell.origin.key}.cairn"]
+    # Both collections are left: that whose vocabulary others may take, and that which other engines may search.
+    names = sorted(path.name for path in tmp_path.glob("collections/*-1/*"))
+    assert names == sorted([f"{cell.origin.key}.cairn", f"{cell.photos.key}-by-{cell.origin.key}.cairn"])
 
 
 def test_a_set_that_has_changed_is_measured_anew(sets: tuple[RetrievalSet, RetrievalSet], tmp_path: Path) -> None:
@@ -205,9 +289,12 @@ def test_several_scales_share_one_detection(
         return detect(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(features, "detect_regions", watched)
-    counts = list(stage_set(tmp_path, few, extractors, image, 1, 1))
+    counts = list(stage_photos(tmp_path, few, extractors, image, 1))
     readable = len(few.photos) - 1
-    assert counts[-1] == (len(few.photos) + len(few.asked),) * 2
+    assert counts[-1] == (len(few.photos),) * 2
+    assert len(detected) == readable
+    counts = list(stage_queries(tmp_path, few, extractors[0], image, 1, 1))
+    assert counts[-1] == (len(few.asked),) * 2
     assert len(detected) == readable + len(few.asked)
 
     path = few.images / "coffee_002.jpg"
@@ -243,28 +330,77 @@ def _script(name: str, datasets: Path, *arguments: object) -> str:
     return done.stdout
 
 
+SETS = ("--set", "few", "--set", "all")
+
+
 @pytest.mark.slow
 def test_scripts_print_tables_and_draw(datasets: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    sets = ("--set", "few", "--set", "all", "--turns", 1, "--workers", 1, "--work", tmp_path / "work")
-    chosen = ("--descriptor", "first=rootsift", "--descriptor", "sift", "--seeds", 2)
-    lines = _script("retrieval_table.py", datasets, *chosen, "--per-object", *sets).splitlines()
-    head, _, first, second = (line.strip("| ").split(" | ") for line in lines[:4])
-    assert head[1] == "few, own words, tf-idf"
-    assert head[-1] == "mean, independent words, tf-idf-sp"
-    assert len(head) == len(first) == len(second) == 1 + 2 * 2 * 2 + 2 * 2
-    assert (first[0], second[0]) == ("first", "sift")
-    assert all("±" in figure for figure in first[1:])
-    means = [float(figure.split(" ± ")[0]) for figure in first[1:]]
-    for place in range(4):
-        assert means[8 + place] == pytest.approx((means[place] + means[4 + place]) / 2, abs=0.011)
-    assert sum(line.startswith("| coffee |") for line in lines) == 8  # a table a column
+    work = ("--workers", 1, "--work", tmp_path / "work")
+    chosen = ("--descriptor", "first=rootsift", "--descriptor", "sift", "--seeds", 2, "--words-of", "few")
+    ways = ("--engine", "tf-idf", "--engine", "signatures-sp", "--expand", "none", "--expand", "average")
+    table = (*SETS, *chosen, *ways, "--turns", 1, "--turns", 2, *work)
+    only = ("--only", "engine=tf-idf", "--only", "descriptor=first", "--only", "expand=none")
+    first = _rows(_script("retrieval_table.py", datasets, *table, *only, "--only", "words=own"))
+    rows = _rows(_script("retrieval_table.py", datasets, *table))
+    assert rows[0][:7] == ["descriptor", "words", "engine", "expansion", "few: mAP", "CPU ms", "bytes"]
+    labels = [(row[1], row[0], row[2], row[3]) for row in rows[1:]]
+    assert labels == list(
+        itertools.product(("own", "independent"), ("first", "sift"), ("tf-idf", "signatures-sp"), ("none", "average"))
+    )
+    assert [len(row) for row in rows] == [10] * (1 + 16)
+    assert all("±" in row[4] and " / " in row[5] and "–" not in row for row in rows[1:])
+    # What was chosen is measured, all else is told to be missing; and what is measured stays.
+    # Words of "few" are its own and independent ones at once.
+    assert [("–" in row[4]) for row in first[1:]] == [place % 8 > 0 for place in range(16)]
+    assert first[1] == rows[1]
+    # The words of the set itself are no others.
+    assert rows[9][4] == rows[1][4]
+    assert rows[9][7] != rows[1][7]
 
+    lines = _script("retrieval_table.py", datasets, *table, *only, "--json", "--only", "turns=1").splitlines()
+    found = [json.loads(line) for line in lines]
+    assert len(found) == 2 * 2 * 2 * 2 * 2 * 2 * 2  # of all that was measured: the last factor are the seeds
+    assert {one["stale"] for one in found} == {False}
+
+    arguments = ("--set", "few", "--set", "all", "--turns", 1, *work)
     lines = _script(
-        "measurement_scale.py", datasets, "--scales", 12.5, 6, *sets, "--out", tmp_path / "f.png"
+        "measurement_scale.py", datasets, "--scales", 12.5, 6, *arguments, "--out", tmp_path / "f.png"
     ).splitlines()
     assert lines[0] == "| mAP, % | 6 σ | 12.5 σ |"
     assert [line.split(" | ")[0] for line in lines[2:]] == [
         f"| {detector}, {name}" for detector in ("dog-affine", "hessian-affine") for name in ("few", "all")
     ]
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _rows(printed: str) -> list[list[str]]:
+    return [line.strip("| ").split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on(datasets: Path, tmp_path: Path) -> None:
+    """SIGKILL again and again, a little later each time, at whatever the run is."""
+    ways = ("--engine", "tf-idf", "--engine", "signatures-sp", "--expand", "none", "--words-of", "few", "--words", 100)
+    table = (*SETS, "--descriptor", "rootsift", *ways, "--turns", 1)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, str(ROOT / "scripts/retrieval_table.py"), *map(str, table), "--work", str(killed)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CAIRN_DATASETS": str(datasets)}
+    kills = 0
+    for seconds in itertools.count(2.0, 1.5):
+        with subprocess.Popen(
+            [*command, "--workers", "1"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as run:
+            try:
+                run.communicate(timeout=seconds)
+                break
+            except subprocess.TimeoutExpired:
+                run.kill()
+                kills += 1
+    assert kills > 1
+    assert run.returncode == 0
+    figures = [
+        [(row[:5], row[6:8], row[9]) for row in _rows(_script("retrieval_table.py", datasets, *table, "--work", work))]
+        for work in (killed, whole)
+    ]
+    assert figures[0] == figures[1]

@@ -1,0 +1,79 @@
+"""One query that many engines search for: its views are made once, and each search is charged for those it looks at."""
+
+import time
+from collections.abc import Sequence
+from typing import overload
+
+from retrieval.search.answers import Asked, make_query
+from retrieval.search.query import View
+from retrieval.search.searcher import Answer, Searcher
+
+
+class ChargedViews(Sequence[View]):
+    """The views of a query, and what those cost that one search has looked at.
+
+    Parameters
+    ----------
+    views : sequence of View
+        Made when they are first asked for, by whichever search.
+    costs : dict of float to float
+        Seconds of processor time that the view of a turn took to make; added to.
+
+    Attributes
+    ----------
+    owed : float
+        Seconds that views took which this search has looked at, and another one had made.
+    """
+
+    def __init__(self, views: Sequence[View], costs: dict[float, float]) -> None:
+        self.owed = 0.0
+        self._views = views
+        self._costs = costs
+        self._seen: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    @overload
+    def __getitem__(self, which: int) -> View: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[View]: ...
+    def __getitem__(self, which: int | slice) -> View | list[View]:
+        places = range(len(self))[which]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        start = time.process_time()
+        view = self._views[places]
+        spent = time.process_time() - start
+        if view.turn not in self._costs:
+            self._costs[view.turn] = spent
+        elif places not in self._seen:
+            self.owed += self._costs[view.turn]
+        self._seen.add(places)
+        return view
+
+
+class SharedQuery:
+    """A query that several engines search for, which need the same of it.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        One of those that will search for it.
+    asked : Asked
+        Its photo.
+    """
+
+    def __init__(self, searcher: Searcher, asked: Asked) -> None:
+        start = time.process_time()
+        self._query = make_query(searcher, asked)
+        self._upright = time.process_time() - start
+        self._costs: dict[float, float] = {}
+
+    def search(self, searcher: Searcher) -> tuple[Answer, float]:
+        """Search for it; give the answer, and the processor time in seconds that the query alone would have taken."""
+        query = self._query.tried_at(searcher.options.turns)
+        views = ChargedViews(query.views, self._costs)
+        start = time.process_time()
+        answer = searcher.search(views, region=query.region)
+        return answer, self._upright + time.process_time() - start + views.owed
