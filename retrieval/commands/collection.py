@@ -488,8 +488,18 @@ def query(
         return
     if not result["results"]:
         say("No photo of the collection passes the filters." if result["passing"] == 0 else "Nothing found.")
+    found = True
     for entry in result["results"]:
-        inliers = f"{entry['inliers']:5d} inliers" if entry["inliers"] else "  not verified"
-        say(f"{entry['rank']:4d}  {entry['score']:.4f}  {inliers}  {printable_name(entry['name'])}")
+        if found and not entry["found"]:
+            say("Perhaps:" if entry["rank"] > 1 else "Nothing found for sure. Perhaps:")
+        found = entry["found"]
+        likely, called = percent(entry["probability"]), printable_name(entry["name"])
+        say(f"{entry['rank']:4d}  {likely:>4}  {entry['score']:.4f}  {called}")
     if picture is not None:
         say(f"Picture: {picture}")
+
+
+def percent(probability: float) -> str:
+    """Write a probability in percent, never so rounded that it were certain or impossible."""
+    whole = round(100 * probability)
+    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"

@@ -41,6 +41,7 @@ class EvidenceOptions:
     # Height of a strip, the least part of the inliers that lie in it in both photos, and how many times as wide as
     # high they are at least: what lies so is text, or an edge.
     strips: tuple[tuple[float, float, float], ...] = ((0.06, 0.8, 3.0), (0.06, 0.9, 0.0), (0.1, 0.95, 3.0))
+    strip: float = -1.0  # the logarithm of the odds of such a map, at most
     beside: int = 8  # inliers outside a strip that make it a part of something larger
 
 

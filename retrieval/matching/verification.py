@@ -20,7 +20,6 @@ from retrieval.matching.evidence import (
     count_places,
     false_alarms,
     is_strip,
-    probability,
     sampled,
     weigh,
 )
@@ -76,7 +75,7 @@ class Verification:
     transform: (
         NDArray[np.float64] | None
     )  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
-    probability: float = 0.0  # that the two show the same, as far as calibration goes; 0 where not verified
+    log_odds: float = -np.inf  # that the two show the same, by the evidence alone; -inf where none is weighed
     unsure: int = 0  # matches that agree on a map, but may do so by chance, or as a line of text; 0 where verified
 
     @property
@@ -94,6 +93,7 @@ class Verification:
 _SAME_PLACE = CENTRE_ERROR
 _SAME_SHAPE = 1.5 * FRAME_ERROR
 _BEYOND_DOUBT = 3.0  # more than enough for the narrow tolerances to make no difference
+_CERTAIN = 30.0  # logarithm of the odds of a photo that is the query itself
 _NEARLY = 4.0  # how much larger than the threshold's square an error may be for a match's own map to be tried
 _NEIGHBOURS = 48  # of those a map, at most
 _WIDE = 4.0  # how much wider than the limits of errors, squared, and of scales those are that refinement looks within
@@ -180,9 +180,13 @@ def verify(
     if log_odds < options.evidence.sure + _BEYOND_DOUBT:
         narrow = narrow_alarms(query, image, pairs, best, best_map, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
-    if log_odds < options.evidence.sure or is_strip(source[best], target[best], options.evidence):
-        return replace(NOTHING, unsure=len(best) if alarms <= options.unsure_alarms else 0)
-    return Verification(pairs[best], best_map, probability(log_odds))
+    if is_strip(source[best], target[best], options.evidence):
+        log_odds = min(log_odds, options.evidence.strip)
+    if log_odds < options.evidence.sure:
+        if alarms > options.unsure_alarms:
+            return NOTHING
+        return replace(NOTHING, unsure=len(best), log_odds=log_odds)
+    return Verification(pairs[best], best_map, log_odds)
 
 
 def wide_alarms(
@@ -305,7 +309,7 @@ def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer],
     ).any():
         return NOTHING
     matches = np.stack([words.order, np.arange(len(image_words), dtype=np.int32)], axis=1)
-    return Verification(matches, np.eye(2, 3), 1.0)
+    return Verification(matches, np.eye(2, 3), _CERTAIN)
 
 
 def _symmetric_error(transform: NDArray[np.floating], points: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
 """The ranking of a search: arrays of all photos, and objects of those that are looked at."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from index.inverted import Scores, rank
 from retrieval.matching.verification import NOTHING, Verification
+from retrieval.search.probability import FOUND, Calibration, weigh_result
 
 Names = Callable[[list[int]], Mapping[int, str]]
 """Gives the names of photos by their numbers."""
@@ -23,6 +24,12 @@ class Hit:
     score: float  # tf-idf cosine, or learnt similarity
     view: int  # view of the query that found it
     verification: Verification = NOTHING
+    probability: float = 0.0  # that it shows the same: see `weigh_result`
+
+    @property
+    def found(self) -> bool:
+        """Whether the photo is as probable as what is called found."""
+        return self.probability >= FOUND
 
 
 @dataclass(frozen=True)
@@ -36,9 +43,9 @@ class Tried:
 class Ranking(Sequence[Hit]):
     """All photos that were searched, the best first; only what is asked for is put in order.
 
-    What is verified comes first, by inliers, then what may be right, then the others by their scores. Photos of equal
-    scores follow by name: numbers tell in which order they were added. Photos that have nothing in common with the
-    query, of score 0, are in the order of their numbers.
+    What is found comes first, by inliers, then what else is verified, what may be right, and the others by their
+    scores. Photos of equal scores follow by name: numbers tell in which order they were added. Photos that have nothing
+    in common with the query, of score 0, are in the order of their numbers.
 
     Parameters
     ----------
@@ -51,6 +58,10 @@ class Ranking(Sequence[Hit]):
         What was found of those that were verified, by their numbers.
     names : callable
         Gives the names of photos whose scores are equal.
+    ground : float
+        What a photo has in common with the query by chance: `background` of the scores of all photos.
+    calibration : Calibration
+        What makes evidence and scores probabilities.
     """
 
     def __init__(
@@ -60,12 +71,16 @@ class Ranking(Sequence[Hit]):
         views: NDArray[np.integer],
         found: Mapping[int, Tried],
         names: Names,
+        ground: float,
+        calibration: Calibration,
     ) -> None:
         self.numbers = numbers
         self.scores = scores
         self.views = views
         self.found = {number: one for number, one in found.items() if one.verification.strength > NOTHING.strength}
         self._names = names
+        self.ground = ground
+        self._calibration = calibration
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -86,7 +101,11 @@ class Ranking(Sequence[Hit]):
         """What is known of the photo at a place of the arrays."""
         number = int(self.numbers[place])
         found = self.found.get(number) or Tried(int(self.views[place]), NOTHING)
-        return Hit(number, float(self.scores[place]), found.view, found.verification)
+        return self.weighed(Hit(number, float(self.scores[place]), found.view, found.verification))
+
+    def weighed(self, hit: Hit) -> Hit:
+        """Give a hit the probability that goes with its verification and its score."""
+        return replace(hit, probability=weigh_result(hit.verification, hit.score, self.ground, self._calibration))
 
     @cached_property
     def ordered(self) -> NDArray[np.uint32]:
@@ -95,11 +114,11 @@ class Ranking(Sequence[Hit]):
 
     @cached_property
     def strengths(self) -> NDArray[np.int64]:
-        """Inliers of each photo, and matches that may agree by chance: (N, 2), see `Verification.strength`."""
-        strengths = np.zeros((len(self), 2), np.int64)
-        if self.found:
-            at = np.searchsorted(self.numbers, list(self.found))
-            strengths[at] = [one.verification.strength for one in self.found.values()]
+        """Of each photo (N, 3) whether it is found, its inliers, and its matches that may agree by chance."""
+        strengths = np.zeros((len(self), 3), np.int64)
+        for place in np.searchsorted(self.numbers, list(self.found)).tolist():
+            hit = self.hit(place)
+            strengths[place] = hit.found, *hit.verification.strength
         return strengths
 
     def places(self, top: int | None = None) -> NDArray[np.int64]:
@@ -108,7 +127,7 @@ class Ranking(Sequence[Hit]):
         front = front[by_score(self.numbers[front], self.scores[front], self._names)]
         strengths = self.strengths[front]
         # Sorting is stable: photos of equal strength keep the order of their scores.
-        front = front[np.lexsort((-strengths[:, 1], -strengths[:, 0]))]
+        front = front[np.lexsort(-strengths.T[::-1])]
         rest = by_score(self.numbers, self.scores, self._names, None if top is None else top + len(front))
         behind = np.ones(len(self), bool)
         behind[front] = False
@@ -167,8 +186,8 @@ def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple
     Returns
     -------
     list of (int, Hit)
-        Place of the answer that counts, and what it says: by inliers, then score, then place in the first answer. One
-        answer keeps its order.
+        Place of the answer that counts, and what it says: by whether it is found, by inliers, then score, then place in
+        the first answer. One answer keeps its order.
     """
     first = answers[0]
     if len(answers) == 1:
@@ -186,7 +205,7 @@ def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple
 
 
 def _strengths(answer: Ranking) -> NDArray[np.float64]:
-    """What photos are compared by (N, 3), the most important first."""
+    """What photos are compared by (N, 4), the most important first."""
     return np.column_stack([answer.strengths, answer.scores])
 
 

@@ -15,6 +15,7 @@ from retrieval.search.engines.contract import load_engine, settle
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, strongest
 from retrieval.search.options import SearchOptions
+from retrieval.search.probability import background, calibration_of
 from retrieval.search.query import View, glance, joined, part_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
 
@@ -97,9 +98,9 @@ class Searcher:
         with one_thread():
             return _Search(self, views, among).run(region)
 
-    def verified_at(self, views: Sequence[View], hit: Hit) -> Hit:
-        """Verify a photo with the view of the query that a hit names; give the hit with what came of it."""
-        return replace(hit, verification=self.engine.verify(views[hit.view], hit.number))
+    def verified_at(self, views: Sequence[View], ranking: Ranking, hit: Hit) -> Hit:
+        """Verify a photo of a ranking with the view that a hit names; give the hit with what came of it."""
+        return ranking.weighed(replace(hit, verification=self.engine.verify(views[hit.view], hit.number)))
 
 
 class _Search:
@@ -221,7 +222,9 @@ class _Search:
         weighted = _weigh(self._table, self._options.turned)
         views = weighted.argmax(axis=0)
         best = np.take_along_axis(weighted, views[None], axis=0)[0]
-        return Ranking(self._numbers, best, views, found, self._names)
+        ground = background(_weigh(self._scores, self._options.turned).max(axis=0))
+        calibration = calibration_of(self._options.engine)
+        return Ranking(self._numbers, best, views, found, self._names, ground, calibration)
 
     def _verify(self, wanted: Sequence[tuple[int, int]]) -> None:
         """Verify photos, each given by its number and a view, that were not verified with that view before."""
@@ -327,7 +330,7 @@ class _Search:
         # The query may find them as well, though their scores did not have them tried.
         self._try({number: [which] for number in through}, found)
         for number, one in through.items():
-            tried = Tried(which, Verification(NOTHING.matches, None, unsure=one.inliers))
+            tried = Tried(which, Verification(NOTHING.matches, None, one.log_odds, one.inliers))
             if _is_more(tried, found.get(number)):
                 found[number] = tried
         self._took("verify")
@@ -358,8 +361,9 @@ class _Search:
             # Hamming expansion (Tolias & Jégou, 2014): what has such a word votes by its own signature.
             some = [part_of(one, np.flatnonzero(np.isin(one.words, scored.words))) for one in added]
             again = joined([view, *some])
-        self._table = self._table.copy()
-        self._table[which] = self._engine.score(again)[self._kept]
+        self._scores = self._scores.copy()
+        self._scores[which] = self._engine.score(again)
+        self._table = self._scores[:, self._kept]
         self._took("search")
 
     def _verify_through(

@@ -240,12 +240,13 @@ class SearchJobs:
         row = photo_row(collection, request["photo"])
         asked, query, _ = self._ask(searcher, request["queries"][0])
         try:
-            hit = searcher.search(query.views, np.array([row.number])).hits[0]
+            ranking = searcher.search(query.views, np.array([row.number])).hits
+            hit = ranking[0]
             if request["turn"] is not None:
                 # In a search other photos have a say in the turn that one is found at.
                 turns = np.array([view.turn for view in query.views])
                 view = int(np.abs((turns - request["turn"] + np.pi) % (2 * np.pi) - np.pi).argmin())
-                hit = searcher.verified_at(query.views, replace(hit, view=view))
+                hit = searcher.verified_at(query.views, ranking, replace(hit, view=view))
         finally:
             query.rest()
         return searcher, asked, query, row, hit
@@ -271,6 +272,8 @@ class SearchJobs:
             "number": row.number,
             "score": round(hit.score, 6),
             "inliers": hit.verification.inliers,
+            "probability": round(hit.probability, 4),
+            "found": hit.found,
             "homography": matrix.tolist() if matrix is not None else None,
             "region": found_region(query, matrix, row.width, row.height),
             "turn": round(query.views[hit.view].turn, 6),

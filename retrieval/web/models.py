@@ -217,9 +217,8 @@ class Result(BaseModel):
     title: str | None
     score: float
     inliers: int = Field(description="Matches that one map of the plane explains; 0: not verified.")
-    probability: float | None = Field(
-        description="That the photos show the same, as far as verified ones are calibrated."
-    )
+    probability: float = Field(description="That the photos show the same, by geometry and score; calibrated.")
+    found: bool = Field(description="Whether it is as probable as what is called found; the others are perhaps right.")
     homography: list[list[float]] | None = Field(description="3 x 3, from pixels of the query to the photo's.")
     number: int
     width: int | None
@@ -271,6 +270,8 @@ class MatchAnswer(BaseModel):
     photo: Photo
     score: float
     inliers: int
+    probability: float = Field(description="That the photos show the same, by geometry and score; calibrated.")
+    found: bool = Field(description="Whether it is as probable as what is called found.")
     homography: list[list[float]] | None
     region: Region
     turn: float = Field(description="By which the query was turned to match, radians.")

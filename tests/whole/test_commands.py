@@ -16,6 +16,7 @@ from PIL import Image
 
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import Collection
+from retrieval.search.probability import FOUND
 from tests.conftest import Indexed, Ran
 from tests.support.hostile import UNREADABLE, photo, write_hostile_folder
 from tests.support.paths import ROOT
@@ -330,6 +331,7 @@ def test_an_answer_is_one_object_with_the_keys_of_the_contract(indexed: Indexed,
         assert entry["rank"] == place + 1
         assert np.isfinite(entry["score"])
         assert (entry["homography"] is None) == (entry["inliers"] == 0)
+        assert 0 <= entry["probability"] <= 1 and entry["found"] == (entry["probability"] >= FOUND)
     assert answer["results"][0]["name"] == QUERY
     assert {entry["name"] for entry in answer["results"][:3]} == {f"coffee_00{view}.jpg" for view in (1, 2, 3)}
     assert len(cairn("query", indexed.folder, QUERY, "--turns", 1, "--top", 2, "--json").json["results"]) == 2

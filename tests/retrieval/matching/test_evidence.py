@@ -90,9 +90,9 @@ def test_common_words_ask_for_more_than_rare_ones() -> None:
     thing = places(generator, 12, 0.3, 0.3)
     query, image, pairs = matched(generator, thing, thing, 1200, noise=0.008)
     rare, common = (verify(query, image, pairs, VERIFY, rarity=rarity) for rarity in (0.7, -1.4))
-    assert rare.inliers >= 7 and rare.probability > 0.7
+    assert rare.inliers >= 7 and rare.log_odds > VERIFY.evidence.sure
     assert common.inliers == 0 and common.unsure == rare.inliers and common.strength < (1, 0)
-    assert common.probability == 0 < 0.5 < rare.probability
+    assert common.log_odds < rare.log_odds and common.log_odds < VERIFY.evidence.sure
 
 
 @settings(deadline=None)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.matching.verification import Verification
+from retrieval.search.probability import Calibration
 from retrieval.search.ranking import Hit, Ranking, Tried, combine
 
 PHOTOS = st.lists(
@@ -21,16 +22,24 @@ PHOTOS = st.lists(
 Rows = list[tuple[float, int, int, str]]
 
 
+EVIDENCE_ALONE = Calibration(evidence=1.0, contrast=0.0, constant=0.0, alone=1.0, alone_constant=-5.0)
+
+
+def odds_of(inliers: int) -> float:
+    """Logarithm of odds: of five inliers more than of nine, so that some with fewer come before those with more."""
+    return {0: 0.0, 5: 5.0, 9: 1.0}[inliers]
+
+
 def ranking_of(rows: Rows) -> Ranking:
     numbers = 10 * np.arange(len(rows), dtype=np.uint32) + 3
     called = {int(number): row[3] for number, row in zip(numbers, rows, strict=True)}
     found = {
-        int(number): Tried(1, Verification(np.zeros((inliers, 2), np.int32), np.eye(2, 3), unsure=unsure))
+        int(number): Tried(1, Verification(np.zeros((inliers, 2), np.int32), np.eye(2, 3), odds_of(inliers), unsure))
         for number, (_, inliers, unsure, _) in zip(numbers, rows, strict=True)
         if inliers or unsure
     }
     scores = np.array([row[0] for row in rows], np.float32)
-    return Ranking(numbers, scores, np.zeros(len(rows), int), found, _names(called))
+    return Ranking(numbers, scores, np.zeros(len(rows), int), found, _names(called), 0.1, EVIDENCE_ALONE)
 
 
 def _names(called: dict[int, str]) -> Callable[[list[int]], dict[int, str]]:
@@ -40,7 +49,7 @@ def _names(called: dict[int, str]) -> Callable[[list[int]], dict[int, str]]:
 def sorted_by_hand(rows: Rows) -> list[int]:
     def key(place: int) -> tuple[object, ...]:
         score, inliers, unsure, name = rows[place]
-        return -inliers, -unsure, -score, name if score > 0 else "", place
+        return inliers != 5, -inliers, -unsure, -score, name if score > 0 else "", place
 
     return [10 * place + 3 for place in sorted(range(len(rows)), key=key)]
 
@@ -62,14 +71,16 @@ def test_a_hit_says_what_verification_found(rows: Rows) -> None:
         assert hit.score == np.float32(score)
         assert hit.verification.strength == (inliers, unsure)
         assert hit.view == (1 if inliers or unsure else 0)
+        assert hit.found == (inliers == 5) and 0 <= hit.probability <= 1
+        assert hit.probability > 0 or (score == 0 and not inliers and not unsure)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=12, max_size=12), min_size=2, max_size=4), st.booleans())
 def test_several_answers_count_by_their_best_or_their_worst(scores: list[list[int]], match_all: bool) -> None:
     answers = [ranking_of([(score / 4, 5 * (score == 3), 0, "a") for score in row]) for row in scores]
 
-    def strength(hit: Hit) -> tuple[int, int, float]:
-        return *hit.verification.strength, hit.score
+    def strength(hit: Hit) -> tuple[bool, int, int, float]:
+        return hit.found, *hit.verification.strength, hit.score
 
     first = [hit.number for hit in answers[0]]
     expected = []

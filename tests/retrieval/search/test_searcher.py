@@ -21,6 +21,7 @@ from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, fin
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
+from retrieval.search.probability import CALIBRATIONS
 from retrieval.search.query import (
     LazyViews,
     Query,
@@ -629,11 +630,12 @@ def _ranking(*photos: tuple[int, int, float]) -> Ranking:
         np.array([one[0] for one in ordered], np.uint32),
         np.array([one[2] for one in ordered], np.float32),
     )
-    return Ranking(numbers, scores, np.zeros(len(photos), int), found, lambda wanted: {one: "" for one in wanted})
+    views, calibration = np.zeros(len(photos), int), CALIBRATIONS["tf-idf-sp"]
+    return Ranking(numbers, scores, views, found, lambda wanted: dict.fromkeys(wanted, ""), 0.1, calibration)
 
 
 def _verified(inliers: int) -> Verification:
-    return Verification(np.zeros((inliers, 2), np.int32), np.eye(2, 3))
+    return Verification(np.zeros((inliers, 2), np.int32), np.eye(2, 3), 10.0)
 
 
 def test_answers_of_several_photos_are_combined() -> None:

@@ -283,7 +283,7 @@ def test_a_match_is_what_the_search_verified(client: httpx.Client, numbers: dict
     shown = [(4 if answer["turned"] else 1, entry) for answer in answers for entry in answer["results"][:6]]
     for turns, entry in shown:
         found = _get(client, "/api/match", q=numbers[QUERY], photo=entry["number"], turns=turns, turn=entry["turn"])
-        for key in ("score", "inliers", "homography", "turn"):
+        for key in ("score", "inliers", "probability", "found", "homography", "turn"):
             assert found[key] == entry[key], (entry["name"], key)
 
 

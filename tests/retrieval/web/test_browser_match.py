@@ -28,7 +28,9 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     errors = np.linalg.norm(project(indexed.homography(QUERY, PHOTO), lines[:, 0]) - lines[:, 1], axis=1)
     assert len(lines) >= 20
     assert np.median(errors) < 2 and np.mean(errors < 8) > 0.9
-    assert f"{len(lines)} verified inliers" in page.locator("#said").text_content()
+    said = page.locator("#said").text_content()
+    assert said.startswith("These photos show the same thing: >99% likely, ")
+    assert f"{len(lines)} verified inliers" in said
     # Side by side, and one above the other on a phone: the lines follow.
     page.set_viewport_size({"width": 360, "height": 740})
     page.wait_for_timeout(300)

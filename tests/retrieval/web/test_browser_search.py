@@ -200,8 +200,8 @@ def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:
     page.wait_for_url("**match=all*")
     both = wait_for_results(page)
     # A photo counts as well as it matches the worse of the two: none shows both, so none is surely first.
-    best = page.locator(".result .measure").first.text_content()
-    assert "match=all" in page.url and (both != names or "not verified" in best)
+    told = page.locator("#said").text_content()
+    assert "match=all" in page.url and (both != names or "No photo shows this for sure" in told)
     page.get_by_label("any of them").check()
     page.wait_for_function("!location.search.includes('match=all')")
     assert wait_for_results(page) == names
@@ -365,7 +365,7 @@ def test_an_answer_comes_upright_first_and_is_completed(visit: Visit, indexed: I
     assert asked == [{"upright": True, "every": False}, {"upright": False, "every": True}]
     assert states and "turned views" in states[0]
     assert set(names[: len(FOUND)]) == FOUND and page.locator("#turning").is_hidden()
-    assert "verified" in page.locator("#said").inner_text()
+    assert "photos show this" in page.locator("#said").inner_text()
 
 
 def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, indexed: Indexed, tmp_path: Path) -> None:
@@ -394,13 +394,54 @@ def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, in
     assert page.get_by_role("button", name="Look at turned views too").is_hidden()
 
 
+def test_what_is_found_is_parted_from_what_may_be_similar(visit: Visit) -> None:
+    page = visit.open("/")
+    chances = [0.999, 0.95, 0.4, 0.001]
+
+    def answer(route: Any) -> None:
+        shape = {"homography": None, "region": None, "width": 640, "height": 480, "query_index": 0, "turn": 0.0}
+        results = [
+            {"rank": rank, "name": f"{rank}.jpg", "title": None, "score": 0.5, "inliers": 0, "number": rank}
+            | {"probability": chance, "found": chance >= 0.9}
+            | shape
+            for rank, chance in enumerate(chances, start=1)
+        ]
+        body = {"engine": "tf-idf-sp", "results": results, "passing": None, "filter": None, "similarity": None}
+        route.fulfill(json=body | {"seconds": {"total": 0.1}, "turned": False, "sure": True})
+
+    page.route("**/api/search?*", answer)
+    for shown, said, before in (
+        ([0.999, 0.95, 0.4, 0.001], "2 photos show this, 2 possibly similar (in 0.10 s)", 2),
+        ([0.95, 0.93], "2 photos show this (in 0.10 s)", None),
+        ([0.95, 0.4], "1 photo shows this, 1 possibly similar (in 0.10 s)", 1),
+        ([0.4], "No photo shows this for sure, 1 possibly similar (in 0.10 s)", 0),
+    ):
+        chances[:] = shown
+        page.goto("about:blank")
+        visit.open("/search?q=0")
+        wait_for_results(page)
+        assert page.locator("#said").text_content() == said
+        kinds = [item.get_attribute("class") for item in page.locator("#results > li").all()]
+        assert kinds.count("result") == len(shown)
+        assert kinds.count("divider") == (before is not None) and (before is None or kinds[before] == "divider")
+        told = [text.partition(" likely")[0] for text in page.locator(".result .measure").all_text_contents()]
+        assert told == [{0.999: ">99%", 0.001: "<1%"}.get(chance, f"{chance:.0%}") for chance in shown]
+
+
 def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit) -> None:
     """And one request is enough where what is found upright leaves no doubt."""
     page = visit.open("/")
     answers: list[dict[str, Any]] = []
 
     def entry(number: int, inliers: int) -> dict[str, Any]:
-        facts = {"name": f"{number}.jpg", "title": None, "score": 0.5, "inliers": inliers, "probability": None}
+        facts = {
+            "name": f"{number}.jpg",
+            "title": None,
+            "score": 0.5,
+            "inliers": inliers,
+            "probability": 0.5,
+            "found": False,
+        }
         shape = {"homography": None, "region": None, "width": 640, "height": 480, "query_index": 0, "turn": 0.0}
         return {"number": number, **facts, **shape}
 

@@ -30,6 +30,13 @@ export function count(number, noun, plural = `${noun}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
 }
 
+/** A probability in percent, never so rounded that it were certain or impossible: "98%", ">99%", "<1%". */
+export function percent(probability) {
+  const whole = Math.round(100 * probability);
+  if (whole > 99) return ">99%";
+  return whole < 1 ? "<1%" : `${whole}%`;
+}
+
 /** The viewBox in which a photo's coordinates are those of its pixels: (0, 0) is the centre of the top-left one. */
 export const pixels = (width, height) => `-0.5 -0.5 ${width} ${height}`;
 

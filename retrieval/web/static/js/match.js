@@ -1,7 +1,7 @@
 // One query and one photo: which of their features match, and the two laid over each other.
 
 import { address, image, match, matchAddress, photo as read } from "./api.js";
-import { at, corners, count, el, outline, svg } from "./dom.js";
+import { at, corners, count, el, outline, percent, svg } from "./dom.js";
 import { ellipse, toCss } from "./homography.js";
 import { complain, entitle, start } from "./page.js";
 import { parse, resolve } from "./query.js";
@@ -218,8 +218,8 @@ start(async () => {
   Object.assign(query, { width: found.query.width, height: found.query.height, number: query.photo });
   at("page").hidden = false;
   at("said").textContent = found.homography
-    ? `${count(found.inliers, "verified inlier")}, score ${found.score.toFixed(3)}`
-    : "Geometry does not confirm that these two photos show the same thing.";
+    ? `${found.found ? "These photos show the same thing" : "These photos show the same thing, perhaps"}: ${percent(found.probability)} likely, ${count(found.inliers, "verified inlier")}, score ${found.score.toFixed(3)}`
+    : `Geometry does not confirm that these two photos show the same thing: ${percent(found.probability)} likely.`;
   showPair(query, photo, found);
   if (found.homography) showOverlay(query, photo, found);
   offerDownloads(query, photo, asked);

@@ -3,7 +3,7 @@
 
 import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
-import { at, corners, count, el } from "./dom.js";
+import { at, corners, count, el, percent } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine, titleLine } from "./grid.js";
 import { complain, start } from "./page.js";
@@ -181,7 +181,7 @@ function result(entry, turned, { queries, said, here }) {
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
   const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, from: here.split("?")[1] });
-  const with_ = entry.inliers ? [el("strong", {}, count(entry.inliers, "inlier")), " · "] : ["not verified · "];
+  const likely = percent(entry.probability);
   return el("li", { class: "result" },
     el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
       frame(entry, { region: entry.region, alt: entry.name, eager: entry.rank <= 12 })),
@@ -189,7 +189,7 @@ function result(entry, turned, { queries, said, here }) {
       el("span", { class: "rank" }, `${entry.rank}.`),
       nameLine("a", entry.name, { href: address("/photo", { number: entry.number, q: queries.map(format) }) })),
     titleLine(entry),
-    el("p", { class: "measure" }, ...with_, `score ${entry.score.toFixed(3)}`),
+    el("p", { class: "measure" }, entry.found ? el("strong", {}, likely) : likely, " likely · ", `score ${entry.score.toFixed(3)}`),
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
       el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
@@ -202,15 +202,18 @@ function replaceResults({ results, turned }, asked) {
   const kept = [...list.children].find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
   const top = kept?.getBoundingClientRect().top;
   const wanted = results.map((entry) => {
-    const { rank, score, ...same } = entry; // other turns change the scores of what was found upright
+    const { rank, score, probability, ...same } = entry; // other turns change the scores of what was found upright
     const text = `${asked.here} ${JSON.stringify(same)}`; // its links say what was asked
     const item = known.get(text) ?? result(entry, turned, asked);
     item.dataset.entry = text;
     item.querySelector(".rank").textContent = `${rank}.`;
+    item.querySelector(".measure").firstChild.textContent = percent(probability);
     item.querySelector(".measure").lastChild.textContent = `score ${score.toFixed(3)}`;
     item.querySelector("a").setAttribute("aria-label", `Result ${rank}, ${entry.name}: see the match`);
     return item;
   });
+  const first = results.findIndex((entry) => !entry.found);
+  if (first >= 0) wanted.splice(first, 0, known.get(undefined) ?? el("li", { class: "divider" }, el("h3", {}, "Possibly similar")));
   for (const item of [...list.children]) if (!wanted.includes(item)) item.remove();
   for (const [place, item] of wanted.entries()) if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null);
   if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
@@ -220,12 +223,15 @@ function showResults(answer, asked) {
   replaceResults(answer, asked);
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   const found = answer.results.length;
-  const verified = answer.results.filter((one) => one.inliers > 0).length;
+  const sure = answer.results.filter((one) => one.found).length;
+  const beside = found > sure ? `, ${found - sure} possibly similar` : "";
   const time = `in ${answer.seconds.total.toFixed(2)} s`;
   if (answer.passing === 0) at("said").textContent = "No photo of the collection passes the filters.";
   else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
-  else if (at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`)?.dataset.verified === "none") at("said").textContent = `${count(found, "photo")} ${time}, not verified by geometry`;
-  else at("said").textContent = `${count(found, "photo")} ${time}, ${verified} verified`;
+  else {
+    const geometry = at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`)?.dataset.verified === "none" ? ", not verified by geometry" : "";
+    at("said").textContent = `${sure ? count(sure, "photo") : "No photo"} ${sure > 1 ? "show" : "shows"} this${sure ? "" : " for sure"}${beside}${geometry} (${time})`;
+  }
   const others = Object.fromEntries(Object.entries(asked.said).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
   at("clear").hidden = found > 0 || !answer.filter;
   at("clear").href = searchAddress(asked.queries.map(format), others);

@@ -208,7 +208,7 @@ def test_photos_are_verified_together_as_each_is_alone(engine: Engine, views: li
                 expected = alone[numbers.index(number)]
                 np.testing.assert_array_equal(found.matches, expected.matches)
                 np.testing.assert_array_equal(found.transform, expected.transform)
-                assert (found.probability, found.unsure) == (expected.probability, expected.unsure)
+                assert (found.log_odds, found.unsure) == (expected.log_odds, expected.unsure)
 
 
 def test_a_photo_that_there_is_not_cannot_be_verified(engine: Engine, views: list[View]) -> None:
