@@ -12,8 +12,8 @@ from index.postings.sorted_lists import blocks_of, concatenated_ranges
 from index.postings.word_lists import Entries
 from index.segments.segment import Segment
 
-_PAIRS = 1 << 20  # pairs of features that are compared at a time
-_ENTRIES = 1 << 20  # features of the index that are read at a time
+_PAIRS = 1 << 18  # pairs of features that are compared at a time: more would not stay in the processor's cache
+_ENTRIES = 1 << 18  # features of the index that are read at a time, for the same reason
 # Of the query's features of one word so many are compared with all of the index, fewer where the word is in very many
 # photos. More are one texture, say a wall of tiles, whose pairs would be without number.
 _OF_A_WORD = 64
