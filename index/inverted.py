@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from index.borrowed import Borrowed
 from index.errors import CairnError
 from index.postings.word_lists import Postings, first_of_kind
 from index.segments.segment import ImageFeatures, Segment
@@ -107,6 +108,11 @@ class InvertedIndex:
         over all postings.
     document_frequency : ndarray, shape (words,), int64, optional
         That of an index of the same segments, words and removed images, which saves a look at every word of each.
+    borrowed : Borrowed, optional
+        Features of other images that images are scored by beside their own; a similarity goes without. Where their
+        files turn out to be damaged, they are left out from then on.
+    scored_norms : ndarray, shape (N,), float64, optional
+        `scored_norms` of an index of the same, which saves a pass over what is borrowed.
 
     Attributes
     ----------
@@ -117,6 +123,8 @@ class InvertedIndex:
     norms : ndarray, shape (N,), float64
         ``√S_jj``, without a similarity the Euclidean norms of the vectors ``tf(n) idf``; 0 for an image without
         features.
+    scored_norms : ndarray, shape (N,), float64
+        Those of the vectors that are scored, with what is borrowed.
     words, options, similarity
         As given.
 
@@ -139,6 +147,8 @@ class InvertedIndex:
         similarity: SimilarityMatrix | None = None,
         norms: NDArray[np.float64] | None = None,
         document_frequency: NDArray[np.int64] | None = None,
+        borrowed: Borrowed | None = None,
+        scored_norms: NDArray[np.float64] | None = None,
     ) -> None:
         self.segments = tuple(segments)
         self.words = words
@@ -166,6 +176,13 @@ class InvertedIndex:
         if norms is not None and norms.shape != self.image_numbers.shape:
             raise ValueError(f"norms of shape {norms.shape} for {len(self.image_numbers)} images")
         self.norms = self._norms() if norms is None else np.asarray(norms, dtype=np.float64)
+        # Segments of what is borrowed, and where their images stand in `image_numbers`; -1 for what does not count.
+        self.lent: list[tuple[Segment, NDArray[np.int64]]] = []
+        if borrowed is not None and similarity is None:
+            self.lent = list(zip(borrowed.segments, borrowed.places(self.image_numbers), strict=True))
+        self.scored_norms = self.norms
+        if self.lent:
+            self._set_scored_norms(scored_norms)
 
     def score(self, query_words: NDArray[np.integer], query_weights: NDArray[np.floating] | None = None) -> Scores:
         """Score of the query's tf-idf vector with every image's.
@@ -219,25 +236,59 @@ class InvertedIndex:
         table = np.zeros((len(words), len(vectors)))
         for column, (asked, weights) in zip(table.T, vectors, strict=True):
             column[place[asked]] = weights
+        wanted = _Asked(words, place, table)
         sums = np.empty((len(vectors), int(self._starts[-1])))
         for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
-            together = max(1, BLOCK_SUMS // segment.images)
-            parts = [slice(first, first + together) for first in range(0, len(vectors), together)]
-            totals = [np.zeros((segment.images, table[:, part].shape[1])) for part in parts]
-            for postings in segment.posting_blocks(BLOCK_POSTINGS, words):
-                frequencies, rows = self.term_frequency(postings.counts), table.take(place[postings.words], axis=0)
-                for total, part in zip(totals, parts, strict=True):
-                    _add(total, postings, frequencies, rows[:, part])
-            for total, part in zip(totals, parts, strict=True):
-                sums[part, start:stop] = total.T
+            sums[:, start:stop] = self._sums(segment, wanted)
+        lent = np.zeros((len(vectors), len(self.image_numbers) if self.lent else 0))
+        try:
+            for segment, places in self.lent:
+                counting = places >= 0
+                lent[:, places[counting]] = self._sums(segment, wanted)[:, counting]
+        except CairnError:
+            self.borrow_nothing()
         scores = np.empty((len(vectors), len(self.image_numbers)), np.float32)
-        for row, every in zip(scores, sums, strict=True):
+        norms = self.scored_norms
+        for row, every, more in zip(scores, sums, lent, strict=True):
             dots = every[self._by_number]
-            cosines = np.divide(dots, self.norms, out=np.zeros_like(dots), where=self.norms > 0)
+            if self.lent:
+                dots += more
+            cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
             # In 32 bits the cosine of a vector with itself is 1 and not a hair more. A similarity whose diagonal all
             # but vanishes gives more than they hold.
             row[:] = np.minimum(cosines, np.finfo(np.float32).max)
         return scores
+
+    def _sums(self, segment: Segment, asked: "_Asked") -> NDArray[np.float64]:
+        """Inner products (V, images) of the vectors that are asked for with those of a segment's images."""
+        together = max(1, BLOCK_SUMS // segment.images)
+        parts = [slice(first, first + together) for first in range(0, asked.table.shape[1], together)]
+        totals = [np.zeros((segment.images, asked.table[:, part].shape[1])) for part in parts]
+        for postings in segment.posting_blocks(BLOCK_POSTINGS, asked.words):
+            frequencies = self.term_frequency(postings.counts)
+            rows = asked.table.take(asked.place[postings.words], axis=0)
+            for total, part in zip(totals, parts, strict=True):
+                _add(total, postings, frequencies, rows[:, part])
+        sums = np.empty((asked.table.shape[1], segment.images))
+        for total, part in zip(totals, parts, strict=True):
+            sums[part] = total.T
+        return sums
+
+    def borrow_nothing(self) -> None:
+        """Score images by their own features alone from now on."""
+        self.lent = []
+        self.scored_norms = self.norms
+        self.__dict__.pop("scored_lengths", None)
+
+    @cached_property
+    def scored_lengths(self) -> NDArray[np.int64]:
+        """How many features each image is scored by, (N,), in the order of `image_numbers`."""
+        lengths = self.lengths.copy()
+        for segment, places in self.lent:
+            counting = places >= 0
+            starts = segment.offsets.astype(np.int64)
+            lengths[places[counting]] += (starts[1:] - starts[:-1])[counting]
+        return lengths
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -291,12 +342,24 @@ class InvertedIndex:
         CairnError
             As `features`; or there are none.
         """
-        for segment, places in zip(self.segments, self.places, strict=True):
-            position = int(np.searchsorted(segment.image_numbers, image_number))
-            found = position < segment.images and segment.image_numbers[position] == image_number
-            if found and places[position] >= 0:
-                return segment.signatures_of(np.array([position]))[0]
-        raise KeyError(image_number)
+        return self.signatures_of([image_number])[0]
+
+    def signatures_of(self, image_numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """The signatures of some images, as `signatures` gives those of one; many are read in little more time.
+
+        Raises
+        ------
+        KeyError, CairnError
+            As `signatures`.
+        """
+        places = self._places(image_numbers)
+        which = np.searchsorted(self._starts, places, side="right") - 1
+        found: dict[int, NDArray[np.uint8]] = {}
+        for k in np.unique(which).tolist():
+            rows = np.flatnonzero(which == k)
+            some = self.segments[k].signatures_of(places[rows] - self._starts[k])
+            found.update(zip(rows.tolist(), some, strict=True))
+        return [found[row] for row in range(len(places))]
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
         """The features of some images, as `features` gives those of one; their words are decoded together.
@@ -427,6 +490,50 @@ class InvertedIndex:
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
         return np.sqrt(squares[self._by_number])
 
+    def _set_scored_norms(self, known: NDArray[np.float64] | None) -> None:
+        """Set the norms with what is borrowed: √ Σ (tf(n) + tf(m))² idf², n own features of a word, m borrowed ones.
+
+        Where a file of what is borrowed is damaged, nothing is borrowed.
+        """
+        if known is not None:
+            if known.shape != self.norms.shape:
+                raise ValueError(f"norms of shape {known.shape} for {len(self.image_numbers)} images")
+            self.scored_norms = np.asarray(known, dtype=np.float64)
+            return
+        squares = np.square(self.norms)
+        try:
+            for segment, places in self.lent:
+                for some, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
+                    self._refuse_unknown(words, segment)
+                    counting = places[some] >= 0
+                    squares[places[some][counting]] += self._gains(
+                        places[some][counting], lengths[counting], words[np.repeat(counting, lengths)]
+                    )
+        except CairnError:
+            self.borrow_nothing()
+            return
+        self.scored_norms = np.sqrt(squares)
+
+    def _gains(
+        self, places: NDArray[np.int64], lengths: NDArray[np.int64], words: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """What borrowed words of the images at some places add to the square of the norm of each."""
+        images = self.features_of(self.image_numbers[places].tolist())
+        own, counts = self._counted([len(image.words) for image in images], [image.words for image in images])
+        keys, more = self._counted(lengths, [words])
+        at = np.minimum(np.searchsorted(own, keys), max(len(own) - 1, 0))
+        known = self.term_frequency(np.where(own[at] == keys, counts[at], 0)) if len(own) else np.zeros(len(keys))
+        added = self.term_frequency(more)
+        gains = (np.square(added) + 2 * known * added) * np.square(self.idf[keys % self.words])
+        return np.bincount(keys // self.words, gains, minlength=len(places)).astype(np.float64)
+
+    def _counted(
+        self, lengths: Sequence[int] | NDArray[np.int64], words: Sequence[NDArray[np.integer]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Distinct pairs of image and word, as numbers image * vocabulary + word, and how many features have each."""
+        image = np.repeat(np.arange(len(lengths)), lengths)
+        return np.unique(image * self.words + np.concatenate([np.zeros(0, np.int64), *words]), return_counts=True)
+
     def term_frequency(self, counts: NDArray[np.number]) -> NDArray[np.float64]:
         """Term frequency of some counts n, float64: see `ScoringOptions`."""
         return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
@@ -460,6 +567,15 @@ class InvertedIndex:
         # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
         useful = (expanded > 0) & (idf > 0) & (norm > 0)
         return distinct[useful], expanded[useful] / norm * idf[useful]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Vectors that images are scored by."""
+
+    words: NDArray[np.int64]  # (m,), distinct, ascending
+    place: NDArray[np.int32]  # (vocabulary,), of each of them in `words`; anything of the others
+    table: NDArray[np.float64]  # (m, V), weight of each word in each vector
 
 
 def _add(

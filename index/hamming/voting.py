@@ -18,6 +18,8 @@ _ENTRIES = 1 << 18  # features of the index that are read at a time, for the sam
 # photos. More are one texture, say a wall of tiles, whose pairs would be without number.
 _OF_A_WORD = 64
 _OF_ALL = 1 << 20  # times the number of photos that have the word: at most so many
+BORROWED = 1 << 24
+"""Ranks of what an image borrows begin here: see `SignedMatches.ranks`. It has no more features of its own."""
 _STEPS = 2.0**30  # in one: double precision adds up some millions of such votes without rounding
 
 
@@ -75,7 +77,7 @@ class SignedMatches:
         Place of the photo in `InvertedIndex.image_numbers`.
     words : ndarray, shape (M,), int32
     ranks : ndarray, shape (M,), int32
-        Which of the photo's features of this word it is, counted from 0.
+        Which of the photo's features of this word it is, counted from 0; those that it borrows from `BORROWED` on.
     distances : ndarray, shape (M,), uint8
         Bits that differ.
     """
@@ -129,27 +131,14 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
     codes = as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
     asked = order // several
+    query = _SignedQuery(distinct, firsts, counts, codes, words[order], asked, features.signatures.shape[2], most)
     parts: list[SignedMatches] = []
     for segment, places in zip(index.segments, index.places, strict=True):
-        check_length(segment, features.signatures.shape[2])
-        for entries in segment.signed_blocks(_ENTRIES, distinct):
-            ranks = _rank_in_run(entries.images, _starts(entries))
-            which = np.searchsorted(distinct, entries.words)
-            signatures = as_numbers(entries.signatures)
-            for rows, members in _pairs(entries, firsts[which], counts[which]):
-                differing = bits_apart(codes, signatures, rows, members)
-                near = np.flatnonzero(differing <= most)
-                rows, members = rows[near], members[near]
-                photos = places[entries.images[members]]
-                parts.append(
-                    SignedMatches(
-                        asked[rows].astype(np.int32),
-                        photos.astype(np.int32),
-                        words[order[rows]].astype(np.int32),
-                        ranks[members],
-                        differing[near],
-                    )
-                )
+        parts += _match_segment(query, segment, places)
+    try:
+        parts += [some for segment, places in index.lent for some in _match_segment(query, segment, places, BORROWED)]
+    except CairnError:
+        index.borrow_nothing()
     found = SignedMatches(
         *(
             np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for part in parts)])
@@ -158,6 +147,43 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     )
     # Those of photos that were removed have no place.
     return found if found.photos.min(initial=0) >= 0 else found.at(np.flatnonzero(found.photos >= 0))
+
+
+@dataclass(frozen=True)
+class _SignedQuery:
+    """Features of a query in the order of their words."""
+
+    distinct: NDArray[np.int64]  # words
+    firsts: NDArray[np.int64]  # where the features of each begin
+    counts: NDArray[np.int64]  # and how many they are
+    codes: NDArray[np.unsignedinteger]  # (n, W), signatures of the features
+    words: NDArray[np.int64]  # (n,)
+    asked: NDArray[np.int64]  # (n,), number of each feature in the query
+    length: int  # of a signature, bytes
+    most: int  # largest number of bits that differ
+
+
+def _match_segment(
+    query: _SignedQuery, segment: Segment, places: NDArray[np.int64], first_rank: int = 0
+) -> Iterator[SignedMatches]:
+    """Match a query with the photos of a segment; ranks are counted from `first_rank`."""
+    check_length(segment, query.length)
+    for entries in segment.signed_blocks(_ENTRIES, query.distinct):
+        ranks = _rank_in_run(entries.images, _starts(entries)) + np.int32(first_rank)
+        which = np.searchsorted(query.distinct, entries.words)
+        signatures = as_numbers(entries.signatures)
+        for rows, members in _pairs(entries, query.firsts[which], query.counts[which]):
+            differing = bits_apart(query.codes, signatures, rows, members)
+            near = np.flatnonzero(differing <= query.most)
+            rows, members = rows[near], members[near]
+            photos = places[entries.images[members]]
+            yield SignedMatches(
+                query.asked[rows].astype(np.int32),
+                photos.astype(np.int32),
+                query.words[rows].astype(np.int32),
+                ranks[members],
+                differing[near],
+            )
 
 
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
@@ -204,7 +230,7 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     known = totals[matches.query] > 0
     votes[known] *= np.sqrt(votes[known] / totals[matches.query[known]])
     sums = np.bincount(matches.photos, votes, minlength=len(index.image_numbers))
-    return (sums / np.sqrt(np.maximum(index.lengths, 1))).astype(np.float32)
+    return (sums / np.sqrt(np.maximum(index.scored_lengths, 1))).astype(np.float32)
 
 
 def _is_new(*keys: NDArray[np.integer]) -> NDArray[np.bool_]:

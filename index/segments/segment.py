@@ -25,7 +25,6 @@ from index.segments.description import (
 )
 
 _ENTRIES_AT_ONCE = 1 << 20
-_FEW = 16  # images whose signatures are looked for one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,30 +303,27 @@ class Segment:
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
         """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
 
-        Few positions take a look at the lists of all their words; many, or all, are better asked for at once.
+        It takes a look at the lists of all their words: many are better asked for at once.
         """
         if self.signatures is None:
             raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
         lengths, words = self.words_of(positions)
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        if len(positions) > _FEW:
-            order = np.empty(self.features, np.int64)
-            every = self.words_of(np.arange(self.images))[1]
-            order[posting_order(every)] = np.arange(self.features)
-            starts = self.offsets[positions].astype(np.int64)
-            return [
-                self.signatures[order[start : start + n]] for start, n in zip(starts, lengths.tolist(), strict=True)
-            ]
+        wanted = np.zeros(self.images, bool)
+        wanted[positions] = True
+        images: list[NDArray[np.integer]] = [np.zeros(0, np.int64)]
+        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        for entries in self.signed_blocks(_ENTRIES_AT_ONCE, np.unique(words)):
+            some = np.flatnonzero(wanted[entries.images])
+            images.append(entries.images[some])
+            rows.append(entries.rows[some])
         # Features of one word and one image follow each other in both orders.
-        parts: list[list[NDArray[np.int64]]] = [[] for _ in positions]
-        distinct = np.unique(words)
-        for entries in self.signed_blocks(_ENTRIES_AT_ONCE, distinct):
-            for part, position in zip(parts, positions.tolist(), strict=True):
-                part.append(entries.rows[entries.images == position])
-        rows = [np.concatenate([np.zeros(0, np.int64), *part]) for part in parts]
-        if [len(one) for one in rows] != np.diff(bounds).tolist():
+        every = np.concatenate(images)
+        order = np.argsort(every, kind="stable")
+        starts = np.searchsorted(every[order], np.stack([positions, positions + 1]))
+        if (np.diff(starts, axis=0)[0] != lengths).any():
             raise damaged(self.folder / "posting_lists.npy")
-        return [self.signatures[one] for one in rows]
+        ordered = np.concatenate(rows)[order]
+        return [self.signatures[ordered[start:end]] for start, end in starts.T.tolist()]
 
     def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
         """The postings of some words, or of all, a block at a time: whole lists, ascending.

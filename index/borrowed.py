@@ -1,0 +1,37 @@
+"""Features that images are scored by beside their own: those of other images that show the same."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.segments.segment import Segment
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """Features of other images that map into images of an index (database-side augmentation).
+
+    They count where images are scored, and nowhere else: not in how many images a word is, and not where the features
+    of an image are verified or shown.
+
+    Attributes
+    ----------
+    segments : tuple of Segment
+        Of the same vocabulary as the images; the image numbers are those of the images that borrow.
+    counting : tuple of ndarray, shape (images of the segment,), bool
+        Which images of each segment count: of all segments an image counts in one, at most.
+    """
+
+    segments: tuple[Segment, ...]
+    counting: tuple[NDArray[np.bool_], ...]
+
+    def places(self, image_numbers: NDArray[np.integer]) -> list[NDArray[np.int64]]:
+        """Where the images of each segment stand among ascending numbers; -1: it does not count, or is not there."""
+        found = []
+        for segment, counting in zip(self.segments, self.counting, strict=True):
+            numbers = segment.image_numbers
+            at = np.minimum(np.searchsorted(image_numbers, numbers), max(len(image_numbers) - 1, 0))
+            there = counting & (image_numbers[at] == numbers) if len(image_numbers) else np.zeros(len(numbers), bool)
+            found.append(np.where(there, at, -1))
+        return found
