@@ -11,6 +11,7 @@ from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.hamming.kinds import full_name, parse_signature
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import (
+    Augmented,
     Descriptor,
     Detector,
     EngineName,
@@ -68,6 +69,7 @@ def retrieval(
     expand: Expand = "none",
     turns: Turns = 8,
     every_turn: EveryTurn = False,
+    augmented: Augmented = True,
     soft: Soft = 1,
     tf: TermFrequency = "linear",
     similarity: Similarity = None,
@@ -99,6 +101,7 @@ def retrieval(
         expand=expand,
         turns=turns,
         every_turn=every_turn,
+        augmented=augmented,
         soft=soft,
         scoring=ScoringOptions(tf),
         similarity=similarity,

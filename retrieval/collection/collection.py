@@ -9,7 +9,7 @@ import numpy as np
 
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
-from index.hamming.kinds import SignatureKind, parse_signature
+from index.hamming.kinds import SignatureKind, full_name, parse_signature
 from index.hamming.sources import SignatureSource, make_source
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
@@ -18,6 +18,7 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import META_FILE, Vocabulary, VocabularyFacts
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE, SegmentRow
+from retrieval.collection.augmentation import Augmentation, Basis, augmentation_key, open_augmentation
 from retrieval.collection.identity import keep_identity, sealed_database
 from retrieval.collection.layout import (
     DESCRIPTOR,
@@ -37,7 +38,14 @@ from retrieval.collection.opening import open_catalogue
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.collection.seal import is_as_sealed
 from retrieval.collection.segments import published
-from retrieval.collection.statistics import Statistics, content_key, read_statistics, statistics_key, write_statistics
+from retrieval.collection.statistics import (
+    Statistics,
+    content_key,
+    read_statistics,
+    statistics_augmentation,
+    statistics_key,
+    write_statistics,
+)
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.options import features_fingerprint
@@ -61,6 +69,7 @@ class _Content:
     segments: list[Segment]
     removed: frozenset[int]
     key: str | None  # what statistics of them must have been computed from; None: there can be none
+    augmentation: Augmentation | None  # None also where it is damaged: it never stops a search
 
 
 @dataclass
@@ -73,7 +82,7 @@ class _Read:
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
     content: _Content | None = None
-    indexes: dict[tuple[ScoringOptions, Path | None], InvertedIndex] = field(default_factory=dict)
+    indexes: dict[tuple[ScoringOptions, Path | None, bool], InvertedIndex] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -305,6 +314,16 @@ class Collection:
         return self._read.signatures[1]
 
     @property
+    def basis(self) -> Basis:
+        """What features that photos borrow must be made with."""
+        return Basis(self.vocabulary.fingerprint, self.features_fingerprint, full_name(self.signature))
+
+    @property
+    def augmentation(self) -> Augmentation | None:
+        """What photos borrow of others; None where that is nothing, or damaged, or was made with other words."""
+        return self._content.augmentation
+
+    @property
     def segments(self) -> list[Segment]:
         """The segments that are committed, in order."""
         return self._content.segments
@@ -333,7 +352,10 @@ class Collection:
                 continue
             self._read.opened = opened
             made_from = content_key(self.folder, rows, removed, self.vocabulary.fingerprint)
-            return _Content(list(opened.values()), removed, made_from)
+            augmentation = None
+            with suppress(CairnError, OSError):
+                augmentation = open_augmentation(self.folder, self.basis)
+            return _Content(list(opened.values()), removed, made_from, augmentation)
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
     def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
@@ -381,11 +403,15 @@ class Collection:
         key = self._content_key()
         if key is None:
             path.unlink(missing_ok=True)
-        elif statistics_key(path) != key or read_statistics(path) is None:
+            return
+        lent = augmentation_key(self.folder, self.basis)
+        is_kept = statistics_key(path) == key and statistics_augmentation(path) == lent
+        if not is_kept or read_statistics(path) is None:
             self.forget()
-            index = self.index
+            index, augmentation = self.scored_index(augmented=True), self._content.augmentation
             if self._content.key is not None:
-                write_statistics(path, self._content.key, index)
+                is_lent = bool(index.lent) and augmentation is not None
+                write_statistics(path, self._content.key, index, augmentation.key if is_lent and augmentation else None)
 
     def has_right_statistics(self) -> bool | None:
         """Compare the statistics that are kept with all postings, which are read.
@@ -405,7 +431,9 @@ class Collection:
         kept = self._statistics(content)
         if kept is None:
             return None
-        return kept.are_of(InvertedIndex(content.segments, self.vocabulary.words, content.removed))
+        plain = InvertedIndex(content.segments, self.vocabulary.words, content.removed)
+        lent = content.augmentation is not None and content.augmentation.key == kept.augmentation
+        return kept.are_of(self._augmented(plain, None) if lent else plain)
 
     def _content_key(self) -> str | None:
         """What statistics must have been computed from, by the catalogue: no segment is opened. None: there is none."""
@@ -435,7 +463,9 @@ class Collection:
         """Postings of all segments, without what was removed."""
         return self.scored_index()
 
-    def scored_index(self, scoring: ScoringOptions | None = None, similarity: Path | None = None) -> InvertedIndex:
+    def scored_index(
+        self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
+    ) -> InvertedIndex:
         """Postings of all segments, scored in some way.
 
         Parameters
@@ -444,13 +474,19 @@ class Collection:
             How words are weighted.
         similarity : Path, optional
             File of a learnt similarity, which is read once.
+        augmented : bool
+            Whether photos are scored with what they borrow, where they do; a similarity goes without.
 
         Raises
         ------
         CairnError
             The similarity is missing, damaged, or for another vocabulary.
         """
-        key = scoring or ScoringOptions(), similarity
+        augmented = augmented and similarity is None and self._content.augmentation is not None
+        key = scoring or ScoringOptions(), similarity, augmented
+        if key not in self._read.indexes and augmented:
+            known = self._statistics(self._content) if key[0] == ScoringOptions() else None
+            self._read.indexes[key] = self._augmented(self.scored_index(scoring), known)
         if key not in self._read.indexes:
             learnt = None
             if similarity is not None:
@@ -469,6 +505,22 @@ class Collection:
                 document_frequency=known.document_frequency if known is not None else None,
             )
         return self._read.indexes[key]
+
+    def _augmented(self, plain: InvertedIndex, known: Statistics | None) -> InvertedIndex:
+        """The same index with what photos borrow, given the norms if they are kept."""
+        content = self._content
+        assert content.augmentation is not None
+        is_known = known is not None and known.augmentation == content.augmentation.key
+        return InvertedIndex(
+            content.segments,
+            plain.words,
+            content.removed,
+            options=plain.options,
+            norms=plain.norms,
+            document_frequency=plain.document_frequency,
+            borrowed=content.augmentation.borrowed(plain.image_numbers),
+            scored_norms=known.scored_norms if known is not None and is_known else None,
+        )
 
 
 def _key(row: SegmentRow) -> tuple[object, ...]:

@@ -20,6 +20,9 @@ SEAL_LOCK = "sums.lock"
 SNAPSHOT = "catalogue.snapshot"
 """Copy of the catalogue, where that is an SQLite file."""
 
+AUGMENTATION = "augmentation"
+"""Folder of what photos borrow of those that show the same; it can be made again at any time."""
+
 STATISTICS = "collection.statistics"
 """What a search must know of all postings; it can be made again at any time."""
 
@@ -35,6 +38,9 @@ TRAINED_KEY = "cairn.vocabulary_images"
 """Setting: the photos of numbers below this were there when the vocabulary was made from them."""
 SIGNATURE_KEY = "cairn.signature"
 """Setting: the kind of signature that features have; where it is not set, that of the options."""
+
+AUGMENTATION_KEY = "cairn.augmentation"
+"""Setting: whether photos borrow features of others; it is written whenever what they borrow has changed."""
 
 # Files and folders are written under such a name first, and then given their own.
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")

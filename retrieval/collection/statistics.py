@@ -2,7 +2,8 @@
 
 The file, `collection.statistics`, is a line of JSON, the two arrays, and the SHA-256 of all before. It says what it was
 computed from, and counts for nothing else; without it, the postings are read instead. Every format begins with a line
-of JSON that names it, and ends with the checksum.
+of JSON that names it, and ends with the checksum. Format 2 is that of a collection with an augmentation, format 1 that
+of all others.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ from collections.abc import Collection as Numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,8 @@ from index.inverted import InvertedIndex, ScoringOptions
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.segments import is_there
 
-FORMAT = 1
+FORMAT = 2
+_PLAIN_FORMAT = 1  # without what photos borrow
 _DIGEST = 64  # bytes of a SHA-256 in hexadecimal
 _LARGEST_HEADER = 1 << 12  # bytes
 _FREQUENCY, _NORM = np.dtype("<u4"), np.dtype("<f8")
@@ -34,6 +37,8 @@ class Statistics:
     document_frequency: NDArray[np.int64]  # (words,)
     norms: NDArray[np.float64]  # (N,), of the photos by ascending number
     imbalance: float  # of the vocabulary
+    augmentation: str | None = None  # key of the augmentation that the norms below are with; None: of none
+    scored_norms: NDArray[np.float64] | None = None  # (N,)
 
     def are_of(self, index: InvertedIndex) -> bool:
         """Whether they are what an index has computed, up to rounding."""
@@ -42,6 +47,11 @@ class Statistics:
             and self.norms.shape == index.norms.shape
             and np.allclose(self.norms, index.norms, rtol=_ROUNDING, atol=0)
             and bool(np.isclose(self.imbalance, index.imbalance, rtol=_ROUNDING, atol=0))
+            and (
+                self.scored_norms is None
+                or not index.lent
+                or np.allclose(self.scored_norms, index.scored_norms, rtol=_ROUNDING, atol=0)
+            )
         )
 
 
@@ -66,30 +76,62 @@ def content_key(
     segments = [[row.folder, row.sha256] for row in rows]
     return fingerprint(
         {"removed": np.array(sorted(removed), np.int64)},
-        {"segments": segments, "vocabulary": vocabulary_fingerprint, "tf": ScoringOptions().tf, "format": FORMAT},
+        {
+            "segments": segments,
+            "vocabulary": vocabulary_fingerprint,
+            "tf": ScoringOptions().tf,
+            "format": _PLAIN_FORMAT,
+        },
     )
 
 
-def write_statistics(path: Path, key: str, index: InvertedIndex) -> None:
-    """Write the statistics of an index with the default options, whole or not at all."""
+def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: str | None = None) -> None:
+    """Write the statistics of an index with the default options, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    key : str
+        What they are computed from.
+    index : InvertedIndex
+    augmentation : str, optional
+        Key of the augmentation that the index has.
+    """
     counts = {"words": index.words, "images": len(index.norms), "imbalance": index.imbalance}
-    header = {"format": FORMAT, "key": key, **counts}
+    header = {"format": _PLAIN_FORMAT, "key": key, **counts}
+    if augmentation is not None:
+        header |= {"format": FORMAT, "augmentation": augmentation}
     body = (
         json.dumps(header, sort_keys=True).encode()
         + b"\n"
         + index.document_frequency.astype(_FREQUENCY).tobytes()
         + index.norms.astype(_NORM).tobytes()
+        + (index.scored_norms.astype(_NORM).tobytes() if augmentation is not None else b"")
     )
     save_bytes(path, body + hashlib.sha256(body).hexdigest().encode())
 
 
 def statistics_key(path: Path) -> str | None:
     """What statistics say that they were computed from; None where they are missing, or have no line that says it."""
+    header = _header(path)
+    return str(header["key"]) if "key" in header else None
+
+
+def statistics_augmentation(path: Path) -> str | None:
+    """Key of the augmentation that statistics say that they are with; None where they are with none, or missing."""
+    header = _header(path)
+    return str(header["augmentation"]) if "augmentation" in header else None
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """The line at the beginning of statistics; nothing where it is missing, or no such line."""
     try:
         with path.open("rb") as file:
-            return str(json.loads(file.readline(_LARGEST_HEADER))["key"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+            header = json.loads(file.readline(_LARGEST_HEADER))
+        return header if isinstance(header, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
 def is_of_later_format(path: Path) -> bool:
@@ -136,10 +178,14 @@ def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
         begin = body.index(b"\n") + 1
         header = json.loads(body[:begin])
         words, images, imbalance = int(header["words"]), int(header["images"]), float(header["imbalance"])
-        if header["format"] != FORMAT or len(body) != begin + words * _FREQUENCY.itemsize + images * _NORM.itemsize:
+        form, augmentation = header["format"], header.get("augmentation")
+        norms = {_PLAIN_FORMAT: 1, FORMAT: 2}.get(form, 0) * images
+        size = begin + words * _FREQUENCY.itemsize + norms * _NORM.itemsize
+        if not norms >= images or len(body) != size or (augmentation is not None) != (form == FORMAT):
             return None
         frequency = np.frombuffer(body, _FREQUENCY, words, begin)
-        norms = np.frombuffer(body, _NORM, images, begin + frequency.nbytes)
+        every = np.frombuffer(body, _NORM, norms, begin + frequency.nbytes).astype(np.float64)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    return Statistics(frequency.astype(np.int64), norms.astype(np.float64), imbalance)
+    scored = every[images:] if augmentation is not None else None
+    return Statistics(frequency.astype(np.int64), every[:images], imbalance, augmentation, scored)

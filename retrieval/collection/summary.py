@@ -1,10 +1,14 @@
 """The facts of a collection: what `cairn info` reports."""
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from index.errors import CairnError
 from index.segments.description import segment_bytes
 from retrieval.catalogue.schema import SegmentRow
+from retrieval.collection.augmentation import is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.drift import describe_drift, measure_drift
 from retrieval.collection.layout import SEGMENTS
@@ -43,6 +47,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         }
         if vocabulary
         else None,
+        "augmentation": _augmentation(collection),
         "date_added": None if added is None else {"first": added[0], "last": added[1]},
         "missing": len(collection.catalogue.missing()),
         "removed": counts["removed"],
@@ -52,6 +57,42 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         ],
         "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
     }
+
+
+def describe_augmentation(facts: Mapping[str, Any]) -> str:
+    """Say what photos borrow, from what `describe_collection` gives of it, in a line."""
+    if facts["damaged"]:
+        return "damaged, and not used: run cairn repair, then cairn group"
+    if not facts["photos"]:
+        return "nothing is borrowed yet, or by an earlier vocabulary: run cairn group"
+    return (
+        f"{facts['photos']} photos borrow {facts['features']} features: {facts['bytes'] / 1e6:.2f} MB, "
+        f"{facts['bytes_per_feature']:.2f} bytes a feature of the collection"
+    )
+
+
+def _augmentation(collection: Collection) -> dict[str, Any] | None:
+    """What photos borrow: how many do, how many features, and bytes; None where they are not to."""
+    if not is_augmented(collection.folder):
+        return None
+    facts: dict[str, Any] = {"photos": 0, "features": 0, "bytes": 0, "bytes_per_feature": 0.0, "damaged": False}
+    if not collection.has_vocabulary:
+        return facts
+    try:
+        augmentation = open_augmentation(collection.folder, collection.basis)
+    except CairnError:
+        return facts | {"damaged": True}
+    if augmentation is None:
+        return facts
+    for segment, counts in zip(
+        augmentation.segments, augmentation.borrowed(collection.catalogue.numbers()).counting, strict=True
+    ):
+        lengths = segment.offsets[1:].astype(np.int64) - segment.offsets[:-1].astype(np.int64)
+        facts["photos"] += int(np.count_nonzero(counts & (lengths > 0)))
+        facts["features"] += int(lengths[counts].sum())
+        facts["bytes"] += sum(segment.bytes.values())
+    total = collection.catalogue.counts()["features"]
+    return facts | {"bytes_per_feature": round(facts["bytes"] / total, 2) if total else 0.0}
 
 
 def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:

@@ -142,6 +142,7 @@ def retrain(
                 "words": {"before": report.words[0], "after": report.words[1]},
                 "quantisation_error": {"before": round(report.error[0], 6), "after": round(report.error[1], 6)},
                 "dropped": report.dropped,
+                "augmentation_emptied": report.forgotten,
                 "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
             }
         )
@@ -150,5 +151,9 @@ def retrain(
         f"{collection}: {report.words[1]} words instead of {report.words[0]}; the quantisation error of {images} "
         f"photos is {report.error[1]:.4g}, and was {report.error[0]:.4g}; {report.seconds['total']:.1f} s."
     )
+    if report.forgotten:
+        say(
+            f"What photos borrowed was of the earlier words: run cairn group {collection}, which lets them borrow anew."
+        )
     for entry in report.dropped:
         say(f"dropped: {printable_name(entry['name'])}: {entry['reason']}")

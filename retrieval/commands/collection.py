@@ -14,6 +14,7 @@ from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import printable_name
 from retrieval.commands.console import FAILED, note, print_failures, print_json, progress_bars, say, tell_error
 from retrieval.commands.options import (
+    Augmented,
     CatalogueAddress,
     Descriptor,
     Detector,
@@ -325,7 +326,7 @@ def info(
 ) -> None:
     """Tell what a collection holds, and what each feature costs."""
     from retrieval.collection.collection import Collection
-    from retrieval.collection.summary import describe_collection
+    from retrieval.collection.summary import describe_augmentation, describe_collection
 
     facts = describe_collection(Collection.open(collection, catalogue=catalogue))
     if json:
@@ -349,6 +350,8 @@ def info(
     for part, size in facts["bytes"].items():
         say(f"{part:<12} {size / 1e6:10.2f} MB")
     say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
+    if (augmentation := facts["augmentation"]) is not None:
+        say(f"augmentation {describe_augmentation(augmentation)}")
     if facts["missing"]:
         say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
         say("             were moved, index the folder where they are now, and their content tells which they are; if")
@@ -380,6 +383,7 @@ def query(
     expand: Expand = "none",
     turns: Turns = 8,
     every_turn: EveryTurn = False,
+    augmented: Augmented = True,
     soft: Soft = 1,
     tf: TermFrequency = "linear",
     similarity: Similarity = None,
@@ -474,6 +478,7 @@ def query(
             expand=expand,
             turns=turns,
             every_turn=every_turn,
+            augmented=augmented,
             soft=soft,
             scoring=ScoringOptions(tf),
             similarity=similarity,

@@ -12,6 +12,15 @@ from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers, c
 def group(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     inliers: Annotated[int, typer.Option(help="Fewest verified matches that link two photos.", min=1)] = 20,
+    augment: Annotated[
+        bool | None,
+        typer.Option(
+            "--augment/--no-augment",
+            help="Let linked photos borrow features of each other, so that more is found with one of them; later runs "
+            "keep it up. Or remove what they borrow (default: as the last run).",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write a table (CSV) of the groups: group, name, path, duplicate_of.")
     ] = None,
@@ -28,6 +37,9 @@ def group(
     is made once and kept, as cairn serve does; photos whose files cannot be read at that time are compared by their
     features alone. The groups are kept in the collection, for cairn serve to show. An interrupted run is picked up
     by running the same command again; only photos that were added since the last run are searched for.
+
+    With --augment, photos are scored from then on with features of those they are linked with, as far as these map
+    into them: cairn info tells how many bytes that takes, and cairn query --no-augmented goes without.
     """
     from time import perf_counter
 
@@ -38,8 +50,14 @@ def group(
     if out is not None:
         check_table(out)
     with Collection.open(collection, catalogue=catalogue) as opened:
-        with progress_bars(quiet or json, {"verify": "Verifying (photos)", "look": "Comparing looks (photos)"}) as tell:
-            found = group_photos(opened, GroupOptions(inliers=inliers), workers=workers or cores(), progress=tell)
+        titles = {
+            "verify": "Verifying (photos)",
+            "look": "Comparing looks (photos)",
+            "borrow": "Borrowing (photos)",
+        }
+        with progress_bars(quiet or json, titles) as tell:
+            options = GroupOptions(inliers=inliers, augment=augment)
+            found = group_photos(opened, options, workers=workers or cores(), progress=tell)
         if out is not None:
             write_table(out, groups_table(opened, found.groups))
     summary = {
@@ -50,6 +68,7 @@ def group(
         "grouped": sum(len(one.photos) for one in found.groups),
         "links": sum(one.links for one in found.groups),
         "duplicates": sum(len(one.duplicates) for one in found.groups),
+        "augmented": found.augmented,
         "out": str(out) if out is not None else None,
         "seconds": round(perf_counter() - began, 3),
     }
@@ -63,5 +82,7 @@ def group(
             f"{collection}: {summary['grouped']} of {found.photos} photos in {len(found.groups)} groups, "
             f"{summary['links']} links, {summary['duplicates']} near duplicates in {summary['seconds']:.1f} s."
         )
+    if found.augmented is not None:
+        say(f"{found.augmented} photos have borrowed anew from those they are linked with.")
     if out is not None:
         say(f"Table: {out}")

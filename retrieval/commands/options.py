@@ -110,6 +110,13 @@ EveryTurn = Annotated[
     bool,
     typer.Option("--every-turn", rich_help_panel=SEARCH, help="Try all turns, whatever upright has found: slower."),
 ]
+Augmented = Annotated[
+    bool,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        help="Score photos with what they borrow of linked ones, in a collection where cairn group --augment was run.",
+    ),
+]
 Soft = Annotated[
     int,
     typer.Option(

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from index.arrays import check_format, fingerprint, load_json, save_bytes, save_
 from index.errors import CairnError
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.augmentation import is_augmented
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.sealing import sealed_afterwards
+from retrieval.groups.augmentation import augment_photos, forget_loans
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Link, components, link_photos
 from retrieval.groups.looks import Copy, find_copies
@@ -51,6 +53,7 @@ class GroupOptions:
     """How groups are formed."""
 
     inliers: int = 20  # fewest inliers that link two photos
+    augment: bool | None = None  # let linked photos borrow features of each other; None: if they did before
     duplicates: DuplicateOptions = field(default_factory=DuplicateOptions)  # near duplicates
 
     def __post_init__(self) -> None:
@@ -76,6 +79,7 @@ class Groups:
     inliers: int  # fewest of a link
     photos: int  # that were asked with
     out_of_date: bool = False  # photos were added or removed since; those removed are left out
+    augmented: int | None = None  # photos that what they borrow was found for anew; None: they borrow nothing
 
 
 class NotGroupedError(CairnError):
@@ -149,6 +153,10 @@ def group_photos(
         }
         save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
         (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
+        if options.augment is False:
+            forget_loans(collection)
+        elif options.augment or is_augmented(collection.folder):
+            return replace(found, augmented=augment_photos(collection, links, progress=progress))
     return found
 
 

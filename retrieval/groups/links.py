@@ -5,7 +5,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from retrieval.search.query import indexed_view
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
 
-_OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1)
+_OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1, augmented=False)  # what a photo borrows, it does not show
 _BATCH = 4  # photos that a process asks with at a time
 # Photos that are verified at a time, the most alike first: where none of them shows the same, no more are looked at.
 _LOOK = 25
@@ -159,11 +159,16 @@ class _Kept:
         self._written = time.monotonic()
 
 
+def links_locked(collection: Collection) -> AbstractContextManager[None]:
+    """Keep other processes from looking for links in a collection, and from what follows from them."""
+    refusal = f"Another process is looking for links in {collection.folder}: wait until it has ended."
+    return lock_file(collection.folder / LINKS_LOCK, refusal)
+
+
 @contextmanager
 def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
     """The links that a collection keeps, for one process alone."""
-    refusal = f"Another process is looking for links in {collection.folder}: wait until it has ended."
-    with lock_file(collection.folder / LINKS_LOCK, refusal):
+    with links_locked(collection):
         vocabulary = collection.vocabulary.fingerprint
         kind = collection.catalogue.setting(KIND_KEY) or ""
         if not _has_all(kind, vocabulary, min_inliers):

@@ -19,8 +19,10 @@ from index.segments.segment import ImageFeatures, Segment
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.database import DatabaseError, primary_code
 from retrieval.catalogue.schema import SegmentRow
+from retrieval.collection.augmentation import empty_augmentation, is_augmented, merge_loans, open_augmentation
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import SEGMENTS
+from retrieval.collection.layout import LINKS_LOCK, SEGMENTS
+from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, is_there
@@ -96,6 +98,7 @@ def compact(
             done += sum(row.features for row in pack)
             tell(STEP, done, total)
         tell(STEP, total, total)
+        _compact_augmentation(collection)
         collection.catalogue.shrink()
         thumbnails = forget_thumbnails(collection.folder / "cache", collection.catalogue.known_contents())
         seal(collection)
@@ -108,6 +111,28 @@ def compact(
         thumbnails=thumbnails,
         seconds=time.perf_counter() - start,
     )
+
+
+def _compact_augmentation(collection: Collection) -> None:
+    """Leave out of what photos borrow that which no longer counts, so that what was removed leaves the disk.
+
+    Where it is damaged or of an earlier vocabulary, nothing of it stays: it can be made again. Where links are being
+    looked for, who does so sees to it.
+    """
+    if not is_augmented(collection.folder):
+        return
+    with contextlib.suppress(CollectionLocked), lock_file(collection.folder / LINKS_LOCK, "Links are looked for."):
+        try:
+            kept = open_augmentation(collection.folder, collection.basis)
+            if kept is None:
+                empty_augmentation(collection.folder)
+            else:
+                numbers = collection.catalogue.numbers()
+                merge_loans(collection.folder, kept, numbers, collection.options.batch)
+        except CollectionLocked:
+            raise
+        except CairnError:
+            empty_augmentation(collection.folder)
 
 
 class TierMerger:

@@ -24,6 +24,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.collection.augmentation import empty_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
     OPTIONS,
@@ -60,6 +61,7 @@ class RetrainReport:
     words: tuple[int, int] = (0, 0)  # before and after
     error: tuple[float, float] = (0.0, 0.0)  # mean squared distance of all features to their words, before and after
     images: int = 0
+    forgotten: bool = False  # what photos borrowed of each other, which was of the earlier words
     dropped: list[dict[str, str]] = field(default_factory=list)  # name and reason of photos that were left out
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "total": 0.0}
@@ -111,6 +113,7 @@ def retrain(
         collection.forget()
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
         remove_leftovers(collection)
+        report.forgotten = empty_augmentation(collection.folder)
         shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
         seal(collection)
     collection.forget()

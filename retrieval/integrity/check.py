@@ -17,6 +17,7 @@ from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import catalogue_place
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import (
+    AUGMENTATION,
     DESCRIPTOR,
     IDENTITY,
     LINKS_LOCK,
@@ -237,6 +238,7 @@ class _Check:
             GROUPS,
             LINKS_LOCK,
             STATISTICS,
+            AUGMENTATION,
             vocabulary,
         }
         if self.address is None:

@@ -1,14 +1,15 @@
-"""Checks of what a collection keeps to be quick, and can always make again: statistics, groups and thumbnails."""
+"""Checks of what a collection keeps to be quick, and can always make again: statistics, loans, groups, thumbnails."""
 
 import re
 
 from index.errors import CairnError
+from retrieval.collection.augmentation import look_at_augmentation
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import STATISTICS
+from retrieval.collection.layout import AUGMENTATION, STATISTICS
 from retrieval.collection.statistics import is_of_later_format, read_statistics
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
-from retrieval.integrity.report import Findings, files_below
+from retrieval.integrity.report import Findings, files_below, size_of
 from retrieval.photos.thumbnails import CACHE, is_whole, is_without_checksum
 from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
 
@@ -26,6 +27,7 @@ def check_caches(findings: Findings, address: str | None) -> None:
         SQLAlchemy address of the catalogue; the SQLite file in the folder otherwise.
     """
     _check_statistics(findings, address)
+    _check_augmentation(findings)
     _check_groups(findings)
     _check_thumbnails(findings)
 
@@ -52,6 +54,19 @@ def _are_wrong(findings: Findings, address: str | None) -> bool:
             return collection.has_right_statistics() is False
     except CairnError:  # there is no vocabulary yet, or another process changes the collection: they are not used then
         return False
+
+
+def _check_augmentation(findings: Findings) -> None:
+    state = look_at_augmentation(findings.folder)
+    if state.damaged:  # it may have been replaced meanwhile
+        state = look_at_augmentation(findings.folder)
+    findings.was_read(len(state.files), sum(map(size_of, state.files)))
+    findings.tell(sum(map(size_of, state.files)))
+    remedy = f"Run cairn repair {findings.folder}, which removes it, then cairn group, which makes it again."
+    for file in state.damaged:
+        findings.damage(file, "What photos borrow of others is not what was written.", remedy)
+    for name in state.others:
+        findings.note(f"{AUGMENTATION}/{name} is left by a killed process, or in use; cairn group removes it.")
 
 
 def _check_groups(findings: Findings) -> None:

@@ -21,8 +21,10 @@ from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
+from retrieval.collection.augmentation import empty_augmentation
 from retrieval.collection.collection import Collection, catalogue_place
 from retrieval.collection.layout import (
+    AUGMENTATION,
     DESCRIPTOR,
     OPTIONS,
     SEAL,
@@ -170,6 +172,9 @@ class _Repair:
 
     def _repair_caches(self, found: CheckReport) -> None:
         """Delete what can be made again at any time."""
+        if any(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged):
+            empty_augmentation(self.folder)
+            self._done(AUGMENTATION, "emptied: cairn group lets photos borrow anew")
         for one in found.damaged:
             path = self.folder / one.file
             if one.file == GROUPS:

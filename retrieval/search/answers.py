@@ -252,6 +252,7 @@ def report_answer(
         "boxes": boxes,
         "engine": searcher.options.engine,
         "expand": searcher.options.expand,
+        "augmented": bool(searcher.index.lent),
         "similarity": searcher.describe_similarity(),
         "filter": wanted.describe() if wanted else None,
         "passing": len(among) if among is not None else None,

@@ -24,6 +24,7 @@ class SearchOptions:
     soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
     scoring: ScoringOptions = field(default_factory=ScoringOptions)  # how words are weighted
     similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is
+    augmented: bool = True  # score photos with what they borrow of others, in a collection where they do
     turns: int = 8  # turns at which the query is tried: the best are verified upright, and at others where that helps
     every_turn: bool = False  # try them all in any case
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking

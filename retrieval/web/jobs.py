@@ -17,6 +17,7 @@ from index.errors import CairnError
 from index.inverted import ScoringOptions
 from retrieval.catalogue.filters import filter_of
 from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.features.encoding import decode_geometry
@@ -172,7 +173,7 @@ class SearchJobs:
         return self._searchers[options]
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
-        searcher = self._searcher(collection, request, every_turn=request["every_turn"])
+        searcher = self._searcher(collection, request, every_turn=request["every_turn"], augmented=request["augmented"])
         wanted = filter_of(request)
         among = passing_numbers(collection, wanted)
         asked, found = [], []
@@ -333,7 +334,8 @@ def _unusable(name: str, reason: CairnError) -> Refused:
 def _state(collection: Collection) -> object:
     """What is different where the collection has changed."""
     rows = collection.catalogue.segments()
-    return [(row.id, row.folder, row.created) for row in rows], collection.catalogue.removed()
+    key = augmentation_key(collection.folder, collection.basis) if rows else None
+    return [(row.id, row.folder, row.created) for row in rows], collection.catalogue.removed(), key
 
 
 def _short(ellipses: NDArray[np.float32]) -> list[list[float]]:

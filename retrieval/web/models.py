@@ -122,6 +122,9 @@ class HowToSearch(HowToMatch, Filters):
     every_turn: bool = Field(
         False, description="Try all turns; else, with geometry, only where they can still change the answer."
     )
+    augmented: bool = Field(
+        True, description="Score photos with what they borrow of linked ones, in a collection where they do."
+    )
     expand: ExpansionName = Field("none", description="Query expansion.")
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
 
@@ -236,6 +239,7 @@ class SearchAnswer(BaseModel):
     boxes: list[list[float] | None] = Field(description="Of each photo of the query.")
     engine: str
     expand: str
+    augmented: bool = Field(description="Whether photos were scored with what they borrow of others.")
     similarity: dict[str, Any] | None
     filter: dict[str, Any] | None = Field(description="What the photos had to fulfil, where that was asked for.")
     passing: int | None = Field(description="How many photos did.")

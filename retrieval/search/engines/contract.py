@@ -45,6 +45,8 @@ class Engine(ABC):
     """
 
     index: InvertedIndex
+    scores_borrowed = True
+    """Whether photos are scored with what they borrow, where they do."""
     needs_descriptors = False
     """Whether views must have descriptors: those of a photo of the collection by its indexed features have none."""
 
@@ -53,7 +55,8 @@ class Engine(ABC):
         if refusal is not None:
             raise CairnError(refusal)
         self.options = options
-        self.index = collection.scored_index(options.scoring, options.similarity)
+        augmented = options.augmented and self.scores_borrowed
+        self.index = collection.scored_index(options.scoring, options.similarity, augmented=augmented)
 
     @classmethod
     def prepared(cls, options: CollectionOptions) -> CollectionOptions:

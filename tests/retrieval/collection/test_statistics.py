@@ -15,7 +15,7 @@ from index.segments.segment import Segment
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STATISTICS
 from retrieval.collection.sealing import seal
-from retrieval.collection.statistics import read_statistics, statistics_key
+from retrieval.collection.statistics import FORMAT, read_statistics, statistics_key
 from retrieval.collection.summary import describe_collection
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
@@ -167,7 +167,7 @@ def test_what_was_computed_of_damaged_postings_is_found_after_they_are_restored_
 def test_those_of_a_later_version_are_neither_used_nor_damage(folder: Path) -> None:
     file, expected = folder / STATISTICS, computed(folder)
     line = json.loads(file.read_bytes().partition(b"\n")[0])
-    body = json.dumps(line | {"format": 2}).encode() + b"\nanything"
+    body = json.dumps(line | {"format": FORMAT + 1}).encode() + b"\nanything"
     file.write_bytes(later := body + hashlib.sha256(body).hexdigest().encode())
     assert opened(folder) == expected
     assert check_collection(folder).ok

@@ -257,6 +257,7 @@ def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, index
         "photo": number_of(collection, "coffee_003"),
         **{"engine": "newest", "expand": "none", "turns": 1, "tf": "linear", "similarity": None, "turn": None},
         "every_turn": False,
+        "augmented": True,
         **{"match": "any", "top": 1000},
         **dict.fromkeys(("name", "folder", "taken_from", "taken_to", "camera", "title", "near")),
         **{"tag": [], "without_tag": [], "where": []},

@@ -1,0 +1,222 @@
+"""Database-side augmentation: photos are scored by features of those that they are linked with, too."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.inverted import InvertedIndex
+from index.progress import Progress
+from index.segments.segment import ImageFeatures
+from retrieval.collection.augmentation import (
+    Augmentation,
+    Loan,
+    is_augmented,
+    merge_loans,
+    open_augmentation,
+    remove_augmentation,
+    write_loans,
+    write_manifest,
+)
+from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.collection.layout import AUGMENTATION_KEY
+from retrieval.features.encoding import decode_centres
+from retrieval.groups.borrowing import BorrowOptions, Located, borrow
+from retrieval.groups.links import Link, links_locked
+
+STEP = "borrow"
+"""What the progress of `augment_photos` calls its one step."""
+
+_RULES = 1  # by which features are chosen: what was borrowed by others is borrowed anew
+_AT_ONCE = 100  # photos whose neighbours are read at a time
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    """A photo that another one is linked with."""
+
+    number: int
+    inliers: int
+    transform: NDArray[np.float64]  # (3, 3), from it to the other, in units of their longer sides
+
+
+def augment_photos(
+    collection: Collection,
+    links: Mapping[tuple[int, int], Link],
+    options: BorrowOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> int:
+    """Let photos borrow features of those that they are linked with, and keep that beside the collection's segments.
+
+    Only photos whose neighbours have changed since the last run are looked at. A run that is stopped has kept what it
+    has done, as far as whole segments were written.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    links : mapping of (int, int) to Link
+        By the two numbers, ascending.
+    options : BorrowOptions, optional
+    progress : callable, optional
+        Told how many photos are done with.
+
+    Returns
+    -------
+    int
+        Photos that were looked at.
+
+    Raises
+    ------
+    CairnError
+        Another process is looking for links in the collection, or a segment is damaged.
+    """
+    options = options or BorrowOptions()
+    with links_locked(collection):
+        return _Augmenting(collection, links, options).run(progress or (lambda step, done, of: None))
+
+
+def forget_loans(collection: Collection) -> None:
+    """Remove what photos borrow; they borrow nothing until `augment_photos` is called again."""
+    if is_augmented(collection.folder):
+        with links_locked(collection):
+            remove_augmentation(collection.folder)
+            _tell(collection)
+
+
+class _Augmenting:
+    """One run of `augment_photos`."""
+
+    def __init__(self, collection: Collection, links: Mapping[tuple[int, int], Link], options: BorrowOptions) -> None:
+        self._collection = collection
+        self._options = options
+        self._index: InvertedIndex = collection.index
+        self._numbers = self._index.image_numbers
+        self._neighbours = _neighbours(links, options)
+        self._rules = json.dumps({"rules": _RULES, **asdict(options)})
+        self._batch = collection.options.batch
+
+    def run(self, tell: Progress) -> int:
+        """Do it all."""
+        kept = self._kept()
+        known = kept.sources_of(self._numbers) if kept is not None else {}
+        wanted = {photo: tuple(one.number for one in several) for photo, several in self._neighbours.items()}
+        # A photo that has lost its last neighbour borrows nothing: it is written down so.
+        new = sorted({photo for photo in {*wanted, *known} if known.get(photo, ()) != wanted.get(photo, ())})
+        segments = list(kept.segments) if kept is not None else []
+        for start in range(0, len(new), self._batch):
+            batch = new[start : start + self._batch]
+            loans: list[Loan] = []
+            for first in range(0, len(batch), _AT_ONCE):
+                loans += self._loans(batch[first : first + _AT_ONCE])
+                tell(STEP, start + len(loans), len(new))
+            segments.append(write_loans(self._collection.folder, self._collection.basis, loans))
+            write_manifest(self._collection.folder, self._collection.basis, self._rules, segments)
+        if not new and kept is None:
+            write_manifest(self._collection.folder, self._collection.basis, self._rules, [])
+        merged = self._kept()
+        if merged is not None:
+            merge_loans(self._collection.folder, merged, self._numbers, self._batch)
+        if new or kept is None:
+            _tell(self._collection)
+        return len(new)
+
+    def _kept(self) -> Augmentation | None:
+        """What is there and can be gone on with."""
+        try:
+            kept = open_augmentation(self._collection.folder, self._collection.basis)
+        except CairnError:  # damaged: all is made anew
+            return None
+        return kept if kept is not None and kept.rules == self._rules else None
+
+    def _loans(self, photos: Sequence[int]) -> list[Loan]:
+        """What some photos borrow."""
+        several = [self._neighbours.get(photo, []) for photo in photos]
+        numbers = sorted({*photos, *(one.number for some in several for one in some)})
+        images = dict(zip(numbers, self._index.features_of(numbers), strict=True))
+        centres = {
+            number: decode_centres(image.columns, np.arange(len(image.words))).astype(np.float64)
+            for number, image in images.items()
+        }
+        try:
+            rows = self._collection.catalogue.images(list(photos))
+        except KeyError:
+            raise CollectionChanged(
+                f"Photos were removed from {self._collection.folder} meanwhile: run cairn group again, which goes on."
+            ) from None
+        sizes = {row.number: _size(row.width, row.height) for row in rows}
+        chosen = [
+            borrow(
+                Located(images[photo].words, centres[photo]),
+                [Located(images[one.number].words, _moved(centres[one.number], one.transform)) for one in some],
+                sizes[photo],
+                self._options,
+            )
+            for photo, some in zip(photos, several, strict=True)
+        ]
+        signatures = self._signatures(sorted({one.number for some in several for one in some}))
+        return [
+            _loan(photo, [one.number for one in some], lent, images, signatures)
+            for photo, some, lent in zip(photos, several, chosen, strict=True)
+        ]
+
+    def _signatures(self, numbers: Sequence[int]) -> dict[int, NDArray[np.uint8]]:
+        """Signatures of the features of photos, by number; none of a collection whose features have none."""
+        if self._collection.signature is None:
+            return {}
+        return dict(zip(numbers, self._index.signatures_of(numbers), strict=True))
+
+
+def _loan(
+    photo: int,
+    sources: Sequence[int],
+    rows: Sequence[NDArray[np.int64]],
+    images: Mapping[int, ImageFeatures],
+    signatures: Mapping[int, NDArray[np.uint8]],
+) -> Loan:
+    """Put together what a photo borrows: some features of each of its sources."""
+    words = [images[source].words[some].astype(np.uint32) for source, some in zip(sources, rows, strict=True)]
+    signed = [signatures[source][some] for source, some in zip(sources, rows, strict=True) if source in signatures]
+    return Loan(
+        photo,
+        tuple(sources),
+        np.concatenate([np.zeros(0, np.uint32), *words]),
+        np.concatenate(signed) if signed else None,
+    )
+
+
+def _neighbours(links: Mapping[tuple[int, int], Link], options: BorrowOptions) -> dict[int, list[_Neighbour]]:
+    """The photos that each photo borrows from, those of the most inliers first, equal ones by number."""
+    found: defaultdict[int, list[_Neighbour]] = defaultdict(list)
+    for link in links.values():
+        if link.inliers < options.inliers:
+            continue
+        forward = np.vstack([np.reshape(link.transform, (2, 3)), [0.0, 0.0, 1.0]])
+        found[link.found].append(_Neighbour(link.asked, link.inliers, forward))
+        found[link.asked].append(_Neighbour(link.found, link.inliers, np.linalg.inv(forward)))
+    return {
+        photo: sorted(several, key=lambda one: (-one.inliers, one.number))[: options.neighbours]
+        for photo, several in found.items()
+    }
+
+
+def _moved(centres: NDArray[np.float64], transform: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points (n, 2) under an affine map (3, 3)."""
+    return np.asarray(centres @ transform[:2, :2].T + transform[:2, 2])
+
+
+def _size(width: int | None, height: int | None) -> tuple[float, float]:
+    """Width and height of a photo in units of its longer side."""
+    side = max(width or 1, height or 1)
+    return (width or 1) / side, (height or 1) / side
+
+
+def _tell(collection: Collection) -> None:
+    """Let who has the collection open know that what photos borrow has changed: it counts the catalogue's changes."""
+    collection.catalogue.set_setting(AUGMENTATION_KEY, "on" if is_augmented(collection.folder) else "off")
+    collection.forget()

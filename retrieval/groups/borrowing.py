@@ -1,0 +1,96 @@
+"""What a photo borrows of the photos that it is linked with: features that map into it, and that it lacks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class BorrowOptions:
+    """What photos borrow."""
+
+    inliers: int = 20  # fewest of a link that features are borrowed through
+    neighbours: int = 10  # photos that one borrows from, at most: those of the most inliers
+    share: float = 0.25  # features that a photo borrows, at most, as a part of those that it has itself
+    # Features of one word that lie so near each other are one: the tolerance of verification, as a part of the photo's
+    # longer side.
+    tolerance: float = 0.025
+
+
+@dataclass(frozen=True)
+class Located:
+    """Features by word and place.
+
+    Attributes
+    ----------
+    words : ndarray, shape (n,), integer
+    centres : ndarray, shape (n, 2), float
+        In units of the longer side of the photo that they are placed in.
+    """
+
+    words: NDArray[np.integer]
+    centres: NDArray[np.floating]
+
+
+def borrow(
+    own: Located, neighbours: Sequence[Located], size: tuple[float, float], options: BorrowOptions
+) -> list[NDArray[np.int64]]:
+    """Choose the features that a photo borrows.
+
+    Only what lies strictly inside the photo is visible in it (Arandjelović & Zisserman, *Three things everyone should
+    know to improve object retrieval*, CVPR 2012, section 5: spatial database-side feature augmentation). Beyond the
+    paper, what the photo has itself at the same place is left out, and so is what a better neighbour has there; and
+    what most neighbours agree on comes first, as far as there is room: it will be found again.
+
+    Parameters
+    ----------
+    own : Located
+        Features of the photo.
+    neighbours : sequence of Located
+        Those of photos that it is linked with, the best first, where they map to in it.
+    size : tuple of float
+        Width and height of the photo, in units of its longer side.
+    options : BorrowOptions
+
+    Returns
+    -------
+    list of ndarray, shape (m,), int64
+        Features of each neighbour, ascending.
+    """
+    from scipy.spatial import cKDTree
+
+    inside = [np.flatnonzero(((one.centres > 0) & (one.centres < size)).all(axis=1)) for one in neighbours]
+    which = np.repeat(np.arange(len(neighbours)), [len(rows) for rows in inside])
+    rows = np.concatenate([np.zeros(0, np.int64), *inside])
+    # Words are a third axis, along which two of them are further apart than what is compared.
+    apart = 4 * options.tolerance
+    points = np.concatenate(
+        [np.zeros((0, 3)), *(_points(one, apart)[some] for one, some in zip(neighbours, inside, strict=True))]
+    )
+    if len(own.words) and len(points):
+        distances, _ = cKDTree(_points(own, apart)).query(points, distance_upper_bound=options.tolerance)
+        lacking = np.isinf(distances)
+        which, rows, points = which[lacking], rows[lacking], points[lacking]
+    pairs = (
+        cKDTree(points).query_pairs(options.tolerance, output_type="ndarray") if len(points) else np.zeros((0, 2), int)
+    )
+    pairs = pairs[which[pairs[:, 0]] != which[pairs[:, 1]]]  # first < second, and so neighbours ascend
+    agreeing = np.unique(
+        np.concatenate(
+            [pairs[:, 0] * len(neighbours) + which[pairs[:, 1]], pairs[:, 1] * len(neighbours) + which[pairs[:, 0]]]
+        )
+    )
+    support = np.bincount(agreeing // max(len(neighbours), 1), minlength=len(rows))
+    first = np.ones(len(rows), bool)
+    first[pairs[:, 1]] = False
+    # Sorting is stable: of equal support the better neighbour's come first.
+    order = np.argsort(-support, kind="stable")
+    order = order[first[order]][: int(options.share * len(own.words))]
+    return [np.sort(rows[order[which[order] == number]]) for number in range(len(neighbours))]
+
+
+def _points(features: Located, apart: float) -> NDArray[np.float64]:
+    """Features as points (n, 3): place and word."""
+    return np.column_stack([features.centres, features.words * apart]).astype(np.float64)

@@ -1,0 +1,300 @@
+"""Augmentation of a collection: made, kept up, left out and mended."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.errors import CairnError
+from index.segments.segment import Segment
+from retrieval.collection import augmentation as store
+from retrieval.collection.augmentation import MANIFEST, is_augmented, open_augmentation, read_loans
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import AUGMENTATION
+from retrieval.collection.summary import describe_augmentation, describe_collection
+from retrieval.features.encoding import decode_centres
+from retrieval.groups.augmentation import augment_photos
+from retrieval.groups.borrowing import BorrowOptions
+from retrieval.groups.groups import GroupOptions, group_photos
+from retrieval.groups.links import Link, link_photos
+from retrieval.indexing.adding import index_photos
+from retrieval.indexing.compaction import compact
+from retrieval.indexing.removal import remove_photos
+from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.integrity.check import check_collection
+from retrieval.integrity.repair import repair_collection
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+from tests.support.paths import ROOT
+from tests.support.picture_views import LINKED, linked, write_views  # noqa: F401
+
+ALL = BorrowOptions(share=10.0)
+
+
+@pytest.fixture
+def copy(linked: Path, tmp_path: Path) -> Iterator[Collection]:  # noqa: F811
+    """A copy of the collection, in which photos may borrow."""
+    shutil.copytree(linked, tmp_path / "copy.cairn")
+    with Collection.open(tmp_path / "copy.cairn") as collection:
+        yield collection
+
+
+def grouped(collection: Collection, *, augment: bool | None = None) -> int | None:
+    """Photos that have borrowed anew in a run of `cairn group`."""
+    return group_photos(collection, GroupOptions(augment=augment)).augmented
+
+
+def loans(collection: Collection) -> dict[int, tuple[tuple[int, ...], bytes, bytes]]:
+    """What every photo borrows, as far as it counts."""
+    augmentation = collection.augmentation
+    if augmentation is None:
+        return {}
+    found = read_loans(augmentation, collection.index.image_numbers, range(len(augmentation.segments)))
+    return {
+        one.photo: (one.sources, one.words.tobytes(), b"" if one.signatures is None else one.signatures.tobytes())
+        for one in found
+    }
+
+
+def linked_numbers(collection: Collection) -> set[int]:
+    return {row.number for row in collection.catalogue.images() if not (row.name or "").startswith("rocket")}
+
+
+def test_linked_photos_borrow_and_others_do_not(copy: Collection) -> None:
+    assert copy.augmentation is None and grouped(copy) is None
+    numbers = linked_numbers(copy)
+    assert grouped(copy, augment=True) == len(numbers)
+    assert set(loans(copy)) == numbers
+    assert grouped(copy) == 0  # nothing has changed
+    plain, augmented = copy.index, copy.scored_index(augmented=True)
+    assert augmented.lent and not plain.lent
+    np.testing.assert_array_equal(augmented.document_frequency, plain.document_frequency)
+    assert copy.has_right_statistics() is True
+    facts = describe_collection(copy)["augmentation"]
+    assert facts["photos"] <= len(numbers) and facts["bytes"] > 0 and not facts["damaged"]
+    assert "photos borrow" in describe_augmentation(facts)
+    assert check_collection(copy.folder).ok
+    assert grouped(copy, augment=False) is None
+    assert copy.augmentation is None and not (copy.folder / AUGMENTATION).exists()
+    assert describe_collection(copy)["augmentation"] is None
+    assert grouped(copy) is None  # it stays off
+
+
+def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
+    """Each borrowed word is found in a source, at a place that the link maps strictly into the photo."""
+    links = link_photos(copy, min_inliers=10)
+    augment_photos(copy, links, ALL)
+    kept = copy.augmentation
+    assert kept is not None
+    for loan in read_loans(kept, copy.index.image_numbers, range(len(kept.segments))):
+        row = copy.catalogue.images([loan.photo])[0]
+        width, height = row.width or 1, row.height or 1
+        left = loan.words.tolist()
+        for source in loan.sources:
+            link = links[min(source, loan.photo), max(source, loan.photo)]
+            transform = np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]])
+            if link.asked != source:
+                transform = np.linalg.inv(transform)
+            image = copy.index.features(source)
+            centres = decode_centres(image.columns, np.arange(len(image.words)))
+            mapped = centres @ transform[:2, :2].T + transform[:2, 2]
+            inside = ((mapped > 0) & (mapped < np.array([width, height]) / max(width, height))).all(axis=1)
+            for word in image.words[inside].tolist():
+                if word in left:
+                    left.remove(word)
+        assert not left
+        own = copy.index.features(loan.photo)
+        assert len(loan.words) <= ALL.share * len(own.words)
+
+
+def test_a_search_may_go_without(copy: Collection) -> None:
+    options = [SearchOptions(engine="tf-idf", augmented=augmented) for augmented in (True, False)]
+    before = Searcher(copy, options[0]).index.score(np.arange(20)).scores
+    augment_photos(copy, link_photos(copy, min_inliers=10), ALL)
+    with_loans, without = (Searcher(copy, one).index for one in options)
+    np.testing.assert_array_equal(without.score(np.arange(20)).scores, before)
+    numbers = np.searchsorted(with_loans.image_numbers, sorted(linked_numbers(copy)))
+    assert (with_loans.scored_norms[numbers] > without.norms[numbers]).any()
+
+
+def test_only_what_is_new_is_done_and_it_is_the_same_as_at_once(copy: Collection, tmp_path: Path) -> None:
+    grouped(copy, augment=True)
+    before = loans(copy)
+    more = tmp_path / "more"
+    more.mkdir()
+    write_views(more, {"coffee": 4})
+    for name in ("coffee_0.png", "coffee_1.png", "coffee_2.png"):
+        (more / name).unlink()
+    index_photos(copy, [more])
+    copy.forget()
+    assert loans(copy) == before
+    new = max(copy.catalogue.numbers().tolist())
+    coffee = {row.number for row in copy.catalogue.images() if (row.name or "").startswith("coffee")}
+    assert grouped(copy) == len(coffee) > 1
+    after = loans(copy)
+    assert {number for number in after if before.get(number) != after[number]} == coffee and new in coffee
+    shutil.copytree(copy.folder, tmp_path / "anew.cairn")
+    with Collection.open(tmp_path / "anew.cairn") as anew:
+        assert grouped(anew, augment=False) is None
+        grouped(anew, augment=True)
+        assert loans(anew) == after
+
+
+def test_a_photo_that_borrowed_from_a_removed_one_borrows_nothing(copy: Collection) -> None:
+    grouped(copy, augment=True)
+    rows = {row.name: row.number for row in copy.catalogue.images()}
+    remove_photos(copy, [next(name for name in rows if name and name.endswith("coffee_0.png"))])
+    left = rows[next(name for name in rows if name and name.endswith("coffee_1.png"))]
+    assert left not in loans(copy) and len(loans(copy)) == len(linked_numbers(copy)) - 1
+    assert copy.has_right_statistics() is True
+    grouped(copy)
+    assert left not in loans(copy) or loans(copy)[left][0] == ()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_compaction_takes_what_was_removed_off_the_disk(copy: Collection, damaged: bool) -> None:
+    grouped(copy, augment=True)
+    before = loans(copy)
+    row = next(row for row in copy.catalogue.images() if (row.name or "").endswith("coffee_0.png"))
+    remove_photos(copy, [row.name or ""])
+    if damaged:
+        segment = next((copy.folder / AUGMENTATION).glob("0*"))
+        (segment / "word_lists.npy").write_bytes(b"nothing")
+    compact(copy)
+    after = loans(copy)
+    kept = copy.augmentation
+    if damaged:
+        assert kept is None and is_augmented(copy.folder)
+    else:
+        assert kept is not None and all(row.number not in some["source"] for some in kept.sources)
+        assert after == {number: loan for number, loan in before.items() if row.number not in (number, *loan[0])}
+    assert check_collection(copy.folder).ok
+
+
+def test_a_new_vocabulary_forgets_it_until_the_next_groups(copy: Collection) -> None:
+    grouped(copy, augment=True)
+    report = retrain(copy, RetrainOptions(words=60, signature="frame-32"))
+    assert report.forgotten and loans(copy) == {}
+    assert "run cairn group" in describe_augmentation(describe_collection(copy)["augmentation"])
+    assert check_collection(copy.folder).ok
+    assert grouped(copy)
+    assert set(loans(copy)) == linked_numbers(copy)
+
+
+@pytest.mark.parametrize("file", [MANIFEST, "000001/meta.json", "000001/posting_lists.npy", "000001/notes.npy", "gone"])
+def test_damage_stops_no_search_and_is_mended(copy: Collection, file: str) -> None:
+    grouped(copy, augment=True)
+    before = loans(copy)
+    parent = copy.folder / AUGMENTATION
+    if file == "gone":
+        shutil.rmtree(parent / "000001")
+    else:
+        contents = bytearray((parent / file).read_bytes())
+        contents[len(contents) // 2] ^= 0xFF
+        (parent / file).write_bytes(contents)
+    with Collection.open(copy.folder) as collection:
+        searcher = Searcher(collection, SearchOptions(engine="tf-idf"))
+        assert len(searcher.index.score(np.arange(20)).scores) == len(collection.catalogue.numbers())
+        describe_collection(collection)
+    found = check_collection(copy.folder)
+    assert found.damaged and all(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged)
+    report = repair_collection(copy.folder)
+    assert report.ok and [one["file"] for one in report.repaired] == [AUGMENTATION]
+    with Collection.open(copy.folder) as collection:
+        assert loans(collection) == {}
+        grouped(collection)
+        assert loans(collection) == before
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+import retrieval.collection.augmentation as store
+import retrieval.groups.augmentation as groups
+from retrieval.collection.collection import Collection
+from retrieval.groups.groups import GroupOptions, group_photos
+
+name, before = sys.argv[2], sys.argv[3] == "before"
+module = groups if hasattr(groups, name) else store
+do = getattr(module, name)
+
+def kill(*given, **named):
+    if not before:
+        do(*given, **named)
+    os._exit(9)
+
+setattr(module, name, kill)
+group_photos(Collection.open(Path(sys.argv[1])), GroupOptions(augment=True))
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "when"),
+    [("write_loans", "before"), ("write_manifest", "before"), ("write_manifest", "after"), ("_tell", "before")],
+)
+def test_a_run_that_is_killed_leaves_a_sound_collection_and_is_made_good(
+    copy: Collection, tmp_path: Path, step: str, when: str
+) -> None:
+    shutil.copytree(copy.folder, tmp_path / "undisturbed.cairn")
+    with Collection.open(tmp_path / "undisturbed.cairn") as undisturbed:
+        grouped(undisturbed, augment=True)
+        expected = loans(undisturbed)
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, copy.folder, step, when], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 9, ran.stderr
+    assert check_collection(copy.folder).ok
+    copy.forget()
+    assert loans(copy) in ({}, expected)
+    grouped(copy, augment=True)
+    assert loans(copy) == expected
+    assert check_collection(copy.folder).ok
+    assert not check_collection(copy.folder).notes
+
+
+def test_small_segments_are_merged(copy: Collection) -> None:
+    links = link_photos(copy, min_inliers=10)
+    pairs = sorted(links)
+    some: dict[tuple[int, int], Link] = {}
+    for pair in pairs:
+        some[pair] = links[pair]
+        augment_photos(copy, some, ALL)
+    parts = loans(copy)
+    assert len([path for path in (copy.folder / AUGMENTATION).iterdir() if path.is_dir()]) == 1
+    shutil.rmtree(copy.folder / AUGMENTATION)
+    copy.forget()
+    augment_photos(copy, links, ALL)
+    assert loans(copy) == parts
+
+
+def test_what_is_replaced_while_it_is_read_is_read_again(copy: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    links = link_photos(copy, min_inliers=10)
+    augment_photos(copy, links, ALL)
+    first = copy.augmentation
+    assert first is not None
+    calls: list[Path] = []
+
+    def replaced(folder: Path, name: str, digest: str) -> Segment:
+        calls.append(folder)
+        if len(calls) == 1:
+            augment_photos(copy, links, BorrowOptions(share=0.1))
+        return read(folder, name, digest)
+
+    read = store._open_segment
+    monkeypatch.setattr(store, "_open_segment", replaced)
+    found = open_augmentation(copy.folder, copy.basis)
+    assert found is not None and found.key != first.key
+
+
+def test_other_words_are_never_mixed(copy: Collection) -> None:
+    augment_photos(copy, link_photos(copy, min_inliers=10), ALL)
+    basis = copy.basis
+    other = store.Basis(basis.vocabulary, basis.descriptor, "hamming-128")
+    assert open_augmentation(copy.folder, other) is None
+    with pytest.raises(CairnError, match="cairn group"):
+        (copy.folder / AUGMENTATION / MANIFEST).write_text('{"format": 1}')
+        open_augmentation(copy.folder, basis)
