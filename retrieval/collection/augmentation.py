@@ -87,25 +87,53 @@ class Augmentation:
 
         A photo that has borrowed from one that was removed since borrows nothing.
         """
+        there = np.zeros(int(image_numbers.max(initial=0)) + 2, bool)  # the last is of all larger numbers
+        there[image_numbers] = True
+        later = np.zeros_like(there)
         counting: list[NDArray[np.bool_]] = []
-        later = np.zeros(0, np.int64)
         for segment, sources in zip(reversed(self.segments), reversed(self.sources), strict=True):
-            numbers = segment.image_numbers.astype(np.int64)
-            short = sources["photo"][~np.isin(sources["source"], image_numbers)]
-            counting.append(np.isin(numbers, image_numbers) & ~np.isin(numbers, short) & ~np.isin(numbers, later))
-            later = np.concatenate([later, numbers])
+            numbers = np.minimum(segment.image_numbers, len(there) - 1)
+            photos, lenders = (np.minimum(sources[side], len(there) - 1) for side in ("photo", "source"))
+            counts = there & ~later
+            counts[photos[~there[lenders]]] = False
+            counting.append(counts[numbers])
+            later[numbers] = True
         return Borrowed(self.segments, tuple(reversed(counting)))
 
     def sources_of(self, image_numbers: NDArray[np.integer]) -> dict[int, tuple[int, ...]]:
         """Of whom each photo borrows, of those that count."""
-        found: dict[int, list[int]] = {}
-        borrowed = self.borrowed(image_numbers)
-        for segment, sources, counting in zip(self.segments, self.sources, borrowed.counting, strict=True):
-            numbers = segment.image_numbers[counting]
-            found.update((number, []) for number in numbers.tolist())
-            for photo, source in sources[np.isin(sources["photo"], numbers)].tolist():
-                found[photo].append(source)
+        counting = self.borrowed(image_numbers).counting
+        found: dict[int, tuple[int, ...]] = {}
+        for which, counts in enumerate(counting):
+            found |= self._sources_in(which, counts)
+        return found
+
+    def _sources_in(self, which: int, counting: NDArray[np.bool_]) -> dict[int, tuple[int, ...]]:
+        """Of whom some photos of a segment borrow."""
+        numbers, sources = self.segments[which].image_numbers[counting], self.sources[which]
+        found: dict[int, list[int]] = {number: [] for number in numbers.tolist()}
+        for photo, source in sources[np.isin(sources["photo"], numbers)].tolist():
+            found[photo].append(source)
         return {photo: tuple(several) for photo, several in found.items()}
+
+    def loans(self, which: int, counting: NDArray[np.bool_]) -> list[Loan]:
+        """What some photos of a segment borrow, by ascending number.
+
+        Parameters
+        ----------
+        which : int
+            The segment.
+        counting : ndarray, shape (images of the segment,), bool
+            Whether each photo is wanted.
+        """
+        segment, sources = self.segments[which], self._sources_in(which, counting)
+        positions = np.flatnonzero(counting)
+        signatures = segment.signatures_of(positions) if segment.signatures is not None else [None] * len(positions)
+        numbers = segment.image_numbers[positions].tolist()
+        return [
+            Loan(number, sources[number], image.words.astype(np.uint32), some)
+            for number, image, some in zip(numbers, segment.some_images(positions), signatures, strict=True)
+        ]
 
 
 def is_augmented(folder: Path) -> bool:
@@ -228,7 +256,9 @@ def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
     parent.mkdir(exist_ok=True)
     taken = [int(path.name) for path in parent.iterdir() if path.name.isdecimal()]
     sources = np.array([(loan.photo, source) for loan in loans for source in loan.sources], _SOURCE)
-    signatures = [loan.signatures for loan in loans if loan.signatures is not None]
+    signed = [loan.signatures for loan in loans if loan.signatures is not None]
+    # Who borrows nothing has none.
+    signatures = [loan.signatures if loan.signatures is not None else signed[0][:0] for loan in loans] if signed else []
     return write_segment(
         parent / f"{max(taken, default=0) + 1:06d}",
         image_numbers=np.array([loan.photo for loan in loans], np.uint32),
@@ -240,25 +270,10 @@ def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
     )
 
 
-def read_loans(augmentation: Augmentation, image_numbers: NDArray[np.integer], which: Iterable[int]) -> list[Loan]:
-    """What photos borrow that counts, of some segments, by ascending number of the photo."""
-    counting = augmentation.borrowed(image_numbers).counting
-    every = augmentation.sources_of(image_numbers)
-    loans = []
-    for segment, counts in ((augmentation.segments[one], counting[one]) for one in which):
-        positions = np.flatnonzero(counts)
-        signatures = segment.signatures_of(positions) if segment.signatures is not None else [None] * len(positions)
-        images = segment.some_images(positions)
-        numbers = segment.image_numbers[positions].tolist()
-        loans += [
-            Loan(number, every[number], image.words.astype(np.uint32), some)
-            for number, image, some in zip(numbers, images, signatures, strict=True)
-        ]
-    return sorted(loans, key=lambda loan: loan.photo)
-
-
-def merge_loans(folder: Path, augmentation: Augmentation, image_numbers: NDArray[np.integer], batch: int) -> bool:
-    """Merge small segments of an augmentation, and leave out what no longer counts; whether there was any to do.
+def merge_loans(
+    folder: Path, augmentation: Augmentation, image_numbers: NDArray[np.integer], batch: int, *, idle: float = 0.0
+) -> None:
+    """Merge small segments of an augmentation, and leave out what no longer counts.
 
     Parameters
     ----------
@@ -268,7 +283,9 @@ def merge_loans(folder: Path, augmentation: Augmentation, image_numbers: NDArray
     image_numbers : ndarray, shape (N,), integer
         Of the photos of the collection.
     batch : int
-        Photos of a segment.
+        Photos of a segment, at most, where more than one segment is put into it.
+    idle : float
+        Part of the photos of a segment that may no longer count before it is written again for that.
 
     Raises
     ------
@@ -276,21 +293,28 @@ def merge_loans(folder: Path, augmentation: Augmentation, image_numbers: NDArray
         A segment that is to be written again is damaged.
     """
     counting = augmentation.borrowed(image_numbers).counting
-    whole = [bool(counts.all()) for counts in counting]
-    small = [which for which, counts in enumerate(counting) if counts.sum() <= batch // 2]
-    again = {which for which, is_whole in enumerate(whole) if not is_whole} | set(small if len(small) > 1 else [])
-    if not again:
-        return False
-    for which in again:
+    again = {which for which, counts in enumerate(counting) if not counts.all() and counts.mean() < 1 - idle}
+    small = {which for which, counts in enumerate(counting) if counts.sum() <= batch // 2}
+    again |= small if len(small) > 1 else set()
+    for which in sorted(again):
         if augmentation.segments[which].verify():
             raise CairnError(f"{augmentation.segments[which].folder} is damaged: run cairn repair, then cairn group.")
-    loans = read_loans(augmentation, image_numbers, sorted(again))
-    merged = [
-        write_loans(folder, augmentation.basis, loans[start : start + batch]) for start in range(0, len(loans), batch)
-    ]
-    stay = [segment for which, segment in enumerate(augmentation.segments) if which not in again]
-    write_manifest(folder, augmentation.basis, augmentation.rules, [*stay, *merged])
-    return True
+    merged: list[Segment] = []
+    loans: list[Loan] = []
+
+    def write() -> None:
+        if loans:
+            merged.append(write_loans(folder, augmentation.basis, sorted(loans, key=lambda loan: loan.photo)))
+            loans.clear()
+
+    for which in sorted(again):
+        if len(loans) + int(counting[which].sum()) > batch:
+            write()
+        loans += augmentation.loans(which, counting[which])
+    write()
+    if again:
+        stay = [segment for which, segment in enumerate(augmentation.segments) if which not in again]
+        write_manifest(folder, augmentation.basis, augmentation.rules, [*stay, *merged])
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ STEP = "borrow"
 """What the progress of `augment_photos` calls its one step."""
 
 _RULES = 1  # by which features are chosen: what was borrowed by others is borrowed anew
+_IDLE = 0.25  # part of a segment that may have been replaced before it is written again
 _AT_ONCE = 100  # photos whose neighbours are read at a time
 
 
@@ -121,7 +122,7 @@ class _Augmenting:
             write_manifest(self._collection.folder, self._collection.basis, self._rules, [])
         merged = self._kept()
         if merged is not None:
-            merge_loans(self._collection.folder, merged, self._numbers, self._batch)
+            merge_loans(self._collection.folder, merged, self._numbers, self._batch, idle=_IDLE)
         if new or kept is None:
             _tell(self._collection)
         return len(new)

@@ -12,7 +12,7 @@ import pytest
 from index.errors import CairnError
 from index.segments.segment import Segment
 from retrieval.collection import augmentation as store
-from retrieval.collection.augmentation import MANIFEST, is_augmented, open_augmentation, read_loans
+from retrieval.collection.augmentation import MANIFEST, Augmentation, Loan, is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION
 from retrieval.collection.summary import describe_augmentation, describe_collection
@@ -48,12 +48,17 @@ def grouped(collection: Collection, *, augment: bool | None = None) -> int | Non
     return group_photos(collection, GroupOptions(augment=augment)).augmented
 
 
+def every_loan(collection: Collection, augmentation: Augmentation) -> list[Loan]:
+    counting = augmentation.borrowed(collection.index.image_numbers).counting
+    return [loan for which, counts in enumerate(counting) for loan in augmentation.loans(which, counts)]
+
+
 def loans(collection: Collection) -> dict[int, tuple[tuple[int, ...], bytes, bytes]]:
     """What every photo borrows, as far as it counts."""
     augmentation = collection.augmentation
     if augmentation is None:
         return {}
-    found = read_loans(augmentation, collection.index.image_numbers, range(len(augmentation.segments)))
+    found = every_loan(collection, augmentation)
     return {
         one.photo: (one.sources, one.words.tobytes(), b"" if one.signatures is None else one.signatures.tobytes())
         for one in found
@@ -90,7 +95,7 @@ def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
     augment_photos(copy, links, ALL)
     kept = copy.augmentation
     assert kept is not None
-    for loan in read_loans(kept, copy.index.image_numbers, range(len(kept.segments))):
+    for loan in every_loan(copy, kept):
         row = copy.catalogue.images([loan.photo])[0]
         width, height = row.width or 1, row.height or 1
         left = loan.words.tolist()
@@ -269,6 +274,21 @@ def test_small_segments_are_merged(copy: Collection) -> None:
     copy.forget()
     augment_photos(copy, links, ALL)
     assert loans(copy) == parts
+
+
+@pytest.mark.parametrize("signature", ["none", "frame-32"])
+def test_a_photo_that_has_lost_its_links_borrows_nothing(copy: Collection, signature: str) -> None:
+    if signature != "none":
+        retrain(copy, RetrainOptions(words=60, signature=signature))
+    links = link_photos(copy, min_inliers=10)
+    augment_photos(copy, links, ALL)
+    coffee = {row.number for row in copy.catalogue.images() if (row.name or "").startswith("coffee")}
+    others = {pair: link for pair, link in links.items() if not coffee & set(pair)}
+    assert augment_photos(copy, others, ALL) == len(coffee)
+    found = loans(copy)
+    assert all(found[number] == ((), b"", b"") for number in coffee)
+    assert check_collection(copy.folder).ok
+    assert augment_photos(copy, others, ALL) == 0
 
 
 def test_what_is_replaced_while_it_is_read_is_read_again(copy: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
