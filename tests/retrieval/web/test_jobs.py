@@ -9,11 +9,13 @@ from PIL import Image
 
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
+from retrieval.groups.groups import GroupOptions, group_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.web import jobs
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
 from tests.conftest import Indexed
+from tests.support.picture_views import linked  # noqa: F401
 
 
 @pytest.fixture
@@ -90,5 +92,18 @@ def test_a_collection_that_cannot_be_opened_is_told_by_each_job_until_it_can(fol
             searching.do("ready", {})
     aside.rename(folder)
     assert searching.do("ready", {}) == ({}, b"")
+    assert not searching.is_outdated()
+    searching.let_go()
+
+
+def test_what_photos_borrow_is_opened_when_it_has_changed(linked: Path, tmp_path: Path) -> None:  # noqa: F811
+    folder = Path(shutil.copytree(linked, tmp_path / "linked.cairn"))
+    searching = SearchJobs(Place(folder))
+    for augment, request, expected in ((True, {}, True), (True, {"augmented": False}, False), (False, {}, False)):
+        with Collection.open(folder) as collection:
+            group_photos(collection, GroupOptions(augment=augment))
+        if searching.is_outdated():
+            searching.renew()
+        assert searching.do("search", _request(0, turns=1, **request))[0]["augmented"] is expected
     assert not searching.is_outdated()
     searching.let_go()

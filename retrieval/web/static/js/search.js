@@ -11,7 +11,7 @@ import { format, parse, resolve, searchAddress, surround } from "./query.js";
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
-  match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1",
+  match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1", augmented: "1",
   name: "", folder: "", taken_from: "", taken_to: "", tag: "",
 };
 
@@ -25,7 +25,7 @@ let turning = new AbortController(); // of the look at turned views, which ends 
 
 function options() {
   const given = Object.fromEntries(new FormData(form));
-  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { similarity: "0" }[name]]));
+  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { similarity: "0", augmented: "0" }[name]]));
 }
 
 /** Those that are not as they are anyway: what the address needs to say. */
@@ -222,6 +222,7 @@ function replaceResults({ results, turned }, asked) {
 function showResults(answer, asked) {
   replaceResults(answer, asked);
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
+  at("augmented").hidden = !answer.augmented && !new URLSearchParams(location.search).has("augmented"); // nothing is borrowed
   const found = answer.results.length;
   const sure = answer.results.filter((one) => one.found).length;
   const beside = found > sure ? `, ${found - sure} possibly similar` : "";
@@ -284,11 +285,11 @@ async function answer(signal) {
     return;
   }
   at("said").textContent = "Searching…";
-  const { similarity, turns, top, tag, ...others } = options();
+  const { similarity, augmented, turns, top, tag, ...others } = options();
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
   const asked = asking();
-  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored };
+  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored, augmented: augmented === DEFAULTS.augmented };
   // Upright comes first, many times as quickly; the same list is completed by what turned views find.
   const upright = await search(asked.queries, { ...how, turns: 1 }, signal);
   showResults(upright, asked);
