@@ -26,9 +26,9 @@ class ExpansionOptions:
     )
     rounds: int = 3  # how often photos are added, at most: those that a round finds are added in the next
     candidates: int = 25  # photos a round that are verified with what was added, at most, those of the best scores
-    own: int = (
-        4  # matches of such a photo that are with the query's own features, at least: added ones show more than it
-    )
+    # What a photo adds lies near to where it agrees with the query: so far away at most, in parts of the longer side of
+    # what is searched for.
+    reach: float = 0.04
     negatives: int = 100  # lowest ranked photos that a classifier learns from, at most
     cost: float = 1.0  # of a photo on the wrong side: C of the support vector machine
 
@@ -74,6 +74,29 @@ def back_project(
     there = part_of(view, inside)
     linear = inverse.astype(np.float32) @ there.frames.linear
     return replace(there, frames=Frames(centres[inside].astype(np.float32), linear))
+
+
+def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
+    """Keep the features of a view that lie near to some places.
+
+    A photo that shows the query's object shows other things beside it, and where it was found nothing says that those
+    within the query's region are of the object, but for what lies where the two agree.
+
+    Parameters
+    ----------
+    view : View
+        As `back_project` gives it.
+    places : ndarray, shape (N, 2)
+        Where the photo agrees with what was asked for, in units of the query's longer side.
+    reach : float
+        Largest distance, in the same units.
+    """
+    from scipy.spatial import cKDTree
+
+    if not len(places):
+        return part_of(view, np.zeros(0, np.intp))
+    distances, _ = cKDTree(places).query(view.frames.centres, distance_upper_bound=reach)
+    return part_of(view, np.flatnonzero(np.isfinite(distances)))
 
 
 def average_words(words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]) -> WeighedWords:

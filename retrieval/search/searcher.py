@@ -13,7 +13,7 @@ from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.engines.contract import load_engine, settle
 from retrieval.search.engines.registry import Verified, find_engine
-from retrieval.search.expansion import average_words, back_project, discriminative_words, strongest
+from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import background, calibration_of
 from retrieval.search.query import View, glance, joined, part_of
@@ -309,21 +309,26 @@ class _Search:
             return found
         which = found[sources[0][0]].view  # photos that were found at one turn are put together: the best says at which
         sources = [one for one in sources if found[one[0]].view == which]
-        view, features, signatures = self._views[which], self._searcher.index.features, self._searcher.index.signatures
+        view = self._views[which]
+        # Where photos agree with what was asked for: beside that they may show what the query does not.
+        agreed = {number: view.frames.centres[one.matches[:, 0]] for number, one in sources}
+        reach = options.reach * float(np.ptp(region.reshape(2, 2), axis=0).max())
         through: dict[int, Verification] = {}
         for done in range(options.rounds if decides else 1):
             if not sources:
                 break
             added = [
-                back_project(features(number), one, region, signatures(number) if view.signed is not None else None)
+                near_places(self._added(which, number, one, region), agreed[number], reach)
                 for number, one in sources[: options.photos]
             ]
             if not done:
                 self._score_again(which, added)
             if decides:
                 known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
-                new = self._verify_through(which, joined([view, *added]), self._table[which], known)
+                asked = joined([view, *added])
+                new = self._verify_through(which, asked, self._table[which], known)
                 through |= new
+                agreed |= {number: asked.frames.centres[one.matches[:, 0]] for number, one in new.items()}
                 new = {number: one for number, one in new.items() if one.inliers >= options.min_inliers}
                 sources = [*sources[options.photos :], *sorted(new.items(), key=lambda one: -one[1].inliers)]
         found = dict(found)
@@ -345,6 +350,12 @@ class _Search:
             for hit in ranking[: len(ranking.found)]
             if options.min_inliers <= hit.verification.inliers < options.copy * len(self._views[hit.view].words)
         ]
+
+    def _added(self, which: int, number: int, found: Verification, region: NDArray[np.float64]) -> View:
+        """What a photo adds to a view: see `back_project`."""
+        index = self._searcher.index
+        signatures = index.signatures(number) if self._views[which].signed is not None else None
+        return back_project(index.features(number), found, region, signatures)
 
     def _score_again(self, which: int, added: Sequence[View]) -> None:
         """Score with a view and with what was added to it."""
@@ -374,12 +385,7 @@ class _Search:
         places = by_score(self._numbers, scores, self._names, self._options.expansion.candidates)
         numbers = self._numbers[places[scores[places] > 0]].tolist()
         verified = zip(numbers, self._engine.verify_many(view, numbers), strict=True)
-        own = len(self._views[which].words)
-        return {
-            number: one
-            for number, one in verified
-            if np.count_nonzero(one.matches[:, 0] < own) >= self._options.expansion.own and one.inliers
-        }
+        return {number: one for number, one in verified if one.inliers}
 
 
 def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from retrieval.search.expansion import (
     average_words,
     back_project,
     discriminative_words,
+    near_places,
     strongest,
 )
 from retrieval.search.query import indexed_view, joined
@@ -150,3 +151,15 @@ def test_the_words_are_kept_that_can_add_the_most(tmp_path: Path) -> None:
     np.testing.assert_allclose(kept.weights, [1, 0.8])
     every = strongest(WeighedWords(words, weights), index, 5)
     assert index.score(every.words, every.weights).scores == pytest.approx(index.score(words, weights).scores)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), number=st.integers(0, 40), places=st.integers(0, 5))
+def test_features_near_to_what_agrees_are_kept(seed: int, number: int, places: int) -> None:
+    generator = np.random.default_rng(seed)
+    view, agreed = indexed_view(image_features(number, generator)), generator.uniform(0, 1, (places, 2))
+    apart = np.linalg.norm(view.frames.centres[:, None].astype(float) - agreed, axis=2)
+    near = (apart < 0.2).any(axis=1)
+    kept = near_places(view, agreed, 0.2)
+    np.testing.assert_array_equal(kept.words, view.words[near])
+    np.testing.assert_array_equal(kept.frames.centres, view.frames.centres[near])
