@@ -74,16 +74,16 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
     return probability(calibration.alone * contrast(score, ground) + calibration.alone_constant)
 
 
-_BY_WORDS = Calibration(evidence=0.9, contrast=1.5, constant=-1.5, alone=3.0, alone_constant=-6.5)
-_BY_SIGNATURES = Calibration(evidence=0.9, contrast=1.5, constant=-1.5, alone=3.0, alone_constant=-6.5)
-_BY_AGGREGATES = Calibration(evidence=0.9, contrast=1.5, constant=-1.5, alone=3.0, alone_constant=-6.5)
+_BY_WORDS = Calibration(evidence=1.365, contrast=1.331, constant=-1.662, alone=1.766, alone_constant=-5.914)
+_BY_SIGNATURES = Calibration(evidence=1.349, contrast=0.159, constant=-0.21, alone=1.743, alone_constant=-5.725)
+_BY_AGGREGATES = Calibration(evidence=1.369, contrast=0.0, constant=0.139, alone=1.074, alone_constant=-5.522)
 
 CALIBRATIONS = {
-    "tf-idf": replace(_BY_WORDS, alone=3.0, alone_constant=-6.0),
+    "tf-idf": replace(_BY_WORDS, alone=3.183, alone_constant=-6.344),
     "tf-idf-sp": _BY_WORDS,
-    "signatures": replace(_BY_SIGNATURES, alone=3.0, alone_constant=-6.0),
+    "signatures": replace(_BY_SIGNATURES, alone=2.683, alone_constant=-6.126),
     "signatures-sp": _BY_SIGNATURES,
-    "asmk": replace(_BY_AGGREGATES, alone=3.0, alone_constant=-6.0),
+    "asmk": replace(_BY_AGGREGATES, alone=2.215, alone_constant=-5.982),
     "asmk-sp": _BY_AGGREGATES,
     "raw": _BY_WORDS,  # scores by words, and evidence as well
 }

@@ -222,7 +222,9 @@ class _Search:
         weighted = _weigh(self._table, self._options.turned)
         views = weighted.argmax(axis=0)
         best = np.take_along_axis(weighted, views[None], axis=0)[0]
-        ground = background(_weigh(self._scores, self._options.turned).max(axis=0))
+        # Where only some photos may be found, all say what is in common by chance.
+        every = best if isinstance(self._kept, slice) else _weigh(self._scores, self._options.turned).max(axis=0)
+        ground = background(every)
         calibration = calibration_of(self._options.engine)
         return Ranking(self._numbers, best, views, found, self._names, ground, calibration)
 
@@ -372,7 +374,6 @@ class _Search:
             # Hamming expansion (Tolias & Jégou, 2014): what has such a word votes by its own signature.
             some = [part_of(one, np.flatnonzero(np.isin(one.words, scored.words))) for one in added]
             again = joined([view, *some])
-        self._scores = self._scores.copy()
         self._scores[which] = self._engine.score(again)
         self._table = self._scores[:, self._kept]
         self._took("search")
