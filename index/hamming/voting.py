@@ -107,7 +107,8 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     Parameters
     ----------
     index : InvertedIndex
-        Whose segments have signatures.
+        Whose segments have signatures. What its images borrow is matched, too; where that is damaged, nothing is
+        borrowed from then on.
     features : SignedFeatures
         Of the query.
     most : int
@@ -196,7 +197,8 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     IJCV 2010). Of the matches that a feature, of the query or of a photo, has with one other photo, the best alone
     counts: neither a word nor a texture votes twice. A feature of the query that finds much everywhere tells little:
     its matches share their votes, s ← s √(s / Σs), Σ over all photos (inter-image burstiness; Jégou, Douze, Schmid: On
-    the burstiness of visual elements, CVPR 2009). The sum is divided by the root of the photo's number of features.
+    the burstiness of visual elements, CVPR 2009). The sum is divided by the root of the photo's number of features,
+    those that it borrows among them.
 
     Parameters
     ----------

@@ -273,6 +273,7 @@ def test_the_command(
         "grouped": 9,
         "links": 10,
         "duplicates": 2,
+        "augmented": None,
         "out": str(table),
     }
     with Collection.open(copy) as collection:
@@ -280,6 +281,12 @@ def test_the_command(
     code, out, err = cairn(copy, "--inliers", 100_000)
     # Photos of one content, and those that look the same, are linked whatever verification finds.
     assert code == 0 and "4 of 10 photos in 2 groups, 2 links, 2 near duplicates" in out
+    code, out, err = cairn(copy, "--augment")
+    assert (code, err) == (0, "") and "9 photos have borrowed anew" in out
+    code, out, err = cairn(copy)
+    assert (code, err) == (0, "") and "0 photos have borrowed anew" in out
+    code, out, err = cairn(copy, "--no-augment")
+    assert (code, err) == (0, "") and "borrowed" not in out
     with Collection.open(copy) as collection:
         removed = collection.catalogue.image_by_name("astronaut_copy.png")
         assert removed is not None
