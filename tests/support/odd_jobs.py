@@ -56,7 +56,15 @@ class OddJobs:
             case "collection":
                 return {"pid": os.getpid(), "done": self.done}, b""
         if "queries" in request:
-            empty = {"query": "", "box": None, "boxes": [], "engine": "", "expand": "", "similarity": None}
+            empty = {
+                "query": "",
+                "box": None,
+                "boxes": [],
+                "engine": "",
+                "expand": "",
+                "augmented": False,
+                "similarity": None,
+            }
             rest = {"filter": None, "passing": None, "turned": False, "sure": False, "results": [], "seconds": {}}
             return {**empty, **rest}, b""
         return {"request": request, "pid": os.getpid(), "done": self.done}, b"body"
