@@ -28,6 +28,10 @@ class VotingOptions:
     """Which features match by their signatures, and what a match counts for."""
 
     nearest: int = 3  # words that a feature of the query is looked up by: multiple assignment (Jégou et al., 2010)
+    # Photos that the words beside the nearest are in, added up over all words of a query, at most: of more the most
+    # common words are left out. Most of the time of a search in a large collection goes into them, and their votes
+    # weigh little.
+    beside: int = 1 << 20
     radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
     sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
 
@@ -99,6 +103,31 @@ class SignedMatches:
         """Order them by photo, then by the query's feature, by word, and by rank."""
         both = (self.photos.astype(np.int64) << 32) + self.query
         return self.at(np.lexsort((self.ranks, self.words, both)))
+
+
+def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
+    """Leave out the most common of the words beside the nearest, where all are in very many photos.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+        Tells in how many photos a word is.
+    features : SignedFeatures
+        Of the query; the first word of each is the nearest.
+    most : int
+        Photos that all other words are in, added up over the words, at most. Of words in equally many photos all are
+        left out, or none.
+    """
+    words = features.words.copy()
+    beside = words[:, 1:]
+    frequency = index.document_frequency
+    ascending = np.sort(frequency[np.unique(beside[beside >= 0])])
+    total = np.cumsum(ascending)
+    if not len(total) or total[-1] <= most:
+        return features
+    too_common = ascending[np.searchsorted(total, most, side="right")]
+    beside[(beside >= 0) & (frequency[beside] >= too_common)] = -1
+    return SignedFeatures(words, features.signatures)
 
 
 def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:

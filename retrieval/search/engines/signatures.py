@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.hamming.kinds import DEFAULT, parse_signature
-from index.hamming.voting import SignedFeatures, match, vote
+from index.hamming.voting import SignedFeatures, match, vote, without_common
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.engines.matching_engine import MatchingEngine
@@ -64,6 +64,8 @@ class Signatures(SignedEngine):
         """Score every photo: see `Engine.score_many`."""
         options = self.options.voting
         most = round(options.radius * self._bits)
-        matches = (match(self.index, signed_of(view), most) for view in views)
+        beside = self.options.voting.beside
+        asked = (without_common(self.index, signed_of(view), beside) for view in views)
+        matches = (match(self.index, one, most) for one in asked)
         scores = [vote(self.index, one, self._bits, options) for one in matches]
         return np.stack(scores) if scores else np.zeros((0, len(self.index.image_numbers)), np.float32)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.hamming import voting
-from index.hamming.voting import SignedFeatures, SignedMatches, VotingOptions, join_signed, match, vote
+from index.hamming.voting import SignedFeatures, SignedMatches, VotingOptions, join_signed, match, vote, without_common
 from index.inverted import InvertedIndex
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
@@ -346,3 +346,32 @@ def test_what_has_no_word_in_common_in_a_slot_is_not_matched_by_its_padding(tmp_
     )
     found = match(index, SignedFeatures(np.array([[1, -1]]), np.zeros((1, 2, 8), np.uint8)), 22)
     assert isinstance(found, SignedMatches) and found.photos.tolist() == [1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 30), st.integers(1, 3), st.integers(0, 1500))
+@settings(deadline=None)
+def test_of_the_words_beside_the_most_common_are_left_out(seed: int, number: int, several: int, most: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    class Frequencies(InvertedIndex):
+        def __init__(self) -> None:
+            self.document_frequency = rng.integers(0, 50, 40)
+
+    index = Frequencies()
+    frequency = index.document_frequency
+    words = np.argsort(rng.random((number, 40)), axis=1)[:, :several].astype(np.int32)
+    words[:, 1:][rng.random((number, several - 1)) < 0.1] = -1
+    features = SignedFeatures(words.copy(), rng.integers(0, 256, (number, several, 8), dtype=np.uint8))
+    left = without_common(index, features, most)
+    np.testing.assert_array_equal(features.words, words)  # as it was
+    assert left.signatures is features.signatures
+    np.testing.assert_array_equal(left.words[:, 0], words[:, 0])
+    every, kept = ({word for word in one[:, 1:].ravel().tolist() if word >= 0} for one in (words, left.words))
+    np.testing.assert_array_equal(left.words[:, 1:], np.where(np.isin(words[:, 1:], list(kept)), words[:, 1:], -1))
+    assert sum(frequency[word] for word in kept) <= most
+    gone = every - kept
+    if gone:
+        rarest = min(frequency[word] for word in gone)
+        assert all(frequency[word] < rarest for word in kept)
+        also = sum(frequency[word] for word in every if frequency[word] <= rarest)
+        assert also > most
