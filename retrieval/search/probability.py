@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from retrieval.matching.evidence import probability
 from retrieval.matching.verification import Verification
 
-FOUND = 0.9
+FOUND = 0.95
 """Least probability of what is called found; what is less probable shows the same perhaps."""
 
 _BOUNDS = (-1.0, 3.0)  # of the contrast that counts: how much more a score stands out tells nothing more
@@ -74,16 +74,16 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
     return probability(calibration.alone * contrast(score, ground) + calibration.alone_constant)
 
 
-_BY_WORDS = Calibration(evidence=1.365, contrast=1.331, constant=-1.662, alone=1.766, alone_constant=-5.914)
-_BY_SIGNATURES = Calibration(evidence=1.349, contrast=0.159, constant=-0.21, alone=1.743, alone_constant=-5.725)
-_BY_AGGREGATES = Calibration(evidence=1.369, contrast=0.0, constant=0.139, alone=1.074, alone_constant=-5.522)
+_BY_WORDS = Calibration(evidence=1.491, contrast=1.413, constant=-0.791, alone=2.104, alone_constant=-5.84)
+_BY_SIGNATURES = Calibration(evidence=1.473, contrast=0.769, constant=-0.629, alone=2.45, alone_constant=-6.463)
+_BY_AGGREGATES = Calibration(evidence=1.53, contrast=0.52, constant=-0.069, alone=1.587, alone_constant=-6.085)
 
 CALIBRATIONS = {
-    "tf-idf": replace(_BY_WORDS, alone=3.183, alone_constant=-6.344),
+    "tf-idf": replace(_BY_WORDS, alone=3.102, alone_constant=-6.288),
     "tf-idf-sp": _BY_WORDS,
-    "signatures": replace(_BY_SIGNATURES, alone=2.683, alone_constant=-6.126),
+    "signatures": replace(_BY_SIGNATURES, alone=3.16, alone_constant=-7.06),
     "signatures-sp": _BY_SIGNATURES,
-    "asmk": replace(_BY_AGGREGATES, alone=2.215, alone_constant=-5.982),
+    "asmk": replace(_BY_AGGREGATES, alone=2.421, alone_constant=-6.905),
     "asmk-sp": _BY_AGGREGATES,
     "raw": _BY_WORDS,  # scores by words, and evidence as well
 }
