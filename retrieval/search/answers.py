@@ -275,7 +275,7 @@ def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
         "path": result.row.path,
         "score": round(result.hit.score, 6),
         "inliers": result.hit.verification.inliers,
-        "probability": round(result.hit.probability, 4),
+        "probability": result.hit.probability,
         "found": result.hit.found,
         "homography": result.homography.tolist() if result.homography is not None else None,
         "number": result.row.number,

@@ -17,6 +17,9 @@ from retrieval.matching.verification import Verification
 FOUND = 0.95
 """Least probability of what is called found; what is less probable shows the same perhaps."""
 
+UNCONFIRMED = 0.9
+"""Most that is told of a photo that the query itself has no map to: whatever its score, nothing confirms it."""
+
 _BOUNDS = (-1.0, 3.0)  # of the contrast that counts: how much more a score stands out tells nothing more
 
 
@@ -61,17 +64,16 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
     Returns
     -------
     float
-        From 0 to 1. The larger the evidence and the score, the larger; 0 where there is neither.
+        From 0 to 1. The larger the evidence, where there is some, and the score, the larger; 0 where there is neither.
+        A map that speaks for little, such as that of a line of text, may make a photo less likely than none.
     """
+    stands_out = contrast(score, ground)
     if np.isfinite(verification.log_odds):
-        return probability(
-            calibration.evidence * verification.log_odds
-            + calibration.contrast * contrast(score, ground)
-            + calibration.constant
-        )
-    if score <= 0:
-        return 0.0
-    return probability(calibration.alone * contrast(score, ground) + calibration.alone_constant)
+        weighed = calibration.evidence * verification.log_odds + calibration.contrast * stands_out
+        likely = probability(weighed + calibration.constant)
+    else:
+        likely = probability(calibration.alone * stands_out + calibration.alone_constant) if score > 0 else 0.0
+    return likely if verification.inliers else min(likely, UNCONFIRMED)
 
 
 _BY_WORDS = Calibration(evidence=1.491, contrast=1.413, constant=-0.791, alone=2.104, alone_constant=-5.84)

@@ -24,12 +24,12 @@ class Hit:
     score: float  # tf-idf cosine, or learnt similarity
     view: int  # view of the query that found it
     verification: Verification = NOTHING
-    probability: float = 0.0  # that it shows the same: see `weigh_result`
+    probability: float = 0.0  # that it shows the same, in steps of 0.0001: see `weigh_result`
 
     @property
     def found(self) -> bool:
-        """Whether the photo is as probable as what is called found."""
-        return self.probability >= FOUND
+        """Whether geometry finds the query in the photo, and both together are as probable as what is called found."""
+        return self.verification.inliers > 0 and self.probability >= FOUND
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ class Ranking(Sequence[Hit]):
 
     def weighed(self, hit: Hit) -> Hit:
         """Give a hit the probability that goes with its verification and its score."""
-        return replace(hit, probability=weigh_result(hit.verification, hit.score, self.ground, self._calibration))
+        likely = weigh_result(hit.verification, hit.score, self.ground, self._calibration)
+        return replace(hit, probability=round(likely, 4))  # as it is told: what is called found follows from that
 
     @cached_property
     def ordered(self) -> NDArray[np.uint32]:

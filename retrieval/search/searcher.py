@@ -259,7 +259,7 @@ class _Search:
         tried: dict[int, list[int]] = {}
         found = dict(known)
         batch = self._options.verification.batch if self._ranks_well else depth
-        for start in range(0, len(chosen), batch):
+        for start in range(0, len(chosen), max(1, batch)):
             some = chosen[start : start + batch]
             views = self._views_to_try(some, weighted, known)
             self._try(views, found)

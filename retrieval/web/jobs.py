@@ -164,7 +164,7 @@ class SearchJobs:
             raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
         if request["similarity"] is False:
             similarity = None
-        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns")} | instead
+        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "expand", "turns", "augmented")} | instead
         options = SearchOptions(**wanted, scoring=ScoringOptions(request["tf"]), similarity=similarity)
         if options not in self._searchers:
             if len(self._searchers) >= 16:
@@ -173,7 +173,7 @@ class SearchJobs:
         return self._searchers[options]
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
-        searcher = self._searcher(collection, request, every_turn=request["every_turn"], augmented=request["augmented"])
+        searcher = self._searcher(collection, request, every_turn=request["every_turn"])
         wanted = filter_of(request)
         among = passing_numbers(collection, wanted)
         asked, found = [], []
@@ -273,7 +273,7 @@ class SearchJobs:
             "number": row.number,
             "score": round(hit.score, 6),
             "inliers": hit.verification.inliers,
-            "probability": round(hit.probability, 4),
+            "probability": hit.probability,
             "found": hit.found,
             "homography": matrix.tolist() if matrix is not None else None,
             "region": found_region(query, matrix, row.width, row.height),

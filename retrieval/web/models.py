@@ -69,6 +69,9 @@ class HowToMatch(BaseModel):
     similarity: bool | None = Field(
         None, description="Score by the learnt similarity that the server was started with; left out: if there is one."
     )
+    augmented: bool = Field(
+        True, description="Score photos with what they borrow of linked ones, in a collection where they do."
+    )
 
 
 class Filters(BaseModel):
@@ -121,9 +124,6 @@ class HowToSearch(HowToMatch, Filters):
     match: Literal["any", "all"] = Field("any", description="Whether results must match any of the photos, or all.")
     every_turn: bool = Field(
         False, description="Try all turns; else, with geometry, only where they can still change the answer."
-    )
-    augmented: bool = Field(
-        True, description="Score photos with what they borrow of linked ones, in a collection where they do."
     )
     expand: ExpansionName = Field("none", description="Query expansion.")
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")

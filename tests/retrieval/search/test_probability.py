@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.engines.registry import ENGINES, Verified
-from retrieval.search.probability import CALIBRATIONS, FOUND, Calibration, background, contrast, weigh_result
+from retrieval.search.probability import (
+    CALIBRATIONS,
+    FOUND,
+    UNCONFIRMED,
+    Calibration,
+    background,
+    contrast,
+    weigh_result,
+)
+from retrieval.search.ranking import Hit
 
 SIMPLE = Calibration(evidence=0.5, contrast=1.0, constant=-1.0, alone=2.0, alone_constant=-4.0)
 ENGINE = st.sampled_from(sorted(CALIBRATIONS))
@@ -54,6 +63,15 @@ def test_more_evidence_and_a_higher_score_never_lower_it(
     assert weigh_result(with_odds(odds), score + higher, ground, calibration) >= base
     alone = weigh_result(NOTHING, score, ground, calibration)
     assert 0 <= alone <= weigh_result(NOTHING, score + higher, ground, calibration) <= 1
+
+
+@given(ENGINE, st.floats(-10, 40), SCORE, st.floats(0, 5))
+def test_what_the_query_has_no_map_to_is_never_found(name: str, odds: float, score: float, ground: float) -> None:
+    """Though others lead to it, or a map that is not verified does; and the same odds with a map say more."""
+    through = Verification(NOTHING.matches, None, odds, 30)
+    unsure, sure = (weigh_result(one, score, ground, CALIBRATIONS[name]) for one in (through, with_odds(odds)))
+    assert 0 <= unsure <= min(sure, UNCONFIRMED) < FOUND
+    assert not Hit(1, score, 0, through, probability=1.0).found
 
 
 @pytest.mark.parametrize("name", [one.name for one in ENGINES.values() if one.verified is not Verified.NONE])

@@ -203,7 +203,7 @@ start(async () => {
   const [text, number] = [fields.get("q"), fields.get("photo")];
   if (!text || !/^\d+$/.test(number ?? "")) throw new Error("The address names no match: search first, then follow a result.");
   at("back").href = `/search?${fields.get("from") ?? address("", { q: text }).slice(1)}`;
-  const asked = Object.fromEntries(["engine", "turns", "turn", "similarity"].map((name) => [name, fields.get(name) ?? undefined]));
+  const asked = Object.fromEntries(["engine", "turns", "turn", "similarity", "augmented"].map((name) => [name, fields.get(name) ?? undefined]));
   const query = await resolve(parse(text));
   const photo = await read(number);
   entitle(`${query.name} and ${photo.name}`);

@@ -176,11 +176,11 @@ const asking = () => ({ queries: [...queries], said: said(), here: here() });
 
 function result(entry, turned, { queries, said, here }) {
   const asked = queries[entry.query_index ?? 0] ?? queries[0];
-  const { engine, similarity } = said;
+  const { engine, similarity, augmented } = said;
   const turns = turned ? said.turns : "1";
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, from: here.split("?")[1] });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, from: here.split("?")[1] });
   const likely = percent(entry.probability);
   return el("li", { class: "result" },
     el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
@@ -191,7 +191,7 @@ function result(entry, turned, { queries, said, here }) {
     titleLine(entry),
     el("p", { class: "measure" }, entry.found ? el("strong", {}, likely) : likely, " likely · ", `score ${entry.score.toFixed(3)}`),
     el("div", { class: "row" },
-      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
+      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
       el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
 }
 
@@ -231,7 +231,8 @@ function showResults(answer, asked) {
   else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
   else {
     const geometry = at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`)?.dataset.verified === "none" ? ", not verified by geometry" : "";
-    at("said").textContent = `${sure ? count(sure, "photo") : "No photo"} ${sure > 1 ? "show" : "shows"} this${sure ? "" : " for sure"}${beside}${geometry} (${time})`;
+    const more = sure === Number(asked.said.top) ? " or more" : ""; // as many as were asked for
+    at("said").textContent = `${sure ? count(sure, "photo") : "No photo"}${more} ${sure > 1 ? "show" : "shows"} this${sure ? "" : " for sure"}${beside}${geometry} (${time})`;
   }
   const others = Object.fromEntries(Object.entries(asked.said).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
   at("clear").hidden = found > 0 || !answer.filter;
