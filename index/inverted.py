@@ -1,6 +1,6 @@
 """The inverted index: tf-idf scores of all images of a collection for a query's words."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from index.borrowed import Borrowed
 from index.errors import CairnError
-from index.postings.word_lists import Postings, first_of_kind
-from index.segments.segment import ImageFeatures, Segment
+from index.images import IndexedImages
+from index.postings.sums import add_postings
+from index.postings.word_lists import first_of_kind
+from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix, shared_postings
 
 # Postings gathered at a time: bounds the memory at a few MB, and keeps the buffers in the processor's cache.
@@ -116,6 +118,8 @@ class InvertedIndex:
 
     Attributes
     ----------
+    images : IndexedImages
+        What is scored: their features, signatures and numbers.
     image_numbers : ndarray, shape (N,), uint32
         Ascending.
     document_frequency : ndarray, shape (words,), int64
@@ -125,7 +129,7 @@ class InvertedIndex:
         features.
     scored_norms : ndarray, shape (N,), float64
         Those of the vectors that are scored, with what is borrowed.
-    words, options, similarity
+    segments, words, options, similarity
         As given.
 
     Raises
@@ -150,26 +154,20 @@ class InvertedIndex:
         borrowed: Borrowed | None = None,
         scored_norms: NDArray[np.float64] | None = None,
     ) -> None:
-        self.segments = tuple(segments)
+        self.images = IndexedImages(segments, words, removed)
+        self.segments, self.image_numbers = self.images.segments, self.images.numbers
         self.words = words
         self.options = options or ScoringOptions()
         self.similarity = similarity
-        self._refuse_mixed()
-
-        all_numbers = [segment.image_numbers for segment in self.segments]
-        numbers = np.concatenate([np.empty(0, dtype=np.uint32), *all_numbers])
-        self._removed = np.isin(numbers, np.fromiter(removed, dtype=np.int64, count=len(removed)))
-        # Images keep the order of the segments inside; `_by_number` is where the ascending ones are found there.
-        order = np.argsort(numbers, kind="stable")
-        self._by_number = order[~self._removed[order]]
-        self.image_numbers = numbers[self._by_number]
-        if (self.image_numbers[1:] == self.image_numbers[:-1]).any():
-            raise CairnError("Two segments hold the same image: run cairn check, or index the photos again.")
-        self._starts = np.concatenate([[0], np.cumsum([segment.images for segment in self.segments])]).astype(np.int64)
+        if similarity is not None and similarity.words != words:
+            raise CairnError(
+                f"The similarity relates {similarity.words} words, and the vocabulary has {words}: learn it "
+                "again for this vocabulary."
+            )
 
         if document_frequency is not None and document_frequency.shape != (words,):
             raise ValueError(f"a document frequency of shape {document_frequency.shape} for {words} words")
-        self.document_frequency = self._document_frequency() if document_frequency is None else document_frequency
+        self.document_frequency = self.images.document_frequency() if document_frequency is None else document_frequency
         known = self.document_frequency > 0
         self.idf = np.zeros(words)
         self.idf[known] = np.log(len(self.image_numbers) / self.document_frequency[known])
@@ -237,8 +235,8 @@ class InvertedIndex:
         for column, (asked, weights) in zip(table.T, vectors, strict=True):
             column[place[asked]] = weights
         wanted = _Asked(words, place, table)
-        sums = np.empty((len(vectors), int(self._starts[-1])))
-        for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
+        sums = np.empty((len(vectors), int(self.images.starts[-1])))
+        for segment, start, stop in zip(self.segments, self.images.starts[:-1], self.images.starts[1:], strict=True):
             sums[:, start:stop] = self._sums(segment, wanted)
         lent = np.zeros((len(vectors), len(self.image_numbers) if self.lent else 0))
         try:
@@ -250,7 +248,7 @@ class InvertedIndex:
         scores = np.empty((len(vectors), len(self.image_numbers)), np.float32)
         norms = self.scored_norms
         for row, every, more in zip(scores, sums, lent, strict=True):
-            dots = every[self._by_number]
+            dots = every[self.images.rows]
             if self.lent:
                 dots += more
             cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
@@ -268,7 +266,7 @@ class InvertedIndex:
             frequencies = self.term_frequency(postings.counts)
             rows = asked.table.take(asked.place[postings.words], axis=0)
             for total, part in zip(totals, parts, strict=True):
-                _add(total, postings, frequencies, rows[:, part])
+                add_postings(total, postings, frequencies, rows[:, part])
         sums = np.empty((asked.table.shape[1], segment.images))
         for total, part in zip(totals, parts, strict=True):
             sums[part] = total.T
@@ -283,18 +281,12 @@ class InvertedIndex:
     @cached_property
     def scored_lengths(self) -> NDArray[np.int64]:
         """How many features each image is scored by, (N,), in the order of `image_numbers`."""
-        lengths = self.lengths.copy()
+        lengths = self.images.lengths.copy()
         for segment, places in self.lent:
             counting = places >= 0
             starts = segment.offsets.astype(np.int64)
             lengths[places[counting]] += (starts[1:] - starts[:-1])[counting]
         return lengths
-
-    @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """How many features each image has, (N,), in the order of `image_numbers`."""
-        counts = [np.diff(segment.offsets.astype(np.int64)) for segment in self.segments]
-        return np.concatenate([np.zeros(0, np.int64), *counts])[self._by_number]
 
     @cached_property
     def word_norms(self) -> NDArray[np.float64]:
@@ -308,106 +300,10 @@ class InvertedIndex:
             for _, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
                 firsts = np.flatnonzero(first_of_kind(words, lengths))
                 distinct = words[firsts]
-                self._refuse_unknown(distinct, segment)
+                self.images.refuse_unknown(distinct, segment)
                 images = np.searchsorted(np.cumsum(lengths), firsts, side="right")
                 parts.append(np.bincount(images, squares[distinct], minlength=len(lengths)).astype(np.float64))
-        return np.sqrt(np.concatenate(parts)[self._by_number])
-
-    @cached_property
-    def places(self) -> list[NDArray[np.int64]]:
-        """Where the images of each segment stand in `image_numbers`; -1 for those that were removed."""
-        places = np.full(int(self._starts[-1]), -1)
-        places[self._by_number] = np.arange(len(self._by_number))
-        return np.split(places, self._starts[1:-1]) if self.segments else []
-
-    def features(self, image_number: int) -> ImageFeatures:
-        """The features of an image, as views of its segment.
-
-        Raises
-        ------
-        KeyError
-            No such image, or it was removed.
-        CairnError
-            Its words are damaged.
-        """
-        return self.features_of([image_number])[0]
-
-    def signatures(self, image_number: int) -> NDArray[np.uint8]:
-        """The signatures (n, B) of the features of an image, in the order of `features`.
-
-        Raises
-        ------
-        KeyError
-            As `features`.
-        CairnError
-            As `features`; or there are none.
-        """
-        return self.signatures_of([image_number])[0]
-
-    def signatures_of(self, image_numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """The signatures of some images, as `signatures` gives those of one; many are read in little more time.
-
-        Raises
-        ------
-        KeyError, CairnError
-            As `signatures`.
-        """
-        places = self._places(image_numbers)
-        which = np.searchsorted(self._starts, places, side="right") - 1
-        found: dict[int, NDArray[np.uint8]] = {}
-        for k in np.unique(which).tolist():
-            rows = np.flatnonzero(which == k)
-            some = self.segments[k].signatures_of(places[rows] - self._starts[k])
-            found.update(zip(rows.tolist(), some, strict=True))
-        return [found[row] for row in range(len(places))]
-
-    def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
-        """The features of some images, as `features` gives those of one; their words are decoded together.
-
-        Raises
-        ------
-        KeyError
-            No such image, or it was removed.
-        CairnError
-            Their words are damaged.
-        """
-        places = self._places(image_numbers)
-        which = np.searchsorted(self._starts, places, side="right") - 1
-        found: dict[int, ImageFeatures] = {}
-        for k in np.unique(which).tolist():
-            rows = np.flatnonzero(which == k)
-            images = self.segments[k].some_images(places[rows] - self._starts[k])
-            for image in images:
-                self._refuse_unknown(image.words, self.segments[k])
-            found.update(zip(rows.tolist(), images, strict=True))
-        return [found[row] for row in range(len(places))]
-
-    def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
-        """Number of features of some images, (n,) int64; nothing is decoded.
-
-        Raises
-        ------
-        KeyError
-            No such image, or it was removed.
-        """
-        places = self._places(image_numbers)
-        counts = np.empty(len(places), np.int64)
-        which = np.searchsorted(self._starts, places, side="right") - 1
-        for k in np.unique(which).tolist():
-            rows = np.flatnonzero(which == k)
-            positions = places[rows] - self._starts[k]
-            offsets = self.segments[k].offsets
-            counts[rows] = offsets[positions + 1] - offsets[positions]
-        return counts
-
-    def _places(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
-        """Where images are among those of all segments, (n,) int64; KeyError where one is none of the index's."""
-        numbers = np.asarray(image_numbers, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.image_numbers, numbers), max(len(self.image_numbers) - 1, 0))
-        missing = self.image_numbers[at] != numbers if len(self.image_numbers) else np.ones(len(numbers), bool)
-        if missing.any():
-            raise KeyError(int(numbers[missing.argmax()]))
-        return self._by_number[at]
+        return np.sqrt(np.concatenate(parts)[self.images.rows])
 
     @cached_property
     def imbalance(self) -> float:
@@ -417,11 +313,7 @@ class InvertedIndex:
         a query meets than with equal words (Jégou, Douze, Schmid: Improving bag-of-features for large scale image
         search, IJCV 2010, section 2). 0 for an index without features.
         """
-        features = np.zeros(self.words)
-        for segment in self.segments:
-            features += segment.feature_frequency(self.words)
-        for words in self._removed_words():
-            np.subtract.at(features, words, 1.0)
+        features = self.images.feature_frequency()
         total = features.sum()
         return float(self.words * np.square(features / total).sum()) if total > 0 else 0.0
 
@@ -430,44 +322,13 @@ class InvertedIndex:
         """Mean idf of the features of all images, measured on 200 of them, evenly spread; 0 without features."""
         numbers = self.image_numbers
         some = numbers[np.arange(min(len(numbers), _SAMPLE)) * len(numbers) // max(min(len(numbers), _SAMPLE), 1)]
-        words = [np.asarray(self.features(number).words) for number in some.tolist()]
+        words = [np.asarray(self.images.features(number).words) for number in some.tolist()]
         return sum(float(self.idf[one].sum()) for one in words) / max(sum(map(len, words)), 1)
 
-    def _refuse_mixed(self) -> None:
-        for thing in ("vocabulary", "descriptor"):
-            if len({getattr(segment, f"{thing}_fingerprint") for segment in self.segments}) > 1:
-                raise CairnError(f"The segments were made with more than one {thing}: index the photos again with one.")
-        if self.similarity is not None and self.similarity.words != self.words:
-            raise CairnError(
-                f"The similarity relates {self.similarity.words} words, and the vocabulary has {self.words}: learn it "
-                "again for this vocabulary."
-            )
-
-    def _document_frequency(self) -> NDArray[np.int64]:
-        frequency = np.zeros(self.words, dtype=np.int64)
-        for segment in self.segments:
-            frequency += segment.document_frequency(self.words)
-        for words in self._removed_words():
-            frequency[np.unique(words)] -= 1
-        return frequency
-
-    def _removed_words(self) -> Iterator[NDArray[np.integer]]:
-        """The words of each image that was removed but is still in its segment."""
-        for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
-            for i in np.flatnonzero(self._removed[start:stop]):
-                words = segment.image(int(i)).words
-                self._refuse_unknown(words, segment)
-                yield words
-
-    def _refuse_unknown(self, words: NDArray[np.integer], segment: Segment) -> None:
-        """Raise CairnError where words of a segment's images are not of the vocabulary, as in a damaged file."""
-        if len(words) and (words.min() < 0 or words.max() >= self.words):
-            raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
-
     def _norms(self) -> NDArray[np.float64]:
-        from scipy.sparse._sparsetools import csr_matvec  # see `_add`
+        from scipy.sparse._sparsetools import csr_matvec  # see `add_postings`
 
-        squares = np.zeros(int(self._starts[-1]))
+        squares = np.zeros(int(self.images.starts[-1]))
         # S_jj = Σ R(u, u) w(u)² + Σ 2 R(u, v) w(u) w(v): of each image, first all words, then all pairs, in order.
         diagonal, first, second = np.square(self.idf), np.empty(0, np.int32), np.empty(0, np.int32)
         if self.similarity is not None:
@@ -475,20 +336,20 @@ class InvertedIndex:
             first, second = self.similarity.first, self.similarity.second
             pairs = 2 * self.similarity.values.astype(np.float64) * self.idf[first] * self.idf[second]
             first, second, pairs = first[pairs > 0], second[pairs > 0], pairs[pairs > 0]
-        for segment, start, stop in zip(self.segments, self._starts[:-1], self._starts[1:], strict=True):
+        for segment, start, stop in zip(self.segments, self.images.starts[:-1], self.images.starts[1:], strict=True):
             total = squares[start:stop]
             for some, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
                 runs = np.flatnonzero(first_of_kind(words, lengths))
                 distinct = words[runs]
                 # Else SciPy reads beyond the array. Before the cast: large words would become negative.
-                self._refuse_unknown(distinct, segment)
+                self.images.refuse_unknown(distinct, segment)
                 rows = distinct.astype(np.int32)
                 ends = np.searchsorted(runs, np.concatenate([[0], np.cumsum(lengths)])).astype(np.int32)
                 values = np.square(self.term_frequency(np.diff(runs, append=len(words))))
                 csr_matvec(len(lengths), self.words, ends, rows, values, diagonal, total[some])
             for which, images, counts, others in shared_postings(segment, self.words, first, second):
                 np.add.at(total, images, pairs[which] * (self.term_frequency(counts) * self.term_frequency(others)))
-        return np.sqrt(squares[self._by_number])
+        return np.sqrt(squares[self.images.rows])
 
     def _set_scored_norms(self, known: NDArray[np.float64] | None) -> None:
         """Set the norms with what is borrowed: √ Σ (tf(n) + tf(m))² idf², n own features of a word, m borrowed ones.
@@ -504,7 +365,7 @@ class InvertedIndex:
         try:
             for segment, places in self.lent:
                 for some, lengths, words in segment.word_blocks(BLOCK_POSTINGS):
-                    self._refuse_unknown(words, segment)
+                    self.images.refuse_unknown(words, segment)
                     counting = places[some] >= 0
                     squares[places[some][counting]] += self._gains(
                         places[some][counting], lengths[counting], words[np.repeat(counting, lengths)]
@@ -518,7 +379,7 @@ class InvertedIndex:
         self, places: NDArray[np.int64], lengths: NDArray[np.int64], words: NDArray[np.integer]
     ) -> NDArray[np.float64]:
         """What borrowed words of the images at some places add to the square of the norm of each."""
-        images = self.features_of(self.image_numbers[places].tolist())
+        images = self.images.features_of(self.image_numbers[places].tolist())
         own, counts = self._counted([len(image.words) for image in images], [image.words for image in images])
         keys, more = self._counted(lengths, [words])
         at = np.minimum(np.searchsorted(own, keys), max(len(own) - 1, 0))
@@ -576,32 +437,3 @@ class _Asked:
     words: NDArray[np.int64]  # (m,), distinct, ascending
     place: NDArray[np.int32]  # (vocabulary,), of each of them in `words`; anything of the others
     table: NDArray[np.float64]  # (m, V), weight of each word in each vector
-
-
-def _add(
-    total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
-) -> None:
-    """Add postings to sums of several vectors over the words of each image, in the order of the words.
-
-    Parameters
-    ----------
-    total : ndarray, shape (images, V), float64
-        Added to; contiguous.
-    postings : Postings
-        Of m words.
-    values : ndarray, shape (P,), float64
-        Of each posting.
-    weights : ndarray, shape (m, V), float64
-        Of each word in each vector.
-    """
-    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # takes a second that many commands can spare
-
-    # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
-    # block at 0, and what is added up in another order differs in its last bit.
-    ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)
-    positions = postings.images.astype(np.int32, copy=False)
-    if total.shape[1] == 1:
-        csc_matvec(len(total), len(weights), ends, positions, values, weights.ravel(), total.ravel())
-    else:
-        shape = len(total), len(weights), total.shape[1]
-        csc_matvecs(*shape, ends, positions, values, weights.ravel(), total.ravel())

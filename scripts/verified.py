@@ -137,8 +137,8 @@ def count_own(collection: Collection) -> dict[str, Any]:
     found = asked = 0
     failed = []
     for number in collection.index.image_numbers.tolist():
-        signatures = collection.index.signatures(number) if searcher.options.signed else None
-        view = indexed_view(collection.index.features(number), signatures)
+        signatures = collection.index.images.signatures(number) if searcher.options.signed else None
+        view = indexed_view(collection.index.images.features(number), signatures)
         if not len(view.words):
             continue
         asked += 1
@@ -160,10 +160,10 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, 
     """For a photo, the photos that a map is found to: both numbers, and what speaks for it."""
     engine = _opened(folder)
     index, options = engine.index, LENIENT
-    view = indexed_view(index.features(number))
+    view = indexed_view(index.images.features(number))
     ranked = rank(index.score(view.terms, view.weights), options.depth)
     for other, score in zip(ranked.image_numbers.tolist(), ranked.scores.tolist(), strict=True):
-        image = index.features(other)
+        image = index.images.features(other)
         if other == number or score <= 0:
             continue
         pairs = view.lookup.match(image.words, options.max_matches)

@@ -148,7 +148,7 @@ def similarity(
             other: list[NDArray[np.floating]] = [np.zeros(0)]
             of = zip(relevance.queries.tolist(), relevance.positives, relevance.ignored, strict=True)
             for number, positives, ignored in of:
-                scores = index.score(index.features(number).words).scores
+                scores = index.score(index.images.features(number).words).scores
                 matching.append(scores[np.isin(numbers, positives)])
                 searched = np.isin(numbers, relevance.database)
                 other.append(scores[searched & ~np.isin(numbers, positives) & ~np.isin(numbers, ignored)])

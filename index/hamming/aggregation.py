@@ -123,7 +123,7 @@ def score_aggregated(
     for row, query in zip(rows, queries, strict=True):
         row[np.searchsorted(words, query.words)] = np.arange(len(query.words))
     sums = np.zeros((len(queries), len(index.image_numbers)))
-    for segment, places in zip(index.segments, index.places, strict=True):
+    for segment, places in zip(index.segments, index.images.places, strict=True):
         check_length(segment, bits // 8)
         totals = np.zeros((len(queries), segment.images))
         for entries in segment.signed_blocks(_ENTRIES, words):

@@ -163,7 +163,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     asked = order // several
     query = _SignedQuery(distinct, firsts, counts, codes, words[order], asked, features.signatures.shape[2], most)
     parts: list[SignedMatches] = []
-    for segment, places in zip(index.segments, index.places, strict=True):
+    for segment, places in zip(index.segments, index.images.places, strict=True):
         parts += _match_segment(query, segment, places)
     try:
         parts += [some for segment, places in index.lent for some in _match_segment(query, segment, places, BORROWED)]

@@ -68,7 +68,7 @@ def ranked_pairs(
     best: dict[int, list[int]] = {}
     for photo in asked:
         with one_thread():
-            scores = index.score(index.features(int(numbers[photo])).words)
+            scores = index.score(index.images.features(int(numbers[photo])).words)
         seen = scores.scores > 0
         ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
         others = [place[number] for number in ranked.image_numbers.tolist() if number in place]

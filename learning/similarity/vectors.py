@@ -30,7 +30,7 @@ def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_mat
 
     columns, values, ends = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [0]
     for number in numbers.tolist():
-        words, counts = np.unique(np.asarray(index.features(number).words), return_counts=True)
+        words, counts = np.unique(np.asarray(index.images.features(number).words), return_counts=True)
         weights = index.term_frequency(counts) * index.idf[words]
         useful = weights > 0
         weights = weights[useful] / max(float(np.linalg.norm(weights)), np.finfo(float).tiny)

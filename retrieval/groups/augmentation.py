@@ -139,7 +139,7 @@ class _Augmenting:
         """What some photos borrow."""
         several = [self._neighbours.get(photo, []) for photo in photos]
         numbers = sorted({*photos, *(one.number for some in several for one in some)})
-        images = dict(zip(numbers, self._index.features_of(numbers), strict=True))
+        images = dict(zip(numbers, self._index.images.features_of(numbers), strict=True))
         centres = {
             number: decode_centres(image.columns, np.arange(len(image.words))).astype(np.float64)
             for number, image in images.items()
@@ -170,7 +170,7 @@ class _Augmenting:
         """Signatures of the features of photos, by number; none of a collection whose features have none."""
         if self._collection.signature is None:
             return {}
-        return dict(zip(numbers, self._index.signatures_of(numbers), strict=True))
+        return dict(zip(numbers, self._index.images.signatures_of(numbers), strict=True))
 
 
 def _loan(

@@ -246,7 +246,7 @@ def _load_engine(collection: Collection) -> Engine:
 
 def _ask(engine: Engine, number: int) -> list[Link]:
     """Ask with a photo's features as they are indexed."""
-    view = indexed_view(engine.index.features(number))
+    view = indexed_view(engine.index.images.features(number))
     depth = engine.options.verification.depth
     links: list[Link] = []
     with one_thread():

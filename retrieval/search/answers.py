@@ -222,7 +222,7 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
     rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
     needed = [hit.number for _, hit in ranked if may_fix(hit)]
-    images = dict(zip(needed, searcher.index.features_of(needed), strict=True))
+    images = dict(zip(needed, searcher.index.images.features_of(needed), strict=True))
     return [
         Result(which, hit, row, homography(hit, found[which].query, row, images.get(hit.number)))
         for (which, hit), row in zip(ranked, rows, strict=True)

@@ -151,7 +151,7 @@ def discriminative_words(
     known = known[index.idf[known] > 0]
     if not len(known):
         return WeighedWords(np.zeros(0, np.int32), np.zeros(0, np.float32))
-    others = [np.asarray(image.words) for image in index.features_of(negatives)]
+    others = [np.asarray(image.words) for image in index.images.features_of(negatives)]
     place = np.full(index.words, -1, np.int32)  # of each word that the positives have
     place[known] = np.arange(len(known), dtype=np.int32)
     rows = np.repeat(np.arange(len(asked) + len(others)), [len(one) for one in (*asked, *others)])

@@ -164,7 +164,7 @@ def _draw_inliers(
     matches = hit.verification.matches
     matches = matches[np.linspace(0, len(matches) - 1, min(len(matches), options.lines)).astype(int)]
     side = max(row.width or 1, row.height or 1)
-    frames = decode_geometry(index.features(hit.number).columns, matches[:, 1])
+    frames = decode_geometry(index.images.features(hit.number).columns, matches[:, 1])
     there = ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
     here = query.ellipses(hit.view, matches[:, 0])
     hues = np.linspace(0, 150, len(matches)).astype(np.uint8)
@@ -175,7 +175,7 @@ def _draw_inliers(
         end = _draw_ellipse(canvas, right, split, second, colour)
         cv2.line(canvas, start, end, colour, 1, cv2.LINE_AA, _SHIFT)
     if query.box is not None:
-        matrix = homography(hit, query, row, index.features(hit.number))
+        matrix = homography(hit, query, row, index.images.features(hit.number))
         region = found_region(query, matrix, row.width, row.height)
         if region is not None:
             _draw_region(canvas, right, split, region)

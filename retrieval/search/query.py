@@ -309,7 +309,7 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
     index = collection.index
-    view = indexed_view(index.features(row.number), index.signatures(row.number) if signed else None)
+    view = indexed_view(index.images.features(row.number), index.images.signatures(row.number) if signed else None)
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))

@@ -204,7 +204,7 @@ class _Search:
             return False
         sure = [number for number, one in found.items() if one.verification.inliers >= options.sure_turn]
         is_near = False
-        for number, there in zip(sure, self._searcher.index.feature_counts(sure).tolist(), strict=True):
+        for number, there in zip(sure, self._searcher.index.images.feature_counts(sure).tolist(), strict=True):
             inliers, transform = found[number].verification.inliers, found[number].verification.transform
             if transform is None or inliers >= options.copy * min(asked, there):
                 continue
@@ -356,8 +356,8 @@ class _Search:
     def _added(self, which: int, number: int, found: Verification, region: NDArray[np.float64]) -> View:
         """What a photo adds to a view: see `back_project`."""
         index = self._searcher.index
-        signatures = index.signatures(number) if self._views[which].signed is not None else None
-        return back_project(index.features(number), found, region, signatures)
+        signatures = index.images.signatures(number) if self._views[which].signed is not None else None
+        return back_project(index.images.features(number), found, region, signatures)
 
     def _score_again(self, which: int, added: Sequence[View]) -> None:
         """Score with a view and with what was added to it."""

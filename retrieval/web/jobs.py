@@ -254,7 +254,7 @@ class SearchJobs:
 
     def _match(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
         searcher, asked, query, row, hit = self._look(collection, request)
-        image = searcher.index.features(hit.number)
+        image = searcher.index.images.features(hit.number)
         matches = hit.verification.matches
         frames = decode_geometry(image.columns, matches[:, 1])
         side = float(max(row.width or 1, row.height or 1))

@@ -106,7 +106,7 @@ def search_for(folder: Path, seconds: float) -> tuple[list[float], list[float]]:
             openings.append(time.perf_counter() - start)
             start = time.perf_counter()
         number = int(rng.choice(collection.index.image_numbers))
-        hits = searcher.search([indexed_view(collection.index.features(number))]).hits
+        hits = searcher.search([indexed_view(collection.index.images.features(number))]).hits
         assert hits[0].number == number
         searches.append(time.perf_counter() - start)
     return searches, openings

@@ -195,7 +195,7 @@ def features_like(folder: Path, most: int) -> tuple[NDArray[np.int32], NDArray[n
     with Collection.open(folder) as collection:
         rows = collection.catalogue.images()
         for row in (row for row in reversed(rows) if row.name and row.name.startswith("album ")):
-            image = collection.index.features(row.number)
+            image = collection.index.images.features(row.number)
             frames = decode_geometry(image.columns, np.arange(len(image.words)))
             ellipses = ellipses_of_shapes(
                 frames.centres.astype(np.float64), frames.linear.astype(np.float64) * SIDES[0]

@@ -92,7 +92,7 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     with Collection.create(folder, CollectionOptions(words=arguments.words)) as collection:
         index_photos(collection, [drawn.images], workers=cores())
         rows = collection.catalogue.images()
-        features = [collection.index.features(row.number) for row in rows]
+        features = [collection.index.images.features(row.number) for row in rows]
         words = np.concatenate([image.words for image in features]).astype(np.int32)
         linear = decode_frames(np.concatenate([image.columns["geometry"] for image in features])).linear
         missing = range(len(rows), arguments.photos)

@@ -83,7 +83,7 @@ def main() -> None:
             rows.append({"k": k if k >= 0 else None, "pairs": len(similarity.values) if similarity else 0})
             rows[-1] |= {"open_s": round(opened, 2)}
         queries = [
-            index.features(int(number)).words.astype(np.int32)
+            index.images.features(int(number)).words.astype(np.int32)
             for number in rng.choice(arguments.images, arguments.queries, replace=False)
         ]
         times = np.empty((len(indexes), len(queries)))

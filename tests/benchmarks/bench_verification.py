@@ -57,7 +57,7 @@ def main() -> None:
                 start = time.process_time()
                 cv2.SIFT_create().detectAndCompute(pixels, None)
                 opencv.append(1000 * (time.process_time() - start))
-                view = indexed_view(engine.index.features(row.number))
+                view = indexed_view(engine.index.images.features(row.number))
                 best = rank(engine.index.score(view.terms, view.weights), depth)
                 numbers = best.image_numbers[best.scores > 0].tolist()
                 start = time.process_time()

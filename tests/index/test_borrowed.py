@@ -93,7 +93,7 @@ def test_what_does_not_count_is_as_if_it_were_not_there(tmp_path: Path) -> None:
     query = np.array([0, 3])
     index = InvertedIndex([own], WORDS, {1}, borrowed=Borrowed((lent,), (np.array([True, False, True]),)))
     np.testing.assert_array_equal(index.score(query).scores, InvertedIndex([own], WORDS, {1}).score(query).scores)
-    assert index.scored_lengths.tolist() == index.lengths.tolist() == [2, 1, 2]
+    assert index.scored_lengths.tolist() == index.images.lengths.tolist() == [2, 1, 2]
 
 
 def test_a_learnt_similarity_goes_without(tmp_path: Path) -> None:

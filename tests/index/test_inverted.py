@@ -116,10 +116,10 @@ def test_scores_are_the_dense_ones_whatever_the_segments(
     )
     assert alone.norms.tobytes() == index_.norms.tobytes()
     for i in kept:
-        assert index_.features(numbers[i]).words.tolist() == sorted(images[i])
+        assert index_.images.features(numbers[i]).words.tolist() == sorted(images[i])
     for number in removed:
         with pytest.raises(KeyError):
-            index_.features(number)
+            index_.images.features(number)
 
 
 @settings(max_examples=100, deadline=None)
@@ -188,21 +188,21 @@ def test_features_of_some_images_are_those_of_each(tmp_path: Path) -> None:
     second = segment_of(tmp_path / "b", [2, 5], [[300, 7], [0]])
     index = InvertedIndex([first, second], 301, removed={9})
     for numbers in ([5, 1, 4, 2], [4], [2, 2, 1], []):
-        found = index.features_of(numbers)
-        assert index.feature_counts(numbers).tolist() == [len(image.words) for image in found]
+        found = index.images.features_of(numbers)
+        assert index.images.feature_counts(numbers).tolist() == [len(image.words) for image in found]
         for number, image in zip(numbers, found, strict=True):
-            alone = index.features(number)
+            alone = index.images.features(number)
             np.testing.assert_array_equal(image.words, alone.words)
             assert image.columns.keys() == alone.columns.keys()
             for name, column in alone.columns.items():
                 np.testing.assert_array_equal(image.columns[name], column)
     for missing in (0, 3, 9, 10):
         with pytest.raises(KeyError, match=str(missing)):
-            index.features_of([1, missing])
+            index.images.features_of([1, missing])
         with pytest.raises(KeyError, match=str(missing)):
-            index.feature_counts([1, missing])
+            index.images.feature_counts([1, missing])
     with pytest.raises(KeyError):
-        InvertedIndex([], 5).features_of([0])
+        InvertedIndex([], 5).images.features_of([0])
 
 
 def test_words_that_there_are_not_are_refused_whatever_is_said_of_them(tmp_path: Path) -> None:
@@ -240,9 +240,9 @@ def test_damaged_words_of_images_are_refused_and_nothing_is_read_beyond_an_array
         _ = InvertedIndex([segment], 80_000, {1}, **known).imbalance
     there = InvertedIndex([segment], 80_000, {0}, **known)
     with pytest.raises(CairnError, match="damaged"):
-        there.features(1)
+        there.images.features(1)
     with pytest.raises(CairnError, match="damaged"):
-        there.features_of([1])
+        there.images.features_of([1])
 
 
 def test_imbalance(tmp_path: Path) -> None:

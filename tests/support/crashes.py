@@ -277,7 +277,7 @@ class Scene:
                 return state
             state["vocabulary"] = collection.vocabulary.fingerprint
             for row in collection.catalogue.images():
-                features = collection.index.features(row.number)
+                features = collection.index.images.features(row.number)
                 kept = collection.catalogue.metadata([row.number])[row.number]
                 facts = [row.path, row.sha256, row.size, row.mtime_ns, row.width, row.height, row.features]
                 digest = hashlib.sha256(repr([*facts, row.quantisation_error, kept]).encode())

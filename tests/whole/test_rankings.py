@@ -36,7 +36,7 @@ def features_of(collection: Collection) -> str:
     """SHA-256 of all features that the photos of a collection are searched by."""
     digest = hashlib.sha256()
     for number in collection.index.image_numbers.tolist():
-        image = collection.index.features(number)
+        image = collection.index.images.features(number)
         digest.update(image.words.tobytes())
         for name in sorted(image.columns):
             digest.update(image.columns[name].tobytes())

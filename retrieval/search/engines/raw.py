@@ -38,7 +38,7 @@ class Raw(Engine):
 
     def verify(self, view: View, number: int) -> Verification:
         """Verify a photo by descriptors that are each other's nearest: see `Engine.verify`."""
-        image = self.index.features(number)
+        image = self.index.images.features(number)
         pairs = match_descriptors(view.descriptors, image.columns["descriptor"])
         frames = decode_geometry(image.columns, pairs[:, 1])
         return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification)

@@ -220,7 +220,7 @@ class TestLearning:
             index = InvertedIndex(plain.segments, plain.words, similarity=matrix)
             found = []
             for number, positives in zip(held_out.queries.tolist(), held_out.positives, strict=True):
-                ranking = rank(index.score(index.features(number).words)).image_numbers.tolist()
+                ranking = rank(index.score(index.images.features(number).words)).image_numbers.tolist()
                 searched = [other for other in ranking if other in held_out.database]
                 found.append(average_precision(searched, positives.tolist()))
             assert np.mean(found) == pytest.approx(entry.held_out, abs=1e-3)
@@ -267,7 +267,7 @@ class TestLearning:
         index = index_of(tmp_path / "s", [[0, 1, 1, 2], [0, 1], [0, 0, 3], []], 5)
         rows = unit_vectors(index, np.array([2, 0, 3])).toarray()
         for place, number in enumerate([2, 0]):
-            scores = index.score(index.features(number).words)
+            scores = index.score(index.images.features(number).words)
             wanted = [rows[place] @ rows[other] for other in (1, 0)]
             assert scores.scores[[0, 2]] == pytest.approx(wanted, abs=1e-6)
         assert not rows[2].any()

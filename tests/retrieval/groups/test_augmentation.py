@@ -104,7 +104,7 @@ def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
             transform = np.vstack([np.reshape(link.transform, (2, 3)), [0, 0, 1]])
             if link.asked != source:
                 transform = np.linalg.inv(transform)
-            image = copy.index.features(source)
+            image = copy.index.images.features(source)
             centres = decode_centres(image.columns, np.arange(len(image.words)))
             mapped = centres @ transform[:2, :2].T + transform[:2, 2]
             inside = ((mapped > 0) & (mapped < np.array([width, height]) / max(width, height))).all(axis=1)
@@ -112,7 +112,7 @@ def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
                 if word in left:
                     left.remove(word)
         assert not left
-        own = copy.index.features(loan.photo)
+        own = copy.index.images.features(loan.photo)
         assert len(loan.words) <= ALL.share * len(own.words)
 
 

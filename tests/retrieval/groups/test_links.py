@@ -173,7 +173,9 @@ class Listed:
     def __init__(self, shown: set[int], photos: int) -> None:
         self.options = SearchOptions()
         features = ImageFeatures(np.zeros(0, np.uint8), {"position": np.zeros((0, 2)), "shape": np.zeros((0, 3))})
-        self.index = SimpleNamespace(image_numbers=np.arange(photos, dtype=np.uint32), features=lambda number: features)
+        self.index = SimpleNamespace(
+            image_numbers=np.arange(photos, dtype=np.uint32), images=SimpleNamespace(features=lambda number: features)
+        )
         self.shown, self.verified = shown, list[int]()
 
     def score(self, view: View) -> np.ndarray:

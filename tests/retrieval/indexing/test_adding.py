@@ -50,7 +50,7 @@ def contents(folder: Path) -> dict[str, Any]:
     with Collection.open(folder) as collection:
         images = {}
         for row in collection.catalogue.images():
-            features = collection.index.features(row.number)
+            features = collection.index.images.features(row.number)
             columns = {name: column.tobytes() for name, column in features.columns.items()}
             images[row.name] = (row.path, row.sha256, row.width, row.height, features.words.tobytes(), columns)
         failures = sorted((failure.path, failure.reason) for failure in collection.catalogue.failures())

@@ -493,15 +493,15 @@ def test_signatures_stay_with_their_features(album: Album, signature: str) -> No
         remove_photos(collection, ["p01.jpg", "p06.jpg"])
         collection.forget()
         numbers = collection.index.image_numbers.tolist()
-        before = {number: collection.index.signatures(number).tolist() for number in numbers}
+        before = {number: collection.index.images.signatures(number).tolist() for number in numbers}
         answers = [rankings(collection, (0, 1, 2, 29), options) for options in wanted]
         compact(collection)
         (segment,) = collection.segments
         assert segment.signatures is not None
-        assert {number: collection.index.signatures(number).tolist() for number in numbers} == before
+        assert {number: collection.index.images.signatures(number).tolist() for number in numbers} == before
         assert [rankings(collection, (0, 1, 2, 29), options) for options in wanted] == answers
         with pytest.raises(KeyError):
-            collection.index.signatures(1)
+            collection.index.images.signatures(1)
         source = collection.signatures
         assert source is not None
         for number in numbers:

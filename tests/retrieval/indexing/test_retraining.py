@@ -52,7 +52,7 @@ def check_words(album: Album, photos: dict[str, int]) -> Vocabulary:
         for row in rows:
             descriptors = features_of(photos[str(row.name).removesuffix(".jpg")]).descriptors.astype(np.float32)
             words = vocabulary.assign(descriptors)
-            assert collection.index.features(row.number).words.tolist() == sorted(words.tolist())
+            assert collection.index.images.features(row.number).words.tolist() == sorted(words.tolist())
             assert row.quantisation_error == pytest.approx(vocabulary.error_of(descriptors, words))
         assert len(collection.index.image_numbers) == len(photos)
     return vocabulary
@@ -129,7 +129,7 @@ def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> No
     check_words(album, PHOTOS)
     with album.open() as collection:
         row = collection.catalogue.images()[2]
-        kept = collection.index.features(row.number).columns["descriptor"]
+        kept = collection.index.images.features(row.number).columns["descriptor"]
         assert sorted(map(bytes, kept)) == sorted(map(bytes, features_of(2).descriptors))
 
 
@@ -300,14 +300,16 @@ def signatures_in(album: Album) -> str:
             number = PHOTOS[str(row.name).removesuffix(".jpg")]
             if source is None:
                 with pytest.raises(CairnError, match=r"has no signatures: run cairn retrain --signature"):
-                    collection.index.signatures(row.number)
+                    collection.index.images.signatures(row.number)
                 continue
             # Descriptors that are kept are in the order of the words before.
-            rows = collection.index.features(row.number).columns.get("descriptor", features_of(number).descriptors)
+            rows = collection.index.images.features(row.number).columns.get(
+                "descriptor", features_of(number).descriptors
+            )
             words = collection.vocabulary.assign(rows.astype(np.float32))
             expected = source.encode(rows, words)[np.argsort(words, kind="stable")]
-            np.testing.assert_array_equal(collection.index.signatures(row.number), expected)
-            assert collection.index.features(row.number).columns.keys() <= {"geometry", "descriptor"}
+            np.testing.assert_array_equal(collection.index.images.signatures(row.number), expected)
+            assert collection.index.images.features(row.number).columns.keys() <= {"geometry", "descriptor"}
         assert {segment.signatures is not None for segment in collection.segments} == {kind is not None}
         return str(kind)
 

@@ -98,10 +98,10 @@ def contents(folder: Path) -> dict[str, Any]:
         numbers = [row.number for row in rows]
         features = {}
         for number in numbers:
-            image = collection.index.features(number)
+            image = collection.index.images.features(number)
             features[number] = (image.words.tolist(), [column.tolist() for column in image.columns.values()])
             if all(segment.signatures is not None for segment in collection.segments):
-                features[number][1].append(collection.index.signatures(number).tolist())
+                features[number][1].append(collection.index.images.signatures(number).tolist())
         return {
             "options": collection.options,
             "signature": collection.signature,

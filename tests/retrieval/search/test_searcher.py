@@ -88,7 +88,7 @@ def test_scores_are_the_cosine_of_tf_idf(collection: Collection, ask: Ask, stem:
     rows = collection.catalogue.images()
     counts = np.zeros((len(rows), collection.vocabulary.words))
     for place, row in enumerate(rows):
-        np.add.at(counts[place], collection.index.features(row.number).words.astype(int), 1)
+        np.add.at(counts[place], collection.index.images.features(row.number).words.astype(int), 1)
     assert counts.sum() == sum(row.features for row in rows)
     df = (counts > 0).sum(axis=0)
     idf = np.log(len(rows) / np.maximum(df, 1)) * (df > 0)
@@ -106,7 +106,9 @@ def test_the_square_root_of_counts_discounts_what_repeats(
     """Scores are the cosine of √n idf, n the count of a word, in Python as on the command line."""
     query = ask("coffee_001", box=False)
     words, numbers = collection.vocabulary.words, collection.index.image_numbers.tolist()
-    counts = np.stack([np.bincount(collection.index.features(number).words, minlength=words) for number in numbers])
+    counts = np.stack(
+        [np.bincount(collection.index.images.features(number).words, minlength=words) for number in numbers]
+    )
     df = (counts > 0).sum(axis=0)
     idf = np.log(len(counts) / np.maximum(df, 1)) * (df > 0)
     rows, asked = np.sqrt(counts) * idf, np.sqrt(np.bincount(query.views[0].words, minlength=words)) * idf
@@ -133,7 +135,7 @@ def test_expansion_needs_the_region_of_the_query(collection: Collection, ask: As
 
 def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, ask: Ask) -> None:
     number = next(row.number for row in collection.catalogue.images() if row.name == "coffee_001.jpg")
-    view = indexed_view(collection.index.features(number))
+    view = indexed_view(collection.index.images.features(number))
     for indexed_hit, hit in zip(
         Searcher(collection, UPRIGHT).search([view]).hits,
         answer_to(ask("coffee_001", box=False), Searcher(collection, UPRIGHT)).hits,
@@ -180,7 +182,7 @@ def test_a_feature_takes_part_in_one_match_at_most(collection: Collection, ask: 
         matches = hit.verification.matches
         for side, most in (
             (0, len(ask("coffee_001").views[0].words)),
-            (1, len(collection.index.features(hit.number).words)),
+            (1, len(collection.index.images.features(hit.number).words)),
         ):
             assert len(np.unique(matches[:, side])) == len(matches)
             assert np.isin(matches[:, side], np.arange(most)).all()
@@ -211,7 +213,7 @@ def test_homographies_are_those_the_photos_were_made_with(indexed: Indexed, coll
         hits = answer_to(query, Searcher(collection, UPRIGHT)).hits[:3]
         rows = collection.catalogue.images([hit.number for hit in hits])
         for hit, row in zip(hits, rows, strict=True):
-            matrix = homography(hit, query, row, collection.index.features(hit.number))
+            matrix = homography(hit, query, row, collection.index.images.features(hit.number))
             assert matrix is not None
             truth = mapped(indexed.homography(stem, Path(row.path).stem), box)
             errors.append(np.linalg.norm(mapped(matrix, box) - truth, axis=1).max())
@@ -225,7 +227,7 @@ def test_what_fixes_no_homography_gives_the_affine_map(collection: Collection, a
     query = ask("coffee_001")
     hits = answer_to(query, Searcher(collection, UPRIGHT)).hits
     (row,) = collection.catalogue.images([hits[1].number])
-    image = collection.index.features(hits[1].number)
+    image = collection.index.images.features(hits[1].number)
     affine = np.vstack([hits[1].verification.transform, [0, 0, 1]])
     half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 640]]) / 640
     expected = np.linalg.inv(half) @ affine @ half
@@ -253,7 +255,7 @@ def test_a_box_takes_the_features_in_it(collection: Collection, indexed: Indexed
     np.testing.assert_array_equal(part.views[0].words, whole.views[0].words[inside])
     # The words are those that the photo has in the index.
     (row,) = [row for row in collection.catalogue.images() if Path(row.path).stem == "coffee_001"]
-    np.testing.assert_array_equal(np.sort(whole.views[0].words), collection.index.features(row.number).words)
+    np.testing.assert_array_equal(np.sort(whole.views[0].words), collection.index.images.features(row.number).words)
 
 
 @pytest.mark.parametrize(
@@ -467,7 +469,7 @@ def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Co
     few = SearchOptions(engine="tf-idf-sp", turns=2, every_turn=True, verification=VerificationOptions(depth=3))
     query = ask("coffee_001")
     upright = Searcher(collection, replace(few, turns=1)).search(query.views[:1])
-    others = indexed_view(collection.index.features(int(upright.hits[-1].number)))
+    others = indexed_view(collection.index.images.features(int(upright.hits[-1].number)))
     crowd = LazyViews(query.views[0], np.array([0.0, 1.0]), lambda turn, most: replace(others, turn=turn))
     both = Searcher(collection, replace(few, turned_candidate=10.0)).search(crowd)
     assert {hit.number for hit in upright.hits if hit.verification.inliers} <= {
@@ -497,7 +499,7 @@ def test_a_turned_query_is_found_with_its_geometry(
     points = corners((200, 150, 400, 300)).astype(float)
     centred = points - [(width - 1) / 2, (height - 1) / 2]
     there = centred @ np.array([[cosine, -sine], [sine, cosine]]) + [(turned.width - 1) / 2, (turned.height - 1) / 2]
-    matrix = homography(hits[0], query, row, collection.index.features(hits[0].number))
+    matrix = homography(hits[0], query, row, collection.index.images.features(hits[0].number))
     assert matrix is not None
     np.testing.assert_allclose(mapped(matrix, there), points, atol=4)
 
@@ -744,7 +746,7 @@ def test_a_similarity_scores_and_geometry_verifies_equal_words_still(
     for hit in verified:
         pairs = hit.verification.matches
         ours = query.views[hit.view].words[pairs[:, 0]]
-        np.testing.assert_array_equal(ours, searcher.index.features(hit.number).words[pairs[:, 1]])
+        np.testing.assert_array_equal(ours, searcher.index.images.features(hit.number).words[pairs[:, 1]])
 
 
 def test_a_similarity_for_another_vocabulary_is_refused(collection: Collection, tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_photo_is_verified_with_itself_each_feature_once(
     found = engine.verify(views[0], number)
     assert found.inliers > 0.5 * len(views[0].words)
     np.testing.assert_allclose(found.transform, [[1, 0, 0], [0, 1, 0]], atol=0.01)
-    sizes = len(views[0].words), len(engine.index.features(number).words)
+    sizes = len(views[0].words), len(engine.index.images.features(number).words)
     for side, most in enumerate(sizes):
         assert len(np.unique(found.matches[:, side])) == len(found.matches)
         assert np.isin(found.matches[:, side], np.arange(most)).all()

@@ -13,7 +13,7 @@ def test_rarity_is_that_of_the_commoner_words_and_a_view_is_averaged_once(
     opened: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = TfIdf(opened, SearchOptions(turns=1))
-    features = [opened.index.features(number) for number in opened.index.image_numbers.tolist()]
+    features = [opened.index.images.features(number) for number in opened.index.image_numbers.tolist()]
     view = indexed_view(features[0])
     idf = opened.index.idf
     every = np.concatenate([np.asarray(one.words) for one in features])

@@ -1,0 +1,200 @@
+"""The images of several segments as one: their numbers, words, other features and signatures."""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.segments.segment import ImageFeatures, Segment
+
+
+class IndexedImages:
+    """The images of any number of segments, without those that were removed.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Of one vocabulary and one descriptor. None at all hold no images.
+    words : int
+        Size of the vocabulary.
+    removed : collection of int, optional
+        Image numbers to leave out. Those that are in no segment are ignored.
+
+    Attributes
+    ----------
+    segments, words
+        As given.
+    starts : ndarray, shape (segments + 1,), int64
+        Where the images of each segment begin among those of all, the removed ones too; last, how many they are.
+    numbers : ndarray, shape (N,), uint32
+        Ascending.
+    rows : ndarray, shape (N,), int64
+        Where each of these images is among those of all segments.
+
+    Raises
+    ------
+    CairnError
+        The segments differ in vocabulary or descriptor, or share an image.
+    """
+
+    def __init__(self, segments: Sequence[Segment], words: int, removed: Collection[int] = frozenset()) -> None:
+        self.segments = tuple(segments)
+        self.words = words
+        for thing in ("vocabulary", "descriptor"):
+            if len({getattr(segment, f"{thing}_fingerprint") for segment in self.segments}) > 1:
+                raise CairnError(f"The segments were made with more than one {thing}: index the photos again with one.")
+        numbers = np.concatenate([np.empty(0, dtype=np.uint32), *(segment.image_numbers for segment in self.segments)])
+        self._removed = np.isin(numbers, np.fromiter(removed, dtype=np.int64, count=len(removed)))
+        order = np.argsort(numbers, kind="stable")
+        self.rows = order[~self._removed[order]]
+        self.numbers = numbers[self.rows]
+        if (self.numbers[1:] == self.numbers[:-1]).any():
+            raise CairnError("Two segments hold the same image: run cairn check, or index the photos again.")
+        self.starts = np.concatenate([[0], np.cumsum([segment.images for segment in self.segments])]).astype(np.int64)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many features each image has, (N,), in the order of `numbers`."""
+        counts = [np.diff(segment.offsets.astype(np.int64)) for segment in self.segments]
+        return np.concatenate([np.zeros(0, np.int64), *counts])[self.rows]
+
+    @cached_property
+    def places(self) -> list[NDArray[np.int64]]:
+        """Where the images of each segment stand in `numbers`; -1 for those that were removed."""
+        places = np.full(int(self.starts[-1]), -1)
+        places[self.rows] = np.arange(len(self.rows))
+        return np.split(places, self.starts[1:-1]) if self.segments else []
+
+    def features(self, image_number: int) -> ImageFeatures:
+        """The features of an image, as views of its segment.
+
+        Raises
+        ------
+        KeyError
+            No such image, or it was removed.
+        CairnError
+            Its words are damaged.
+        """
+        return self.features_of([image_number])[0]
+
+    def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
+        """The features of some images, as `features` gives those of one; their words are decoded together.
+
+        Raises
+        ------
+        KeyError
+            No such image, or it was removed.
+        CairnError
+            Their words are damaged.
+        """
+        found: dict[int, ImageFeatures] = {}
+        for segment, which, positions in self._by_segment(image_numbers):
+            images = segment.some_images(positions)
+            for image in images:
+                self.refuse_unknown(image.words, segment)
+            found.update(zip(which.tolist(), images, strict=True))
+        return [found[one] for one in range(len(image_numbers))]
+
+    def signatures(self, image_number: int) -> NDArray[np.uint8]:
+        """The signatures (n, B) of the features of an image, in the order of `features`.
+
+        Raises
+        ------
+        KeyError
+            As `features`.
+        CairnError
+            As `features`; or there are none.
+        """
+        return self.signatures_of([image_number])[0]
+
+    def signatures_of(self, image_numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """The signatures of some images, as `signatures` gives those of one; many are read in little more time.
+
+        Raises
+        ------
+        KeyError, CairnError
+            As `signatures`.
+        """
+        found: dict[int, NDArray[np.uint8]] = {}
+        for segment, which, positions in self._by_segment(image_numbers):
+            found.update(zip(which.tolist(), segment.signatures_of(positions), strict=True))
+        return [found[one] for one in range(len(image_numbers))]
+
+    def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
+        """Number of features of some images, (n,) int64; nothing is decoded.
+
+        Raises
+        ------
+        KeyError
+            No such image, or it was removed.
+        """
+        counts = np.empty(len(image_numbers), np.int64)
+        for segment, which, positions in self._by_segment(image_numbers):
+            counts[which] = segment.offsets[positions + 1] - segment.offsets[positions]
+        return counts
+
+    def _by_segment(
+        self, image_numbers: Sequence[int]
+    ) -> Iterator[tuple[Segment, NDArray[np.int64], NDArray[np.int64]]]:
+        """Each segment that some images are in, which of them those are, and their positions in it.
+
+        Raises
+        ------
+        KeyError
+            One is none of the images.
+        """
+        asked = np.asarray(image_numbers, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.numbers, asked), max(len(self.numbers) - 1, 0))
+        missing = self.numbers[at] != asked if len(self.numbers) else np.ones(len(asked), bool)
+        if missing.any():
+            raise KeyError(int(asked[missing.argmax()]))
+        rows = self.rows[at]
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
+        for k in np.unique(owners).tolist():
+            which = np.flatnonzero(owners == k)
+            yield self.segments[k], which, rows[which] - self.starts[k]
+
+    def document_frequency(self) -> NDArray[np.int64]:
+        """How many of the images have each word, (words,) int64.
+
+        Raises
+        ------
+        CairnError
+            A segment has words beyond the vocabulary.
+        """
+        frequency = np.zeros(self.words, dtype=np.int64)
+        for segment in self.segments:
+            frequency += segment.document_frequency(self.words)
+        for words in self._removed_words():
+            frequency[np.unique(words)] -= 1
+        return frequency
+
+    def feature_frequency(self) -> NDArray[np.float64]:
+        """How many features of the images have each word, (words,) float64.
+
+        Raises
+        ------
+        CairnError
+            A segment has words beyond the vocabulary.
+        """
+        features = np.zeros(self.words)
+        for segment in self.segments:
+            features += segment.feature_frequency(self.words)
+        for words in self._removed_words():
+            np.subtract.at(features, words, 1.0)
+        return features
+
+    def _removed_words(self) -> Iterator[NDArray[np.integer]]:
+        """The words of each image that was removed but is still in its segment."""
+        for segment, start, stop in zip(self.segments, self.starts[:-1], self.starts[1:], strict=True):
+            for i in np.flatnonzero(self._removed[start:stop]):
+                words = segment.image(int(i)).words
+                self.refuse_unknown(words, segment)
+                yield words
+
+    def refuse_unknown(self, words: NDArray[np.integer], segment: Segment) -> None:
+        """Raise CairnError where words of a segment's images are not of the vocabulary, as in a damaged file."""
+        if len(words) and (words.min() < 0 or words.max() >= self.words):
+            raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
