@@ -15,7 +15,8 @@ from index.vocabulary import Vocabulary
 from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
 from learning.measures.precision import average_precision, mean_average_precision
 from retrieval.catalogue.schema import ImageRow
-from retrieval.collection.collection import Collection, check_similarity, find_vocabulary
+from retrieval.collection.collection import Collection, find_vocabulary
+from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.photos.listing import list_photos

@@ -108,6 +108,15 @@ class VocabularyFacts:
         return facts
 
 
+def recorded_fingerprint(folder: Path) -> str | None:
+    """What a vocabulary's folder says that its fingerprint is; None where it says nothing that can be read."""
+    try:
+        meta = load_json(folder / META_FILE)
+    except CairnError:
+        return None
+    return meta.get("fingerprint") if isinstance(meta, dict) else None
+
+
 def _beside_shape(words: int) -> tuple[int, int]:
     return words, min(BESIDE, words - 1)
 

@@ -5,21 +5,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from index.arrays import load_json, save_bytes
+from index.arrays import save_bytes
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind, full_name, parse_signature
 from index.hamming.sources import SignatureSource, make_source
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
 from index.segments.segment import Segment
-from index.similarity import SimilarityMatrix
-from index.vocabulary import META_FILE, Vocabulary, VocabularyFacts
+from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE, SegmentRow
-from retrieval.collection.augmentation import Augmentation, Basis, augmentation_key, open_augmentation
-from retrieval.collection.identity import keep_identity, sealed_database
+from retrieval.collection.augmentation import Augmentation, Basis, open_augmentation
+from retrieval.collection.content import Content
+from retrieval.collection.identity import keep_identity
 from retrieval.collection.layout import (
     DESCRIPTOR,
     IDENTITY,
@@ -34,18 +32,15 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
 )
 from retrieval.collection.locking import lock_folder
-from retrieval.collection.opening import open_catalogue
+from retrieval.collection.opening import (
+    catalogue_place,
+    open_catalogue,
+    refuse_damaged,
+    refuse_without_catalogue,
+)
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.collection.seal import is_as_sealed
-from retrieval.collection.segments import published
-from retrieval.collection.statistics import (
-    Statistics,
-    content_key,
-    read_statistics,
-    statistics_augmentation,
-    statistics_key,
-    write_statistics,
-)
+from retrieval.collection.statistics import content_key, read_statistics
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.options import features_fingerprint
@@ -62,16 +57,6 @@ class CollectionChanged(CairnError):
     """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
 
 
-@dataclass(frozen=True)
-class _Content:
-    """Segments and tombstones of one moment."""
-
-    segments: list[Segment]
-    removed: frozenset[int]
-    key: str | None  # what statistics of them must have been computed from; None: there can be none
-    augmentation: Augmentation | None  # None also where it is damaged: it never stops a search
-
-
 @dataclass
 class _Read:
     """What has been read of a collection."""
@@ -81,8 +66,7 @@ class _Read:
     vocabulary: Vocabulary | None = None
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
-    content: _Content | None = None
-    indexes: dict[tuple[ScoringOptions, Path | None, bool], InvertedIndex] = field(default_factory=dict)
+    content: Content | None = None
 
 
 @dataclass(frozen=True)
@@ -114,11 +98,11 @@ class Collection:
             There is none, a part of it is damaged, or the catalogue is another collection's.
         """
         if not (folder / OPTIONS).is_file():
-            _refuse_damaged(folder)
+            refuse_damaged(folder)
             raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
         options = read_options(folder / OPTIONS)
         if catalogue is None:
-            _refuse_without_catalogue(folder)
+            refuse_without_catalogue(folder)
         return Collection(folder, options, open_catalogue(folder, catalogue_place(folder, catalogue)))
 
     @staticmethod
@@ -149,7 +133,7 @@ class Collection:
                 return there
             there.catalogue.close()
         else:
-            _refuse_damaged(folder)
+            refuse_damaged(folder)
         if there is None and folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
         Extractor(find_descriptor(named), options.features)
@@ -321,21 +305,21 @@ class Collection:
     @property
     def augmentation(self) -> Augmentation | None:
         """What photos borrow of others; None where that is nothing, or damaged, or was made with other words."""
-        return self._content.augmentation
+        return self.content.augmentation
 
     @property
     def segments(self) -> list[Segment]:
         """The segments that are committed, in order."""
-        return self._content.segments
+        return self.content.segments
 
     @property
-    def _content(self) -> _Content:
+    def content(self) -> Content:
         """The segments and the tombstones of one moment; CollectionChanged where the vocabulary is that of another."""
         if self._read.content is None:
             self._read.content = self._open_content()
         return self._read.content
 
-    def _open_content(self) -> _Content:
+    def _open_content(self) -> Content:
         known = self._read.vocabulary is not None
         for _ in range(_LOOKS):
             rows, removed = self.catalogue.snapshot()
@@ -355,7 +339,7 @@ class Collection:
             augmentation = None
             with suppress(CairnError, OSError):
                 augmentation = open_augmentation(self.folder, self.basis)
-            return _Content(list(opened.values()), removed, made_from, augmentation)
+            return Content(self.folder, self.vocabulary.facts, list(opened.values()), removed, made_from, augmentation)
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
     def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
@@ -373,78 +357,18 @@ class Collection:
     def _is_outdated(self) -> bool:
         """Whether the collection has got another vocabulary than the one that was read."""
         known = self._read.vocabulary
-        return known is not None and known.fingerprint != _fingerprint(self.vocabulary_folder)
+        return known is not None and known.fingerprint != recorded_fingerprint(self.vocabulary_folder)
 
-    def _statistics(self, content: _Content) -> Statistics | None:
-        """What is kept of all postings; None where they must be read."""
-        known = read_statistics(self.folder / STATISTICS, content.key) if content.key is not None else None
-        if known is None:
-            return None
-        numbers = np.concatenate([np.empty(0, np.int64), *(segment.image_numbers for segment in content.segments)])
-        gone = np.isin(numbers, np.fromiter(content.removed, np.int64, len(content.removed))).sum()
-        fits = len(known.document_frequency) == self.vocabulary.words and len(known.norms) == len(numbers) - gone
-        return known if fits else None
-
-    def keep_statistics(self) -> None:
-        """Write what was computed of all postings, where it is not kept already: the next to open it is spared that.
-
-        To be called at the end of every command that writes. Segments are trusted by their descriptions, as a search
-        trusts them: of damage that does not show in postings as they are read, wrong statistics may be kept, also where
-        the file is restored later. `has_right_statistics` finds them.
-
-        Raises
-        ------
-        CairnError
-            Damage shows in a segment or the vocabulary, or the collection changes.
-        OSError
-            It cannot be written.
-        """
-        path = self.folder / STATISTICS
-        key = self._content_key()
-        if key is None:
-            path.unlink(missing_ok=True)
-            return
-        lent = augmentation_key(self.folder, self.basis)
-        is_kept = statistics_key(path) == key and statistics_augmentation(path) == lent
-        if not is_kept or read_statistics(path) is None:
-            self.forget()
-            index, augmentation = self.scored_index(augmented=True), self._content.augmentation
-            if self._content.key is not None:
-                is_lent = bool(index.lent) and augmentation is not None
-                write_statistics(path, self._content.key, index, augmentation.key if is_lent and augmentation else None)
-
-    def has_right_statistics(self) -> bool | None:
-        """Compare the statistics that are kept with all postings, which are read.
-
-        Returns
-        -------
-        bool or None
-            None where none are kept of the collection as it is now.
-
-        Raises
-        ------
-        CairnError
-            A segment or the vocabulary is damaged, or the collection changes.
-        """
-        self.forget()
-        content = self._content
-        kept = self._statistics(content)
-        if kept is None:
-            return None
-        plain = InvertedIndex(content.segments, self.vocabulary.words, content.removed)
-        lent = content.augmentation is not None and content.augmentation.key == kept.augmentation
-        return kept.are_of(self._augmented(plain, None) if lent else plain)
-
-    def _content_key(self) -> str | None:
+    def content_key(self) -> str | None:
         """What statistics must have been computed from, by the catalogue: no segment is opened. None: there is none."""
         rows, removed = self.catalogue.snapshot()
-        fingerprint = _fingerprint(self.vocabulary_folder)
+        fingerprint = recorded_fingerprint(self.vocabulary_folder)
         return content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None
 
     @property
     def imbalance(self) -> float:
         """Imbalance factor of the vocabulary, see `InvertedIndex`: as it is kept, or else by all postings."""
-        key = self._content_key()
+        key = self.content_key()
         known = read_statistics(self.folder / STATISTICS, key) if key is not None else None
         return self.index.imbalance if known is None else known.imbalance
 
@@ -456,7 +380,6 @@ class Collection:
         if self._is_outdated:
             self._read.vocabulary = None
         self._read.content = None
-        self._read.indexes.clear()
 
     @property
     def index(self) -> InvertedIndex:
@@ -482,74 +405,11 @@ class Collection:
         CairnError
             The similarity is missing, damaged, or for another vocabulary.
         """
-        augmented = augmented and similarity is None and self._content.augmentation is not None
-        key = scoring or ScoringOptions(), similarity, augmented
-        if key not in self._read.indexes and augmented:
-            known = self._statistics(self._content) if key[0] == ScoringOptions() else None
-            self._read.indexes[key] = self._augmented(self.scored_index(scoring), known)
-        if key not in self._read.indexes:
-            learnt = None
-            if similarity is not None:
-                learnt = SimilarityMatrix.load(similarity)
-                check_similarity(similarity, learnt, self.vocabulary)
-            content = self._content
-            known = self._statistics(content)
-            is_plain = learnt is None and key[0] == ScoringOptions()
-            self._read.indexes[key] = InvertedIndex(
-                content.segments,
-                self.vocabulary.words,
-                content.removed,
-                options=key[0],
-                similarity=learnt,
-                norms=known.norms if known is not None and is_plain else None,
-                document_frequency=known.document_frequency if known is not None else None,
-            )
-        return self._read.indexes[key]
-
-    def _augmented(self, plain: InvertedIndex, known: Statistics | None) -> InvertedIndex:
-        """The same index with what photos borrow, given the norms if they are kept."""
-        content = self._content
-        assert content.augmentation is not None
-        is_known = known is not None and known.augmentation == content.augmentation.key
-        return InvertedIndex(
-            content.segments,
-            plain.words,
-            content.removed,
-            options=plain.options,
-            norms=plain.norms,
-            document_frequency=plain.document_frequency,
-            borrowed=content.augmentation.borrowed(plain.image_numbers),
-            scored_norms=known.scored_norms if known is not None and is_known else None,
-        )
+        return self.content.scored_index(scoring, similarity, augmented=augmented)
 
 
 def _key(row: SegmentRow) -> tuple[object, ...]:
     return row.id, row.folder, row.created, row.sha256
-
-
-def _refuse_damaged(folder: Path) -> None:
-    """Refuse a folder without options that holds what a collection only has after these."""
-    has_vocabulary = (folder / SEGMENTS).is_dir() and (folder / VOCABULARY).is_dir()
-    if (folder / SEAL).exists() or has_vocabulary or published(folder):
-        raise CairnError(f"The options {folder / OPTIONS} are missing: run cairn check, then cairn repair.")
-
-
-def _refuse_without_catalogue(folder: Path) -> None:
-    """Refuse a collection whose catalogue is not the SQLite file in its folder, or is one with nothing in it."""
-    file = folder / FILE
-    is_empty = file.is_file() and not file.stat().st_size
-    if file.is_file() and not is_empty:
-        return
-    database = sealed_database(folder)
-    if database not in (None, "sqlite"):
-        raise CairnError(
-            f"The catalogue of {folder} is in a database ({database}): give the address that it was made with, with "
-            "--catalogue."
-        )
-    raise CairnError(
-        f"The catalogue {file} is {'empty' if is_empty else 'missing'}: run cairn check, then cairn repair, or give "
-        "the address of the collection's catalogue with --catalogue."
-    )
 
 
 def _remove_empty(folder: Path) -> None:
@@ -564,15 +424,6 @@ def _is_first(path: Path) -> bool:
     return path.name in _FIRST or UNFINISHED.fullmatch(path.name) is not None
 
 
-def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocabulary) -> None:
-    """Raise CairnError where a similarity, read from a path, was learnt for another vocabulary."""
-    if similarity.vocabulary != vocabulary.fingerprint:
-        raise CairnError(
-            f"{path} was learnt for another vocabulary: learn it again for this one, or take the vocabulary of the "
-            "collection that it was learnt on with cairn index --vocabulary."
-        )
-
-
 def find_vocabulary(source: Path) -> Path:
     """Find the vocabulary's folder of a collection, or take the path of one as it is; nothing there is read.
 
@@ -585,21 +436,3 @@ def find_vocabulary(source: Path) -> Path:
     # A collection whose catalogue is elsewhere: the newest.
     found = sorted(path for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
     return found[-1] if found else source
-
-
-def _fingerprint(vocabulary: Path) -> str | None:
-    """What a vocabulary's folder says that its fingerprint is."""
-    try:
-        meta = load_json(vocabulary / META_FILE)
-    except CairnError:
-        return None
-    return meta.get("fingerprint") if isinstance(meta, dict) else None
-
-
-def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
-    """Place of a catalogue: its address, or the folder."""
-    if catalogue is not None and "://" not in catalogue:
-        raise CairnError(
-            f"{catalogue!r} is not the address of a catalogue: give one such as postgresql+psycopg://HOST/DATABASE."
-        )
-    return catalogue or folder

@@ -1,4 +1,7 @@
-"""Opening the catalogue of a collection: one of an earlier version is checked first, and sealed when it is migrated."""
+"""Opening the catalogue of a collection: one of an earlier version is checked first, and sealed when it is migrated.
+
+What lacks a part that a collection has from the beginning is refused before.
+"""
 
 import contextlib
 import sqlite3
@@ -9,11 +12,46 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import connect_for_reading
 from retrieval.catalogue.schema import FILE, REVISION_KEY
-from retrieval.collection.identity import check_identity, is_own
-from retrieval.collection.layout import SEAL, SNAPSHOT
+from retrieval.collection.identity import check_identity, is_own, sealed_database
+from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SNAPSHOT, VOCABULARY
 from retrieval.collection.locking import lock_folder
 from retrieval.collection.seal import Seal, hash_database, sound_seal, write_seal
+from retrieval.collection.segments import published
 from retrieval.collection.snapshot import write_snapshot
+
+
+def catalogue_place(folder: Path, catalogue: str | None) -> Path | str:
+    """Place of a catalogue: its address, or the folder."""
+    if catalogue is not None and "://" not in catalogue:
+        raise CairnError(
+            f"{catalogue!r} is not the address of a catalogue: give one such as postgresql+psycopg://HOST/DATABASE."
+        )
+    return catalogue or folder
+
+
+def refuse_damaged(folder: Path) -> None:
+    """Refuse a folder without options that holds what a collection only has after these."""
+    has_vocabulary = (folder / SEGMENTS).is_dir() and (folder / VOCABULARY).is_dir()
+    if (folder / SEAL).exists() or has_vocabulary or published(folder):
+        raise CairnError(f"The options {folder / OPTIONS} are missing: run cairn check, then cairn repair.")
+
+
+def refuse_without_catalogue(folder: Path) -> None:
+    """Refuse a collection whose catalogue is not the SQLite file in its folder, or is one with nothing in it."""
+    file = folder / FILE
+    is_empty = file.is_file() and not file.stat().st_size
+    if file.is_file() and not is_empty:
+        return
+    database = sealed_database(folder)
+    if database not in (None, "sqlite"):
+        raise CairnError(
+            f"The catalogue of {folder} is in a database ({database}): give the address that it was made with, with "
+            "--catalogue."
+        )
+    raise CairnError(
+        f"The catalogue {file} is {'empty' if is_empty else 'missing'}: run cairn check, then cairn repair, or give "
+        "the address of the collection's catalogue with --catalogue."
+    )
 
 
 def open_catalogue(folder: Path, where: Path | str) -> Catalogue:

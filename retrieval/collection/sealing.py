@@ -25,9 +25,10 @@ from index.errors import CairnError
 from index.segments.description import META
 from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
+from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import is_own
-from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEAL_LOCK, SEGMENTS, SNAPSHOT
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEAL, SEAL_LOCK, SEGMENTS, SNAPSHOT, STATISTICS
 from retrieval.collection.locking import lock_file
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import (
@@ -38,6 +39,7 @@ from retrieval.collection.seal import (
     write_seal,
 )
 from retrieval.collection.snapshot import write_snapshot
+from retrieval.collection.statistics import read_statistics, statistics_augmentation, statistics_key
 
 COPIES_KEY = "cairn.copies"
 """Setting of the catalogue: copies of the small sealed files, JSON of base64 by path."""
@@ -82,7 +84,7 @@ def seal(collection: Collection) -> Seal:
                 if not left or collection.vocabulary_folder == vocabulary:
                     raise
         with contextlib.suppress(CairnError, OSError):  # what is damaged is told by who reads or checks it
-            collection.keep_statistics()
+            _keep_statistics(collection)
     if is_full:
         print(
             f"cairn: the disk is too full for a new copy of the catalogue, {collection.folder / SNAPSHOT}: make room, "
@@ -91,6 +93,32 @@ def seal(collection: Collection) -> Seal:
             flush=True,
         )
     return made
+
+
+def _keep_statistics(collection: Collection) -> None:
+    """Write what was computed of all postings, where it is not kept already: the next to open it is spared that.
+
+    Segments are trusted by their descriptions, as a search trusts them: of damage that does not show in postings as
+    they are read, wrong statistics may be kept, also where the file is restored later.
+    `Content.has_right_statistics` finds them.
+
+    Raises
+    ------
+    CairnError
+        Damage shows in a segment or the vocabulary, or the collection changes.
+    OSError
+        It cannot be written.
+    """
+    path = collection.folder / STATISTICS
+    key = collection.content_key()
+    if key is None:
+        path.unlink(missing_ok=True)
+        return
+    lent = augmentation_key(collection.folder, collection.basis)
+    is_kept = statistics_key(path) == key and statistics_augmentation(path) == lent
+    if not is_kept or read_statistics(path) is None:
+        collection.forget()
+        collection.content.keep_statistics()
 
 
 def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal, bool]:

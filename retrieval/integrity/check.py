@@ -14,7 +14,6 @@ from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE
-from retrieval.collection.collection import catalogue_place
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -35,7 +34,7 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
     is_vocabulary,
 )
-from retrieval.collection.opening import open_catalogue
+from retrieval.collection.opening import catalogue_place, open_catalogue
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
 from retrieval.groups.groups import EARLIER_LOG

@@ -51,7 +51,7 @@ def _are_wrong(findings: Findings, address: str | None) -> bool:
     """Whether statistics of the collection as it is now are not what its postings give."""
     try:
         with Collection.open(findings.folder, catalogue=address) as collection:
-            return collection.has_right_statistics() is False
+            return collection.content.has_right_statistics() is False
     except CairnError:  # there is no vocabulary yet, or another process changes the collection: they are not used then
         return False
 

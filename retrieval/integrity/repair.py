@@ -22,7 +22,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
 from retrieval.collection.augmentation import empty_augmentation
-from retrieval.collection.collection import Collection, catalogue_place
+from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
@@ -35,6 +35,7 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
 )
 from retrieval.collection.locking import lock_folder
+from retrieval.collection.opening import catalogue_place
 from retrieval.collection.seal import Seal, sound_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
 from retrieval.collection.segment_notes import write_notes
