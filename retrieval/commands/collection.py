@@ -12,7 +12,7 @@ import typer
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import printable_name
-from retrieval.commands.console import FAILED, note, print_failures, print_json, progress_bars, say, tell_error
+from retrieval.commands.console import FAILED, likely, note, print_failures, print_json, progress_bars, say, tell_error
 from retrieval.commands.options import (
     Augmented,
     CatalogueAddress,
@@ -498,13 +498,7 @@ def query(
         if found and not entry["found"]:
             say("Perhaps:" if entry["rank"] > 1 else "Nothing found for sure. Perhaps:")
         found = entry["found"]
-        likely, called = percent(entry["probability"]), printable_name(entry["name"])
-        say(f"{entry['rank']:4d}  {likely:>4}  {entry['score']:.4f}  {called}")
+        called = printable_name(entry["name"])
+        say(f"{entry['rank']:4d}  {likely(entry['probability']):>4}  {entry['score']:.4f}  {called}")
     if picture is not None:
         say(f"Picture: {picture}")
-
-
-def percent(probability: float) -> str:
-    """Write a probability in percent, never so rounded that it were certain or impossible."""
-    whole = round(100 * probability)
-    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"

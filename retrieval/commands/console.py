@@ -113,6 +113,12 @@ def say(text: str) -> None:
     print(printable_name(text), flush=True)
 
 
+def likely(probability: float) -> str:
+    """Write a probability in percent, never so rounded that it were certain or impossible."""
+    whole = round(100 * probability)
+    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"
+
+
 @contextmanager
 def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Progress]:
     """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
