@@ -46,7 +46,9 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int)
     index = InvertedIndex([segment], WORDS)
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
     catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
-    collection: Any = SimpleNamespace(scored_index=lambda *_: index, catalogue=catalogue, options=CollectionOptions())
+    collection: Any = SimpleNamespace(
+        scored_index=lambda *_, **__: index, catalogue=catalogue, options=CollectionOptions()
+    )
     words, frames = photos[number - 1]
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)
     return Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1)).search([view])
