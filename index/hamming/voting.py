@@ -165,8 +165,10 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     parts: list[SignedMatches] = []
     for segment, places in zip(index.segments, index.images.places, strict=True):
         parts += _match_segment(query, segment, places)
+    # Where photos borrow nothing any more there may be no feature in a segment, and so no signatures.
+    lent = [(segment, places) for segment, places in index.lent if segment.features]
     try:
-        parts += [some for segment, places in index.lent for some in _match_segment(query, segment, places, BORROWED)]
+        parts += [some for segment, places in lent for some in _match_segment(query, segment, places, BORROWED)]
     except CairnError:
         index.borrow_nothing()
     found = SignedMatches(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from index.hamming.voting import BORROWED, match
 from index.segments.segment import Segment
 from retrieval.collection import augmentation as store
 from retrieval.collection.augmentation import MANIFEST, Augmentation, Loan, is_augmented, open_augmentation
@@ -17,6 +18,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION
 from retrieval.collection.summary import describe_augmentation, describe_collection
 from retrieval.features.encoding import decode_centres
+from retrieval.groups import augmentation as groups
 from retrieval.groups.augmentation import augment_photos
 from retrieval.groups.borrowing import BorrowOptions
 from retrieval.groups.groups import GroupOptions, group_photos
@@ -28,6 +30,7 @@ from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from retrieval.search.options import SearchOptions
+from retrieval.search.query import indexed_view
 from retrieval.search.searcher import Searcher
 from tests.support.paths import ROOT
 from tests.support.picture_views import LINKED, linked, write_views  # noqa: F401
@@ -291,6 +294,40 @@ def test_a_photo_that_has_lost_its_links_borrows_nothing(copy: Collection, signa
     assert all(found[number] == ((), b"", b"") for number in coffee)
     assert check_collection(copy.folder).ok
     assert augment_photos(copy, others, ALL) == 0
+
+
+def borrowed_matches(collection: Collection, number: int) -> np.ndarray:
+    """What a photo matches, by word and signature, of what others borrow: photo, feature and rank, in order."""
+    index = Searcher(collection, SearchOptions(engine="signatures", turns=1)).index
+    signed = indexed_view(index.features(number), index.signatures(number)).signed
+    assert signed is not None
+    found = match(index, signed, 22).ordered()
+    rows = np.column_stack([found.photos, found.query, found.ranks])
+    return np.asarray(rows[found.ranks >= BORROWED])
+
+
+def test_photos_that_have_lost_their_links_do_not_keep_others_from_borrowing(
+    copy: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may have a segment of their own, in which there is no feature, and so no signature."""
+    retrain(copy, RetrainOptions(words=60, signature="hamming-64"))
+    links = link_photos(copy, min_inliers=10)
+    augment_photos(copy, links, ALL)
+    coffee = {row.number for row in copy.catalogue.images() if (row.name or "").startswith("coffee")}
+    others = {pair: link for pair, link in links.items() if not coffee & set(pair)}
+    with monkeypatch.context() as patch:
+        patch.setattr(groups, "merge_loans", lambda *given, **named: None)
+        augment_photos(copy, others, ALL)
+    kept = copy.augmentation
+    assert kept is not None and [one.features > 0 for one in kept.segments] == [True, False]
+    asked = min(linked_numbers(copy) - coffee)
+    apart = borrowed_matches(copy, asked)
+    augment_photos(copy, others, ALL)  # merges
+    copy.forget()
+    kept = copy.augmentation
+    assert kept is not None and len(kept.segments) == 1
+    np.testing.assert_array_equal(borrowed_matches(copy, asked), apart)
+    assert len(apart)
 
 
 def test_what_is_replaced_while_it_is_read_is_read_again(copy: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
