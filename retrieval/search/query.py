@@ -1,5 +1,6 @@
 """A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -82,7 +83,15 @@ class View(DescribedView):
         return QueryWords(self.words)
 
 
-class LazyViews(Sequence[View]):
+class GlancedViews(Sequence[View], ABC):
+    """Views of which some features can be had without all others."""
+
+    @abstractmethod
+    def glance(self, which: int, most: int) -> View:
+        """The view of a place by its strongest features alone, so many at most; it is not kept."""
+
+
+class LazyViews(GlancedViews):
     """The views of a query. Those at other turns than upright are made when they are first asked for.
 
     Parameters
@@ -101,7 +110,7 @@ class LazyViews(Sequence[View]):
         self._describe = describe
 
     def glance(self, which: int, most: int) -> View:
-        """The view of a place by its strongest features alone, so many at most; it is not kept."""
+        """As `GlancedViews.glance`: no more features than these are described."""
         turn = self._turns[which]
         return self._describe(turn, most) if turn not in self._made else strongest_part(self._made[turn], most)
 
@@ -441,8 +450,8 @@ def strongest_part(view: View, most: int) -> View:
 
 
 def glance(views: Sequence[View], which: int, most: int) -> View:
-    """The view of a place by its strongest features, so many at most; of lazy views no more are described."""
-    return views.glance(which, most) if isinstance(views, LazyViews) else strongest_part(views[which], most)
+    """The view of a place by its strongest features, so many at most; no more are described where that can be."""
+    return views.glance(which, most) if isinstance(views, GlancedViews) else strongest_part(views[which], most)
 
 
 def joined(views: Sequence[View]) -> View:
