@@ -224,15 +224,13 @@ def write_manifest(folder: Path, basis: Basis, rules: str, segments: Iterable[Se
             shutil.rmtree(path, ignore_errors=True)
 
 
-def empty_augmentation(folder: Path) -> bool:
+def empty_augmentation(folder: Path) -> None:
     """Forget what photos borrow, of a collection that has an augmentation: the next `cairn group` finds it anew.
 
-    Gives whether it has one.
+    Call it with `lock_links` held: `cairn group` would lose the segment that it has just written.
     """
-    there = is_augmented(folder)
-    if there:
+    if is_augmented(folder):
         write_manifest(folder, Basis("", "", ""), "", [])
-    return there
 
 
 def remove_augmentation(folder: Path) -> None:

@@ -24,9 +24,10 @@ from retrieval.collection.augmentation import (
 )
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.layout import AUGMENTATION_KEY
+from retrieval.collection.locking import lock_links
 from retrieval.features.encoding import decode_centres
 from retrieval.groups.borrowing import BorrowOptions, Located, borrow
-from retrieval.groups.links import Link, links_locked
+from retrieval.groups.links import Link
 
 STEP = "borrow"
 """What the progress of `augment_photos` calls its one step."""
@@ -78,14 +79,14 @@ def augment_photos(
         Another process is looking for links in the collection, or a segment is damaged.
     """
     options = options or BorrowOptions()
-    with links_locked(collection):
+    with lock_links(collection.folder):
         return _Augmenting(collection, links, options).run(progress or (lambda step, done, of: None))
 
 
 def forget_loans(collection: Collection) -> None:
     """Remove what photos borrow; they borrow nothing until `augment_photos` is called again."""
     if is_augmented(collection.folder):
-        with links_locked(collection):
+        with lock_links(collection.folder):
             remove_augmentation(collection.folder)
             _tell(collection)
 

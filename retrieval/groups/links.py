@@ -5,7 +5,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +21,7 @@ from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import LINKS_LOCK
-from retrieval.collection.locking import lock_file
+from retrieval.collection.locking import lock_links
 from retrieval.search.engines.contract import Engine, load_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import indexed_view
@@ -159,16 +158,10 @@ class _Kept:
         self._written = time.monotonic()
 
 
-def links_locked(collection: Collection) -> AbstractContextManager[None]:
-    """Keep other processes from looking for links in a collection, and from what follows from them."""
-    refusal = f"Another process is looking for links in {collection.folder}: wait until it has ended."
-    return lock_file(collection.folder / LINKS_LOCK, refusal)
-
-
 @contextmanager
 def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
     """The links that a collection keeps, for one process alone."""
-    with links_locked(collection):
+    with lock_links(collection.folder):
         vocabulary = collection.vocabulary.fingerprint
         kind = collection.catalogue.setting(KIND_KEY) or ""
         if not _has_all(kind, vocabulary, min_inliers):

@@ -21,8 +21,8 @@ from retrieval.catalogue.database import DatabaseError, primary_code
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.augmentation import empty_augmentation, is_augmented, merge_loans, open_augmentation
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import LINKS_LOCK, SEGMENTS
-from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.collection.layout import SEGMENTS
+from retrieval.collection.locking import CollectionLocked, lock_links
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, is_there
@@ -121,7 +121,7 @@ def _compact_augmentation(collection: Collection) -> None:
     """
     if not is_augmented(collection.folder):
         return
-    with contextlib.suppress(CollectionLocked), lock_file(collection.folder / LINKS_LOCK, "Links are looked for."):
+    with contextlib.suppress(CollectionLocked), lock_links(collection.folder):
         try:
             kept = open_augmentation(collection.folder, collection.basis)
             if kept is None:

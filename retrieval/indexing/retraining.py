@@ -4,7 +4,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow, SegmentRow
-from retrieval.collection.augmentation import empty_augmentation
+from retrieval.collection.augmentation import empty_augmentation, is_augmented
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
     OPTIONS,
@@ -35,6 +35,7 @@ from retrieval.collection.layout import (
     VOCABULARY,
     VOCABULARY_KEY,
 )
+from retrieval.collection.locking import CollectionLocked, lock_links
 from retrieval.collection.options import FORMAT, options_format, write_options
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import sign, write_photos
@@ -113,7 +114,10 @@ def retrain(
         collection.forget()
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
         remove_leftovers(collection)
-        report.forgotten = empty_augmentation(collection.folder)
+        report.forgotten = is_augmented(collection.folder)
+        # Where photos are just being let borrow it is left: it is of the earlier words, and counts for nothing.
+        with suppress(CollectionLocked), lock_links(collection.folder):
+            empty_augmentation(collection.folder)
         shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
         seal(collection)
     collection.forget()

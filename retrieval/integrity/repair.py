@@ -34,7 +34,7 @@ from retrieval.collection.layout import (
     VOCABULARY,
     VOCABULARY_KEY,
 )
-from retrieval.collection.locking import lock_folder
+from retrieval.collection.locking import CollectionLocked, lock_folder, lock_links
 from retrieval.collection.opening import catalogue_place
 from retrieval.collection.seal import Seal, sound_seal
 from retrieval.collection.sealing import COPIES_KEY, read_copies, seal
@@ -174,8 +174,13 @@ class _Repair:
     def _repair_caches(self, found: CheckReport) -> None:
         """Delete what can be made again at any time."""
         if any(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged):
-            empty_augmentation(self.folder)
-            self._done(AUGMENTATION, "emptied: cairn group lets photos borrow anew")
+            try:
+                with lock_links(self.folder):
+                    empty_augmentation(self.folder)
+            except CollectionLocked as error:
+                self.report.notes.append(f"What photos borrow is left as it is. {error}")
+            else:
+                self._done(AUGMENTATION, "emptied: cairn group lets photos borrow anew")
         for one in found.damaged:
             path = self.folder / one.file
             if one.file == GROUPS:

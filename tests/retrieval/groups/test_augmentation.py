@@ -16,6 +16,7 @@ from retrieval.collection import augmentation as store
 from retrieval.collection.augmentation import MANIFEST, Augmentation, Loan, is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION
+from retrieval.collection.locking import lock_links
 from retrieval.collection.summary import describe_augmentation, describe_collection
 from retrieval.features.encoding import decode_centres
 from retrieval.groups import augmentation as groups
@@ -193,6 +194,39 @@ def test_a_new_vocabulary_forgets_it_until_the_next_groups(copy: Collection) -> 
     assert check_collection(copy.folder).ok
     assert grouped(copy)
     assert set(loans(copy)) == linked_numbers(copy)
+
+
+def test_a_new_vocabulary_takes_no_segment_from_who_lets_photos_borrow(
+    copy: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the writing of a segment and its naming."""
+    pytest.importorskip("fcntl")
+    grouped(copy, augment=True)
+    links = link_photos(copy, min_inliers=10)
+
+    def disturbed(folder: Path, basis: store.Basis, some: list[Loan]) -> Segment:
+        segment = store.write_loans(folder, basis, some)
+        with Collection.open(folder) as other:
+            assert retrain(other, RetrainOptions(words=60)).forgotten
+        return segment
+
+    with monkeypatch.context() as patch:
+        patch.setattr(groups, "write_loans", disturbed)
+        augment_photos(copy, links, ALL)
+    copy.forget()
+    assert loans(copy) == {} and check_collection(copy.folder).ok
+    assert grouped(copy) and set(loans(copy)) == linked_numbers(copy)
+
+
+def test_a_repair_leaves_what_photos_borrow_to_who_lets_them_borrow(copy: Collection) -> None:
+    pytest.importorskip("fcntl")
+    grouped(copy, augment=True)
+    segment = copy.folder / AUGMENTATION / "000001"
+    (segment / "notes.npy").write_bytes(b"nothing")
+    with lock_links(copy.folder):
+        report = repair_collection(copy.folder)
+    assert not report.ok and segment.is_dir() and any("looking for links" in note for note in report.notes)
+    assert repair_collection(copy.folder).ok and not segment.exists()
 
 
 @pytest.mark.parametrize("file", [MANIFEST, "000001/meta.json", "000001/posting_lists.npy", "000001/notes.npy", "gone"])
