@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, hash_file, load_json, save_json
 from index.borrowed import Borrowed
-from index.errors import CairnError
+from index.errors import CairnError, LaterVersion
 from index.segments.description import META, SIGNATURE, verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
@@ -154,7 +154,7 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
     Returns
     -------
     Augmentation or None
-        None where there is none, or it is of another basis.
+        None where there is none, or it is of another basis or a later version.
 
     Raises
     ------
@@ -162,12 +162,17 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
         It is damaged.
     """
     for left in reversed(range(_LOOKS)):
-        kept = read_manifest(folder)
+        try:
+            kept = read_manifest(folder)
+        except LaterVersion:
+            return None
         if kept is None or kept["basis"] != asdict(basis):
             return None
         try:
             segments = tuple(_open_segment(folder, name, digest) for name, digest in kept["segments"].items())
             sources = tuple(_read_sources(segment) for segment in segments)
+        except LaterVersion:
+            return None
         except (CairnError, FileNotFoundError) as error:
             # Segments may have been replaced meanwhile.
             if left and read_manifest(folder) != kept:
@@ -196,16 +201,20 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
     Raises
     ------
+    LaterVersion
+        It is as a later version wrote it: with every format `sha256` is of all else that it says.
     CairnError
-        It is damaged, or of a later version.
+        It is damaged.
     """
     path = folder / AUGMENTATION / MANIFEST
     if not path.is_file():
         return None
     kept = load_json(path)
     try:
+        if kept["sha256"] != _checksum(kept):
+            raise ValueError("it is not what was written")
         check_format(path, kept["format"], _FORMAT)
-        if kept["sha256"] != _checksum(kept) or not all(name == Path(name).name for name in kept["segments"]):
+        if not all(name == Path(name).name for name in kept["segments"]):
             raise ValueError("it is not what was written")
     except (TypeError, KeyError, ValueError) as error:
         raise CairnError(f"{path} is damaged: run cairn repair, then cairn group.") from error
@@ -325,12 +334,17 @@ class AugmentationState:
 
 
 def look_at_augmentation(folder: Path) -> AugmentationState:
-    """Read all files of the augmentation of a collection again, if it has one, of whatever words."""
+    """Read all files of the augmentation of a collection again, if it has one, of whatever words.
+
+    What a later version has written is not looked at.
+    """
     parent = folder / AUGMENTATION
     if not parent.is_dir():
         return AugmentationState([], [], [])
     try:
         kept = read_manifest(folder)
+    except LaterVersion:
+        return AugmentationState([], [], [])
     except CairnError:
         return AugmentationState([parent / MANIFEST], [f"{AUGMENTATION}/{MANIFEST}"], [])
     named: Mapping[str, str] = kept["segments"] if kept is not None else {}
@@ -340,6 +354,8 @@ def look_at_augmentation(folder: Path) -> AugmentationState:
             segment = _open_segment(folder, name, digest)
             _read_sources(segment)
             bad = segment.verify()
+        except LaterVersion:
+            continue
         except (CairnError, OSError):
             bad = verify_segment(parent / name) or [META]
         damaged += [f"{AUGMENTATION}/{name}/{file}" for file in bad]
@@ -365,7 +381,5 @@ def _read_sources(segment: Segment) -> NDArray[Any]:
 
 
 def _checksum(kept: Mapping[str, Any]) -> str:
-    """Of what a manifest says."""
-    return fingerprint(
-        {}, {key: json.dumps(kept[key], sort_keys=False) for key in ("format", "basis", "rules", "segments")}
-    )
+    """Of what a manifest says, whatever its format."""
+    return fingerprint({}, {key: json.dumps(value) for key, value in kept.items() if key != "sha256"})

@@ -64,7 +64,7 @@ def describe_augmentation(facts: Mapping[str, Any]) -> str:
     if facts["damaged"]:
         return "damaged, and not used: run cairn repair, then cairn group"
     if not facts["photos"]:
-        return "nothing is borrowed yet, or by an earlier vocabulary: run cairn group"
+        return "nothing is borrowed yet, or by an earlier vocabulary or a later version: run cairn group"
     return (
         f"{facts['photos']} photos borrow {facts['features']} features: {facts['bytes'] / 1e6:.2f} MB, "
         f"{facts['bytes_per_feature']:.2f} bytes a feature of the collection"

@@ -116,8 +116,8 @@ def compact(
 def _compact_augmentation(collection: Collection) -> None:
     """Leave out of what photos borrow that which no longer counts, so that what was removed leaves the disk.
 
-    Where it is damaged or of an earlier vocabulary, nothing of it stays: it can be made again. Where links are being
-    looked for, who does so sees to it.
+    Where it is damaged, of an earlier vocabulary or of a later version, nothing of it stays: it can be made again.
+    Where links are being looked for, who does so sees to it.
     """
     if not is_augmented(collection.folder):
         return

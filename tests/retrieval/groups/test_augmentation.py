@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from index.arrays import hash_file, load_json, save_json
 from index.errors import CairnError
 from index.hamming.voting import BORROWED, match
 from index.segments.segment import Segment
@@ -252,6 +253,36 @@ def test_damage_stops_no_search_and_is_mended(copy: Collection, file: str) -> No
         assert loans(collection) == {}
         grouped(collection)
         assert loans(collection) == before
+
+
+@pytest.mark.parametrize("part", ["manifest", "segment"])
+def test_what_a_later_version_wrote_is_no_damage(copy: Collection, part: str) -> None:
+    grouped(copy, augment=True)
+    before = loans(copy)
+    path = copy.folder / AUGMENTATION / MANIFEST
+    kept = load_json(path)
+    del kept["sha256"]
+    if part == "manifest":
+        kept |= {"format": 2, "more": ["of", "it"]}
+        (path.parent / "000001").rename(path.parent / "one")
+    else:
+        meta = path.parent / "000001" / "meta.json"
+        save_json(meta, load_json(meta) | {"format": 3})
+        kept["segments"]["000001"] = hash_file(meta)
+    save_json(path, {**kept, "sha256": store._checksum(kept)})
+    contents = path.read_bytes()
+    found = check_collection(copy.folder)
+    assert found.ok and not any(AUGMENTATION in note for note in found.notes)
+    report = repair_collection(copy.folder)
+    assert report.ok and not report.repaired and path.read_bytes() == contents
+    with Collection.open(copy.folder) as collection:
+        assert collection.augmentation is None
+        assert "later version" in describe_augmentation(describe_collection(collection)["augmentation"])
+        grouped(collection)
+        assert loans(collection) == before
+    # What only claims to be one is damaged.
+    path.write_bytes(contents.replace(b'"format": 2', b'"format": 3').replace(b'"format": 1', b'"format": 2'))
+    assert not check_collection(copy.folder).ok
 
 
 KILLED = """
