@@ -364,7 +364,7 @@ def test_a_photo_that_has_lost_its_links_borrows_nothing(copy: Collection, signa
 def borrowed_matches(collection: Collection, number: int) -> np.ndarray:
     """What a photo matches, by word and signature, of what others borrow: photo, feature and rank, in order."""
     index = Searcher(collection, SearchOptions(engine="signatures", turns=1)).index
-    signed = indexed_view(index.features(number), index.signatures(number)).signed
+    signed = indexed_view(index.images.features(number), index.images.signatures(number)).signed
     assert signed is not None
     found = match(index, signed, 22).ordered()
     rows = np.column_stack([found.photos, found.query, found.ranks])
