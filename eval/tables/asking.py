@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import overload
 
 from retrieval.search.answers import Asked, make_query
 from retrieval.search.query import GlancedViews, Query, View, glance
@@ -75,22 +74,16 @@ class ChargedViews(GlancedViews):
     def __len__(self) -> int:
         return len(self._views)
 
-    @overload
-    def __getitem__(self, which: int) -> View: ...
-    @overload
-    def __getitem__(self, which: slice) -> list[View]: ...
-    def __getitem__(self, which: int | slice) -> View | list[View]:
-        places = range(len(self))[which]
-        if isinstance(places, range):
-            return [self[place] for place in places]
+    def made(self, place: int) -> View:
+        """As `GlancedViews.made`; it is charged the first time."""
         start = time.process_time()
-        view = self._views[places]
+        view = self._views[place]
         spent = time.process_time() - start
         if view.turn not in self._costs:
             self._costs[view.turn] = spent
-        elif places not in self._seen:
+        elif place not in self._seen:
             self.owed += self._costs[view.turn]
-        self._seen.add(places)
+        self._seen.add(place)
         return view
 
 

@@ -90,6 +90,18 @@ class GlancedViews(Sequence[View], ABC):
     def glance(self, which: int, most: int) -> View:
         """The view of a place by its strongest features alone, so many at most; it is not kept."""
 
+    @abstractmethod
+    def made(self, place: int) -> View:
+        """The view at a place by all its features, counted from 0."""
+
+    @overload
+    def __getitem__(self, which: int) -> View: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[View]: ...
+    def __getitem__(self, which: int | slice) -> View | list[View]:
+        places = range(len(self))[which]
+        return [self[place] for place in places] if isinstance(places, range) else self.made(places)
+
 
 class LazyViews(GlancedViews):
     """The views of a query. Those at other turns than upright are made when they are first asked for.
@@ -123,15 +135,9 @@ class LazyViews(GlancedViews):
     def __len__(self) -> int:
         return len(self._turns)
 
-    @overload
-    def __getitem__(self, which: int) -> View: ...
-    @overload
-    def __getitem__(self, which: slice) -> list[View]: ...
-    def __getitem__(self, which: int | slice) -> View | list[View]:
-        places = range(len(self))[which]
-        if isinstance(places, range):
-            return [self[place] for place in places]
-        turn = self._turns[places]
+    def made(self, place: int) -> View:
+        """The view at a place: see `GlancedViews.made`."""
+        turn = self._turns[place]
         if turn not in self._made:
             self._made[turn] = self._describe(turn, TURNED_REGIONS)
         return self._made[turn]
