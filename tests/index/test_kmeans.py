@@ -42,7 +42,7 @@ def test_it_ends_where_lloyds_algorithm_stands_still():
     assert (np.diff(result.errors) <= 1e-7).all()
 
 
-@pytest.mark.parametrize("backend", ["faiss", "flann"])
+@pytest.mark.parametrize("backend", ["faiss", pytest.param("flann", marks=pytest.mark.slow)])
 def test_its_error_is_within_three_percent_of_exact_lloyd(backend):
     points = blobs(24_000, 600, 32, spread=0.6)
     options = KMeansOptions(words=800, iterations=8, backend=backend, sample_per_word=0)

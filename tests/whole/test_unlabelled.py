@@ -116,7 +116,7 @@ def tree(folder: Path) -> list[str]:
 CLASSICAL = ("--detector", "hessian-affine", "--rotated")  # with √3, the setting of the paper's table 5
 
 
-@pytest.mark.parametrize("base", ["pooled", "sift"])
+@pytest.mark.parametrize("base", ["pooled", pytest.param("sift", marks=pytest.mark.slow)])
 def test_the_classical_regions_are_learnt_from_as_well(made: Made, cairn: Cairn, tmp_path: Path, base: str) -> None:
     matches, file = tmp_path / "m.npz", tmp_path / "d.npz"
     mined = cairn("mine", made.collection, "--out", matches, *CLASSICAL, "--inliers", 15, "--workers", 1, "--json").json

@@ -344,6 +344,7 @@ def test_pages_fit_a_phone(chromium: Any, served: str) -> None:
                 visit.excuse("Failed to load resource")
 
 
+@pytest.mark.slow  # like a phone, narrower still
 def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:
     word = "a_name_without_a_place_to_break_it_" * 5
     grouped = [photo(place, f"{word}{place}.jpg") | {"duplicate_of": 0 if place else None} for place in range(5)]

@@ -45,7 +45,7 @@ def _serve(*arguments: object, **environment: str) -> Iterator[tuple[subprocess.
         process.wait()
 
 
-@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ends", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
     indexed: Indexed, tmp_path: Path, ends: signal.Signals
 ) -> None:
