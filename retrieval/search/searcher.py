@@ -179,14 +179,18 @@ class _Search:
         self._took("search")
         promising = set((1 + np.argsort(-table.max(axis=1, initial=0), kind="stable")[: options.best_turns]).tolist())
         for turn, view, scores in zip(turns, glances, table, strict=True):
-            places = by_score(self._numbers, scores, self._names, options.glanced)
-            some = self._numbers[places[scores[places] > 0]].tolist()
-            if turn not in promising and any(
-                one.strength > NOTHING.strength for one in self._engine.verify_many(view, some)
-            ):
+            if turn in promising:
+                continue
+            seen = self._engine.verify_many(view, self._best(scores, options.glanced))
+            if any(one.strength > NOTHING.strength for one in seen):
                 promising.add(turn)
         self._took("verify")
         return sorted(promising)
+
+    def _best(self, scores: NDArray[np.float32], number: int) -> list[int]:
+        """Numbers of the photos of the best scores, so many at most, that have anything in common with what scored."""
+        places = by_score(self._numbers, scores, self._names, number)
+        return [int(one) for one in self._numbers[places[scores[places] > 0]]]
 
     def _is_sure(self, found: dict[int, Tried]) -> bool:
         """Whether other turns than upright need not be looked at: they could hardly change the answer.
@@ -285,8 +289,8 @@ class _Search:
             scores = weighted[:, place]
             order = np.argsort(-scores, kind="stable")[:2].tolist()
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
-            near = len(order) > 1 and scores[order[1]] >= self._options.second_view * scores[order[0]] and 0 in order
-            near = near and scores[order[1]] > 0
+            least = self._options.second_view * scores[order[0]]
+            near = 0 in order and len(order) > 1 and 0 < scores[order[1]] >= least
             views[number] = order if near else order[:1]
         return views
 
@@ -328,7 +332,7 @@ class _Search:
             if decides:
                 known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
                 asked = joined([view, *added])
-                new = self._verify_through(which, asked, self._table[which], known)
+                new = self._verify_through(asked, self._table[which], known)
                 through |= new
                 agreed |= {number: asked.frames.centres[one.matches[:, 0]] for number, one in new.items()}
                 new = {number: one for number, one in new.items() if one.inliers >= options.min_inliers}
@@ -378,13 +382,10 @@ class _Search:
         self._table = self._scores[:, self._kept]
         self._took("search")
 
-    def _verify_through(
-        self, which: int, view: View, scores: NDArray[np.float32], known: Sequence[int]
-    ) -> dict[int, Verification]:
+    def _verify_through(self, view: View, scores: NDArray[np.float32], known: Sequence[int]) -> dict[int, Verification]:
         """Verify the photos of the best scores, but for those that are known; give those that pass, by number."""
         scores = np.where(np.isin(self._numbers, known), np.float32(0), scores)
-        places = by_score(self._numbers, scores, self._names, self._options.expansion.candidates)
-        numbers = self._numbers[places[scores[places] > 0]].tolist()
+        numbers = self._best(scores, self._options.expansion.candidates)
         verified = zip(numbers, self._engine.verify_many(view, numbers), strict=True)
         return {number: one for number, one in verified if one.inliers}
 
