@@ -47,8 +47,8 @@ from retrieval.search.answers import Asked, make_query
 from retrieval.search.engines.tf_idf import TfIdf
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import FOUND, contrast
-from retrieval.search.query import indexed_view
 from retrieval.search.searcher import Searcher
+from retrieval.search.views import indexed_view
 
 BINS = (4, 7, 10, 15, 20, 30, 50, 100)
 FOLDS = 5

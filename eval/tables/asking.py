@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from retrieval.search.answers import Asked, make_query
-from retrieval.search.query import GlancedViews, Query, View, glance
+from retrieval.search.query import Query
 from retrieval.search.searcher import Answer, Searcher
+from retrieval.search.views import GlancedViews, View, glance
 
 
 class Glances:

@@ -27,7 +27,8 @@ from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames
 from retrieval.regions.options import RegionOptions
-from retrieval.search.query import DescribedQuery, DescribedView, describe_query
+from retrieval.search.query import DescribedQuery, describe_query
+from retrieval.search.views import DescribedView
 
 
 def query_folder(work: Path, photos: RetrievalSet, extractor: Extractor, image: ImageOptions, turns: int) -> Path:

@@ -24,7 +24,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.locking import lock_links
 from retrieval.search.engines.contract import Engine, load_engine
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import indexed_view
+from retrieval.search.views import indexed_view
 
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""

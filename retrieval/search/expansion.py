@@ -11,7 +11,7 @@ from index.segments.segment import ImageFeatures
 from retrieval.matching.verification import Verification
 from retrieval.regions.geometry import Frames
 from retrieval.search.linear_svm import train
-from retrieval.search.query import View, indexed_view, part_of
+from retrieval.search.views import View, indexed_view, part_of
 
 
 @dataclass(frozen=True)

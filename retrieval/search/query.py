@@ -1,29 +1,26 @@
 """A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.hamming.sources import SignatureSource
-from index.hamming.voting import SignedFeatures, join_signed
-from index.segments.segment import ImageFeatures
+from index.hamming.voting import SignedFeatures
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.features.encoding import decode_geometry, frames_of
+from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features, to_original
-from retrieval.matching.word_matches import QueryWords
 from retrieval.photos.decoding import Photo, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames, ellipses_of_shapes
+from retrieval.search.views import DescribedView, LazyViews, View, indexed_view, part_of
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the upright original."""
@@ -31,15 +28,6 @@ Box = tuple[float, float, float, float]
 
 TURNED_REGIONS = 2_000
 """Regions described at other turns than upright; measured, see docs/decisions.md."""
-
-
-@dataclass(frozen=True, eq=False)
-class DescribedView:
-    """The query's features at one turn, before they are words."""
-
-    turn: float  # radians, clockwise
-    frames: Frames
-    descriptors: NDArray[np.float16]  # (N, D)
 
 
 @dataclass(frozen=True)
@@ -66,81 +54,6 @@ class DescribedQuery:
     def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
         """Regions (N, 5) of some features of a view, pixels of the upright original."""
         return _ellipses(self.views[view].frames.at(features), self.side)
-
-
-@dataclass(frozen=True, eq=False)
-class View(DescribedView):
-    """The query's features under the assumption that its content is turned by some angle."""
-
-    words: NDArray[np.int32]  # (N,) int32
-    terms: NDArray[np.int32]  # (M,) int32, the words that are scored: more than one a feature with soft assignment
-    weights: NDArray[np.float32] | None  # (M,) float32, their weights; None: one each
-    signed: SignedFeatures | None = None  # of the N features, where they are looked up by signatures
-
-    @cached_property
-    def lookup(self) -> QueryWords:
-        """The words, ready to be looked up."""
-        return QueryWords(self.words)
-
-
-class GlancedViews(Sequence[View], ABC):
-    """Views of which some features can be had without all others."""
-
-    @abstractmethod
-    def glance(self, which: int, most: int) -> View:
-        """The view of a place by its strongest features alone, so many at most; it is not kept."""
-
-    @abstractmethod
-    def made(self, place: int) -> View:
-        """The view at a place by all its features, counted from 0."""
-
-    @overload
-    def __getitem__(self, which: int) -> View: ...
-    @overload
-    def __getitem__(self, which: slice) -> list[View]: ...
-    def __getitem__(self, which: int | slice) -> View | list[View]:
-        places = range(len(self))[which]
-        return [self[place] for place in places] if isinstance(places, range) else self.made(places)
-
-
-class LazyViews(GlancedViews):
-    """The views of a query. Those at other turns than upright are made when they are first asked for.
-
-    Parameters
-    ----------
-    upright : View
-        The first.
-    turns : ndarray, shape (T,), float
-        Turn of each, radians; the first is 0.
-    describe : callable
-        Makes the view of a turn, of so many features at most.
-    """
-
-    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float, int], View]) -> None:
-        self._turns: list[float] = turns.tolist()
-        self._made = {0.0: upright}  # by turn
-        self._describe = describe
-
-    def glance(self, which: int, most: int) -> View:
-        """As `GlancedViews.glance`: no more features than these are described."""
-        turn = self._turns[which]
-        return self._describe(turn, most) if turn not in self._made else strongest_part(self._made[turn], most)
-
-    def at(self, turns: NDArray[np.float64]) -> "LazyViews":
-        """Views at other turns, those of the same turns among them."""
-        other = LazyViews(self._made[0.0], turns, self._describe)
-        other._made = self._made
-        return other
-
-    def __len__(self) -> int:
-        return len(self._turns)
-
-    def made(self, place: int) -> View:
-        """The view at a place: see `GlancedViews.made`."""
-        turn = self._turns[place]
-        if turn not in self._made:
-            self._made[turn] = self._describe(turn, TURNED_REGIONS)
-        return self._made[turn]
 
 
 @dataclass(frozen=True)
@@ -292,7 +205,7 @@ def extract_query(collection: Collection, source: Source, turns: int = 1, *, sof
     """Extract the features of a query from its photo: see `read_query`."""
     describe = partial(_view_at, collection, source, soft=soft, signed=signed)
     photo, box, _ = source.read()
-    views = LazyViews(describe(0.0, TURNED_REGIONS), turns_of(source.extractor, turns), describe)
+    views = LazyViews(describe(0.0, None), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
@@ -407,7 +320,9 @@ def quantise_view(
     return View(view.turn, view.frames, view.descriptors, words, terms, weights, signatures)
 
 
-def _view_at(collection: Collection, source: Source, turn: float, most: int, *, soft: int = 1, signed: int = 0) -> View:
+def _view_at(
+    collection: Collection, source: Source, turn: float, most: int | None, *, soft: int = 1, signed: int = 0
+) -> View:
     """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
     signatures = collection.signatures if signed else None
     return quantise_view(source.describe(turn, most), collection.vocabulary, soft, signatures, signed)
@@ -423,52 +338,6 @@ def _recall(collection: Collection, features: SignedFeatures, signed: int) -> Si
     spread = float(np.sqrt(vocabulary.quantisation_error / vocabulary.dim))
     others = source.recall(signatures, words, beside, spread)
     return SignedFeatures(np.column_stack([words, beside]), np.concatenate([signatures[:, None], others], axis=1))
-
-
-def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
-    """Give the view that asks with a photo of a collection by its features as they are indexed: no file is read.
-
-    It is upright, and has no descriptors: the engine raw cannot verify by it. With the signatures (N, B) of its
-    features it has those, by the one word of each.
-    """
-    frames = decode_geometry(image.columns, np.arange(len(image.words)))
-    words = np.asarray(image.words).astype(np.int32)
-    signed = SignedFeatures(words[:, None], signatures[:, None]) if signatures is not None else None
-    return View(0.0, frames, np.zeros((len(words), 0), np.float16), words, words, None, signed)
-
-
-def part_of(view: View, features: NDArray[np.integer]) -> View:
-    """Give a view with some of the features of another, each of which is scored by its one word."""
-    words = view.words[features]
-    return replace(
-        view,
-        frames=view.frames.at(features),
-        descriptors=view.descriptors[features],
-        words=words,
-        terms=words,
-        signed=view.signed.at(features) if view.signed is not None else None,
-    )
-
-
-def strongest_part(view: View, most: int) -> View:
-    """A view with its strongest features, so many at most."""
-    return view if len(view.words) <= most else part_of(view, np.arange(most))
-
-
-def glance(views: Sequence[View], which: int, most: int) -> View:
-    """The view of a place by its strongest features, so many at most; no more are described where that can be."""
-    return views.glance(which, most) if isinstance(views, GlancedViews) else strongest_part(views[which], most)
-
-
-def joined(views: Sequence[View]) -> View:
-    """Make one view of the features of several, those of the first at first, and without descriptors."""
-    frames = Frames(
-        np.concatenate([view.frames.centres for view in views]), np.concatenate([view.frames.linear for view in views])
-    )
-    words = np.concatenate([view.words for view in views])
-    signed = [view.signed for view in views if view.signed is not None]
-    together = join_signed(signed) if len(signed) == len(views) else None
-    return View(views[0].turn, frames, np.zeros((len(words), 0), np.float16), words, words, None, together)
 
 
 def inside_box(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:

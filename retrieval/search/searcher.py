@@ -16,8 +16,8 @@ from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import background, calibration_of
-from retrieval.search.query import View, glance, joined, part_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
+from retrieval.search.views import View, glance, joined, part_of
 
 
 @dataclass(frozen=True)

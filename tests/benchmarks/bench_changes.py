@@ -25,8 +25,8 @@ from retrieval.indexing.compaction import compact
 from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.removal import remove_photos
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import indexed_view
 from retrieval.search.searcher import Searcher
+from retrieval.search.views import indexed_view
 
 WIDTH, HEIGHT = 1024, 768
 FEATURES = 300

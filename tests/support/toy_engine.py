@@ -7,7 +7,7 @@ import numpy as np
 
 from retrieval.search.engines.registry import ENGINES, EngineEntry, Verified
 from retrieval.search.engines.tf_idf import TfIdf
-from retrieval.search.query import View
+from retrieval.search.views import View
 from retrieval.web.jobs import Place, SearchJobs
 
 _PLACE = "tests.support.toy_engine:Newest"

@@ -28,8 +28,9 @@ from retrieval.features.staging import Staged, Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import DescribedQuery, DescribedView, Query, quantise_query
+from retrieval.search.query import DescribedQuery, Query, quantise_query
 from retrieval.search.searcher import Searcher
+from retrieval.search.views import DescribedView
 from tests.support.searching import answer_to
 
 WORDS, DIM, SIDE = 40, 8, 100

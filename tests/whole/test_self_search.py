@@ -17,8 +17,8 @@ from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View
 from retrieval.search.searcher import Answer, Searcher
+from retrieval.search.views import View
 
 LIMITS = VerificationOptions()
 WORDS = 200_000

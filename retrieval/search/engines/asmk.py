@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from index.hamming.aggregation import aggregate_query, score_aggregated
 from retrieval.search.engines.signatures import SignedEngine, signed_of
-from retrieval.search.query import View
+from retrieval.search.views import View
 
 
 class Asmk(SignedEngine):

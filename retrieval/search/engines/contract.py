@@ -15,7 +15,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.matching.verification import Verification
 from retrieval.search.engines.registry import BEST, PREFERRED, find_engine
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View
+from retrieval.search.views import View
 
 
 class Engine(ABC):

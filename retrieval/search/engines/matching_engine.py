@@ -15,7 +15,7 @@ from retrieval.matching.verification import NOTHING, Verification, identify, rec
 from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View
+from retrieval.search.views import View
 
 _AT_ONCE = 256  # photos: their matches take some tens of megabytes
 _GEOMETRY = ("geometry", "position", "shape", "angle")  # columns that `decode_geometry` may read

@@ -12,7 +12,7 @@ from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import Verification, verify
 from retrieval.search.engines.contract import Engine
-from retrieval.search.query import View
+from retrieval.search.views import View
 
 
 class Raw(Engine):

@@ -13,7 +13,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.search.engines.matching_engine import MatchingEngine
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View
+from retrieval.search.views import View
 
 
 class SignedEngine(MatchingEngine):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.search.engines.matching_engine import MatchingEngine
-from retrieval.search.query import View
+from retrieval.search.views import View
 
 
 class TfIdf(MatchingEngine):

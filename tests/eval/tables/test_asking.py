@@ -10,7 +10,8 @@ from eval.tables import asking
 from eval.tables.asking import ChargedViews, Glances
 from index.hamming.voting import SignedFeatures
 from retrieval.regions.geometry import Frames
-from retrieval.search.query import TURNED_REGIONS, LazyViews, Query, View, glance
+from retrieval.search.query import TURNED_REGIONS, Query
+from retrieval.search.views import LazyViews, View, glance
 
 TURNS = 4
 
@@ -22,8 +23,9 @@ class Clock:
         self.now = 0.0
         self.described: list[tuple[float, int]] = []
 
-    def describe(self, turn: float, most: int) -> View:
-        """A view with so many features."""
+    def describe(self, turn: float, wanted: int | None) -> View:
+        """A view with so many features, or all that are worth it."""
+        most = TURNED_REGIONS if wanted is None else wanted
         self.now += most
         self.described.append((turn, most))
         words = np.arange(most, dtype=np.int32)

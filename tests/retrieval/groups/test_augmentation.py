@@ -32,8 +32,8 @@ from retrieval.indexing.retraining import RetrainOptions, retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import indexed_view
 from retrieval.search.searcher import Searcher
+from retrieval.search.views import indexed_view
 from tests.support.paths import ROOT
 from tests.support.picture_views import LINKED, linked, write_views  # noqa: F401
 

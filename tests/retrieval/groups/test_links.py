@@ -27,7 +27,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import View
+from retrieval.search.views import View
 from tests.support.paths import ROOT
 from tests.support.picture_views import LINKED, SIZE, linked, write_views  # noqa: F401
 from tests.support.postgresql import postgresql  # noqa: F401

@@ -22,7 +22,7 @@ from retrieval.search.expansion import (
     near_places,
     strongest,
 )
-from retrieval.search.query import indexed_view, joined
+from retrieval.search.views import indexed_view, joined
 from tests.index.test_inverted import segment_of
 
 

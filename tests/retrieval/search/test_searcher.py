@@ -22,20 +22,10 @@ from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import CALIBRATIONS
-from retrieval.search.query import (
-    LazyViews,
-    Query,
-    Source,
-    View,
-    clip_box,
-    glance,
-    indexed_view,
-    inside_box,
-    read_query,
-    recall_query,
-)
+from retrieval.search.query import Query, Source, clip_box, inside_box, read_query, recall_query
 from retrieval.search.ranking import Hit, Ranking, Tried, combine
 from retrieval.search.searcher import Searcher
+from retrieval.search.views import LazyViews, View, glance, indexed_view
 from tests.conftest import OBJECTS, Indexed, Ran
 from tests.support.searching import answer_to
 

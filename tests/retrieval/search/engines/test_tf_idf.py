@@ -6,7 +6,7 @@ import pytest
 from retrieval.collection.collection import Collection
 from retrieval.search.engines.tf_idf import TfIdf
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import indexed_view
+from retrieval.search.views import indexed_view
 
 
 def test_rarity_is_that_of_the_commoner_words_and_a_view_is_averaged_once(

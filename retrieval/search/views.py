@@ -1,0 +1,148 @@
+"""The features of a query as they are seen at one turn, and views at several turns of which most are never made."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.hamming.voting import SignedFeatures, join_signed
+from index.segments.segment import ImageFeatures
+from retrieval.features.encoding import decode_geometry
+from retrieval.matching.word_matches import QueryWords
+from retrieval.regions.geometry import Frames
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedView:
+    """The query's features at one turn, before they are words."""
+
+    turn: float  # radians, clockwise
+    frames: Frames
+    descriptors: NDArray[np.float16]  # (N, D)
+
+
+@dataclass(frozen=True, eq=False)
+class View(DescribedView):
+    """The query's features under the assumption that its content is turned by some angle."""
+
+    words: NDArray[np.int32]  # (N,) int32
+    terms: NDArray[np.int32]  # (M,) int32, the words that are scored: more than one a feature with soft assignment
+    weights: NDArray[np.float32] | None  # (M,) float32, their weights; None: one each
+    signed: SignedFeatures | None = None  # of the N features, where they are looked up by signatures
+
+    @cached_property
+    def lookup(self) -> QueryWords:
+        """The words, ready to be looked up."""
+        return QueryWords(self.words)
+
+
+class GlancedViews(Sequence[View], ABC):
+    """Views of which some features can be had without all others."""
+
+    @abstractmethod
+    def glance(self, which: int, most: int) -> View:
+        """The view of a place by its strongest features alone, so many at most; it is not kept."""
+
+    @abstractmethod
+    def made(self, place: int) -> View:
+        """The view at a place by all its features, counted from 0."""
+
+    @overload
+    def __getitem__(self, which: int) -> View: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[View]: ...
+    def __getitem__(self, which: int | slice) -> View | list[View]:
+        places = range(len(self))[which]
+        return [self[place] for place in places] if isinstance(places, range) else self.made(places)
+
+
+class LazyViews(GlancedViews):
+    """The views of a query. Those at other turns than upright are made when they are first asked for.
+
+    Parameters
+    ----------
+    upright : View
+        The first.
+    turns : ndarray, shape (T,), float
+        Turn of each, radians; the first is 0.
+    describe : callable
+        Makes the view of a turn, of so many features at most; None: of as many as are worth it.
+    """
+
+    def __init__(
+        self, upright: View, turns: NDArray[np.float64], describe: Callable[[float, int | None], View]
+    ) -> None:
+        self._turns: list[float] = turns.tolist()
+        self._made = {0.0: upright}  # by turn
+        self._describe = describe
+
+    def glance(self, which: int, most: int) -> View:
+        """As `GlancedViews.glance`: no more features than these are described."""
+        turn = self._turns[which]
+        return self._describe(turn, most) if turn not in self._made else strongest_part(self._made[turn], most)
+
+    def at(self, turns: NDArray[np.float64]) -> "LazyViews":
+        """Views at other turns, those of the same turns among them."""
+        other = LazyViews(self._made[0.0], turns, self._describe)
+        other._made = self._made
+        return other
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def made(self, place: int) -> View:
+        """The view at a place: see `GlancedViews.made`."""
+        turn = self._turns[place]
+        if turn not in self._made:
+            self._made[turn] = self._describe(turn, None)
+        return self._made[turn]
+
+
+def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
+    """Give the view that asks with a photo of a collection by its features as they are indexed: no file is read.
+
+    It is upright, and has no descriptors: the engine raw cannot verify by it. With the signatures (N, B) of its
+    features it has those, by the one word of each.
+    """
+    frames = decode_geometry(image.columns, np.arange(len(image.words)))
+    words = np.asarray(image.words).astype(np.int32)
+    signed = SignedFeatures(words[:, None], signatures[:, None]) if signatures is not None else None
+    return View(0.0, frames, np.zeros((len(words), 0), np.float16), words, words, None, signed)
+
+
+def part_of(view: View, features: NDArray[np.integer]) -> View:
+    """Give a view with some of the features of another, each of which is scored by its one word."""
+    words = view.words[features]
+    return replace(
+        view,
+        frames=view.frames.at(features),
+        descriptors=view.descriptors[features],
+        words=words,
+        terms=words,
+        signed=view.signed.at(features) if view.signed is not None else None,
+    )
+
+
+def strongest_part(view: View, most: int) -> View:
+    """A view with its strongest features, so many at most."""
+    return view if len(view.words) <= most else part_of(view, np.arange(most))
+
+
+def glance(views: Sequence[View], which: int, most: int) -> View:
+    """The view of a place by its strongest features, so many at most; no more are described where that can be."""
+    return views.glance(which, most) if isinstance(views, GlancedViews) else strongest_part(views[which], most)
+
+
+def joined(views: Sequence[View]) -> View:
+    """Make one view of the features of several, those of the first at first, and without descriptors."""
+    frames = Frames(
+        np.concatenate([view.frames.centres for view in views]), np.concatenate([view.frames.linear for view in views])
+    )
+    words = np.concatenate([view.words for view in views])
+    signed = [view.signed for view in views if view.signed is not None]
+    together = join_signed(signed) if len(signed) == len(views) else None
+    return View(views[0].turn, frames, np.zeros((len(words), 0), np.float16), words, words, None, together)
