@@ -31,10 +31,13 @@ class SearchOptions:
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
     second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
     sure_turn: int = 30  # inliers from which on the turn of the surest photo is tried with all that are verified
-    # Other turns help unless a photo, so sure, has this part of the query's features as inliers; a copy does not count,
-    # whose inliers are that part of its features or the query's; and unless such a photo is rolled by more radians.
+    # Other turns help unless a photo has this part of the query's features as inliers, or so many; a copy does not
+    # count, whose inliers are that part of its features or the query's. And they help where one of the sure photos, of
+    # those with this part of the inliers of the best, is rolled by more radians.
     sure_share: float = 0.1
+    sure_inliers: int = 300
     copy: float = 0.5
+    sure_hint: float = 0.1
     sure_roll: float = np.pi / 12
     few_features: int = 300  # a query of fewer is tried at all turns, which costs little
     # By signatures, turns are chosen by a glance: by so many of the query's features at each, and so many of the best

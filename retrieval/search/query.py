@@ -203,7 +203,8 @@ def read_query(
 
 def extract_query(collection: Collection, source: Source, turns: int = 1, *, soft: int = 1, signed: int = 0) -> Query:
     """Extract the features of a query from its photo: see `read_query`."""
-    describe = partial(_view_at, collection, source, soft=soft, signed=signed)
+    signatures = collection.signatures if signed else None
+    describe = partial(_view_at, collection.vocabulary, source, signatures, soft=soft, signed=signed)
     photo, box, _ = source.read()
     views = LazyViews(describe(0.0, None), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
@@ -244,9 +245,10 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     # The frames of upright patches tell the regions. Which were the strongest is not kept: some from all words do.
     if collection.options.features.upright:
         source.know(_ellipses(view.frames.at(_spread(len(view.words))), max(width, height)))
-    if view.signed is not None:
-        view = replace(view, signed=_recall(collection, view.signed, signed))
-    describe = partial(_view_at, collection, source, signed=signed)
+    signatures = collection.signatures if signed else None
+    if view.signed is not None and signatures is not None:
+        view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))
+    describe = partial(_view_at, collection.vocabulary, source, signatures, signed=signed)
     views = LazyViews(view, turns_of(source.extractor, turns), describe)
     return Query(source.path, width, height, clipped, views, source)
 
@@ -321,19 +323,24 @@ def quantise_view(
 
 
 def _view_at(
-    collection: Collection, source: Source, turn: float, most: int | None, *, soft: int = 1, signed: int = 0
+    vocabulary: Vocabulary,
+    source: Source,
+    signatures: SignatureSource | None,
+    turn: float,
+    most: int | None,
+    *,
+    soft: int = 1,
+    signed: int = 0,
 ) -> View:
     """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
-    signatures = collection.signatures if signed else None
-    return quantise_view(source.describe(turn, most), collection.vocabulary, soft, signatures, signed)
+    return quantise_view(source.describe(turn, most), vocabulary, soft, signatures, signed)
 
 
-def _recall(collection: Collection, features: SignedFeatures, signed: int) -> SignedFeatures:
+def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFeatures, signed: int) -> SignedFeatures:
     """Look features up by several words that are indexed by one, without their descriptors: see `read_query`."""
-    vocabulary, source = collection.vocabulary, collection.signatures
     words, signatures = features.words[:, 0], features.signatures[:, 0]
     beside = vocabulary.words_beside(words)[:, : signed - 1]
-    if source is None or not beside.size:
+    if not beside.size:
         return features
     spread = float(np.sqrt(vocabulary.quantisation_error / vocabulary.dim))
     others = source.recall(signatures, words, beside, spread)

@@ -195,10 +195,11 @@ class _Search:
     def _is_sure(self, found: dict[int, Tried]) -> bool:
         """Whether other turns than upright need not be looked at: they could hardly change the answer.
 
-        So it is where another photo shows the same from so near that a large part of the features agree, and where
-        nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at no other
-        turn, and says nothing of the rest. Nor is a query of few features sure: a large part of them is little, and to
-        look at them turned is cheap.
+        So it is where another photo shows the same from so near that a large part of the features agree, or very many,
+        and where nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at
+        no other turn, and says nothing of the rest. Nor is a photo a hint that has few inliers beside the best: seen at
+        a slant, it looks rolled. A query of few features is never sure: a large part of them is little, and to look at
+        them turned is cheap.
         """
         if not self._searcher.collection.options.features.upright:
             return True  # patches are turned themselves
@@ -207,15 +208,17 @@ class _Search:
         if asked < options.few_features:
             return False
         sure = [number for number, one in found.items() if one.verification.inliers >= options.sure_turn]
-        is_near = False
-        for number, there in zip(sure, self._searcher.index.images.feature_counts(sure).tolist(), strict=True):
-            inliers, transform = found[number].verification.inliers, found[number].verification.transform
-            if transform is None or inliers >= options.copy * min(asked, there):
-                continue
-            if abs(_roll(transform)) > options.sure_roll:
-                return False
-            is_near = is_near or inliers >= options.sure_share * asked
-        return is_near
+        counts = self._searcher.index.images.feature_counts(sure).tolist()
+        others = [  # inliers and roll of what is no copy
+            (found[number].verification.inliers, _roll(transform))
+            for number, there in zip(sure, counts, strict=True)
+            if (transform := found[number].verification.transform) is not None
+            and found[number].verification.inliers < options.copy * min(asked, there)
+        ]
+        most = max((inliers for inliers, _ in others), default=0)
+        if most < min(options.sure_share * asked, options.sure_inliers):
+            return False
+        return all(abs(roll) <= options.sure_roll for inliers, roll in others if inliers >= options.sure_hint * most)
 
     def _ranking(self, found: dict[int, Tried]) -> Ranking:
         """Rank images by their best score over the views.

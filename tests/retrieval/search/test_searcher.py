@@ -327,6 +327,41 @@ def test_a_camera_that_was_turned_is_a_hint_at_others(collection: Collection, as
     assert (answer.turned, answer.sure) == (True, False)
 
 
+def test_so_many_inliers_are_near_whatever_their_part(collection: Collection, ask: Ask) -> None:
+    query = ask("coffee_001")
+    best = max(hit.verification.inliers for hit in _others(collection, query))
+    for most, sure in ((best, True), (best + 1, False)):
+        options = SearchOptions(engine="tf-idf-sp", turns=2, sure_share=1.0, sure_inliers=most, sure_roll=np.pi)
+        assert Searcher(collection, options).search(_watched(query, [])).sure == sure
+
+
+def test_what_has_few_inliers_beside_the_best_hints_at_no_turned_camera(collection: Collection, ask: Ask) -> None:
+    asked = [ask(one) for one in QUERIES]
+    found = [(query, _others(collection, query)) for query in asked]
+    query, others = next((query, others) for query, others in found if _roll_of(others[0]) < max(map(_roll_of, others)))
+    weaker = max(others, key=_roll_of)
+    part = weaker.verification.inliers / others[0].verification.inliers
+    limit = max(_roll_of(hit) for hit in others if hit.verification.inliers > weaker.verification.inliers)
+    for hint, sure in ((part * 0.99, False), (part * 1.01, True)):
+        options = SearchOptions(engine="tf-idf-sp", turns=2, sure_hint=hint, sure_roll=limit * 1.001, sure_share=0.01)
+        assert Searcher(collection, options).search(_watched(query, [])).sure == sure
+
+
+def _others(collection: Collection, query: Query) -> list[Hit]:
+    """What a query finds upright beyond doubt, the best first, but for the photo itself."""
+    options = replace(UPRIGHT, sure_turn=1)
+    hits = Searcher(collection, options).search(query.views[:1]).hits
+    copy = options.copy * len(query.views[0].words)
+    return [hit for hit in hits if options.sure_turn <= hit.verification.inliers < copy]
+
+
+def _roll_of(hit: Hit) -> float:
+    """Angle by which a found photo is rolled, radians."""
+    assert hit.verification.transform is not None
+    (a, b), (c, d) = hit.verification.transform[:, :2]
+    return abs(float(np.arctan2(c - b, a + d)))
+
+
 def test_a_photo_of_the_collection_is_not_read_again(
     indexed: Indexed, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
