@@ -57,6 +57,13 @@ class Cell:
     turns: int = 8
     expand: str = "none"
     files: bool = False  # ask with files that the collection does not know, rather than with its own photos
+    names: frozenset[str] | None = None  # of the queries that are asked; None: all
+
+    @cached_property
+    def asked(self) -> list[str]:
+        """Names of the queries that are asked, in the order of the set."""
+        every = [query.name for query in self.photos.asked]
+        return every if self.names is None else [name for name in every if name in self.names]
 
     @property
     def own(self) -> bool:
@@ -123,7 +130,7 @@ class Result:
 
     def is_of(self, cell: Cell) -> bool:
         """Whether all of a cell was measured."""
-        return {query.name for query in cell.photos.asked} <= self.scores.keys()
+        return set(cell.asked) <= self.scores.keys()
 
     @property
     def is_stale(self) -> bool:
@@ -217,7 +224,7 @@ def read_result(cell: Cell, work: Path) -> Result:
 
 def _missing(cell: Cell, work: Path) -> set[str]:
     """Names of the queries that have no score yet."""
-    return {query.name for query in cell.photos.asked} - read_result(cell, work).scores.keys()
+    return set(cell.asked) - read_result(cell, work).scores.keys()
 
 
 class _Meter:

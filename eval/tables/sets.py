@@ -1,6 +1,8 @@
 """Sets of photos, and their queries and answers, as tables are measured on."""
 
+import csv
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +16,12 @@ from retrieval.photos.listing import list_photos
 HARD = "hard"
 """Name of the set that is made of others: see `find_set`."""
 _DISTRACTORS = ("paintings/images", "matching")  # folders whose photos are searched among in `HARD`
+SOLID = "solid"
+"""Name of the set of statues and other solid objects, seen from all round: see `find_set`."""
+_SOLID_KINDS = ("olsson", "monument", "turtle", "front", "fox")  # of the groups of unlabelled photos
+_SAME = {"front:front": "turtle:turtle"}  # groups that show what others show
+_ASKED_OF_A_GROUP = 5  # photos of a group that are asked with, at most
+_WHOLE = (0.0, 0.0, 1e6, 1e6)  # a box around any photo: it is clipped to it
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,35 @@ class RetrievalSet(PhotoSet):
         return {**super()._content(), "queries": queries, "answers": answers}
 
 
+@dataclass(frozen=True)
+class GroupedSet(RetrievalSet):
+    """A set whose answers are groups of photos, in a table of tab-separated columns folder, file and group.
+
+    `ground_truth` is the table. Photos of a group, spread over it, ask for the others, with all that they show.
+    """
+
+    kinds: tuple[str, ...] = ()  # what the names of the groups that ask begin with, up to a colon; none: all
+
+    @cached_property
+    def asked(self) -> list[Query]:
+        """A few photos of each group of two and more; CairnError where there is none."""
+        groups: dict[str, list[str]] = defaultdict(list)
+        with self.ground_truth.open(encoding="utf-8", newline="") as table:
+            for row in csv.DictReader(table, delimiter="\t"):
+                if row["folder"] == self.images.name and (not self.kinds or row["group"].split(":")[0] in self.kinds):
+                    groups[_SAME.get(row["group"], row["group"])].append(Path(row["file"]).stem)
+        asked = []
+        for name, stems in sorted(groups.items()):
+            others, few = sorted(stems), min(len(stems), _ASKED_OF_A_GROUP)
+            for number in range(few if len(stems) > 1 else 0):
+                own = others[number * len(others) // few]
+                positives = frozenset(others) - {own}
+                asked.append(Query(f"{name}_{number + 1}", own, _WHOLE, positives, frozenset(), frozenset([own])))
+        if not asked:
+            raise CairnError(f"{self.ground_truth} names no group of two photos.")
+        return asked
+
+
 def shrunk(query: Query, part: float) -> Query:
     """Shrink a query's box to a part of its width and height about its centre."""
     x0, y0, x1, y1 = query.box
@@ -107,8 +144,11 @@ def find_set(root: Path, name: str) -> RetrievalSet:
     """Find a set below a folder of sets, by the name of its folder; CairnError where there is none.
 
     The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets: there it
-    shows what turns bring and what they cost upright photos, where the easier sets are solved.
+    shows what turns bring and what they cost upright photos, where the easier sets are solved. The set `SOLID` are
+    groups of unlabelled photos, among all of them and the distractors: what shows them is not on one plane.
     """
+    if name == SOLID:
+        return _find_solid(root)
     if name != HARD:
         return RetrievalSet.find(root / name)
     landmarks = RetrievalSet.find(root / "landmarks")
@@ -116,9 +156,19 @@ def find_set(root: Path, name: str) -> RetrievalSet:
     return replace(landmarks, name=HARD, folders=(*landmarks.folders, *beside), box=0.5)
 
 
+def _find_solid(root: Path) -> GroupedSet:
+    """The set `SOLID`; CairnError where its photos are not there."""
+    folders = tuple(root / folder for folder in ("unlabelled", "distractors"))
+    table = folders[0] / "groups.tsv"
+    for path in (*folders, table):
+        if not path.exists():
+            raise CairnError(f"The set {SOLID!r} needs {path}.")
+    return GroupedSet(SOLID, folders, table, kinds=_SOLID_KINDS)
+
+
 def find_photos(root: Path, name: str) -> PhotoSet:
     """Find photos below a folder of sets: those of a set, or all of a folder; CairnError where there are none."""
-    if name == HARD or (root / name / "gt").is_dir():
+    if name in (HARD, SOLID) or (root / name / "gt").is_dir():
         return find_set(root, name)
     if not (root / name).is_dir():
         raise CairnError(f"There is no folder {name!r} in {root}.")

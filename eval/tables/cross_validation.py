@@ -1,0 +1,182 @@
+"""What learning brings to searching, cross-validated: a descriptor is learnt for each fold, and measured in it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from eval.tables.folds import Difference, Fold, Scene, compare
+from eval.tables.retrieval import Cell, Result, measure
+from eval.tables.sets import RetrievalSet
+from index.arrays import fingerprint, hash_file
+from index.progress import Progress
+from learning.latent.descriptor import VERSION, UnlabelledOptions, learn_unlabelled
+from learning.mining.matches import MinedMatches
+from learning.mining.mining import MiningOptions, mine_matches
+from learning.mining.photo_source import PhotoSource
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
+from retrieval.descriptors.learnt import save_model
+from retrieval.indexing.adding import index_photos
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A way of learning a descriptor from photos."""
+
+    label: str
+    learning: UnlabelledOptions
+    mining: MiningOptions
+
+
+Learn = Callable[[Recipe, Fold, Path, int, Progress], Path]
+"""Learns from the photos of a fold, in a work folder, with so many processes; gives the descriptor file."""
+
+
+def learn_fold(recipe: Recipe, fold: Fold, work: Path, workers: int, progress: Progress) -> Path:
+    """Learn a descriptor from the photos that a fold learns from, unless that is done.
+
+    The photos are indexed with rootSIFT, matches are mined from them and learnt from, as `cairn learn descriptor` does.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        How.
+    fold : Fold
+        Its training photos.
+    work : Path
+        Folder of all that is kept; a stopped run is picked up there.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable
+        Told how far each step is.
+
+    Returns
+    -------
+    Path
+        The descriptor file.
+
+    Raises
+    ------
+    CairnError
+        Too little of the photos overlaps.
+    """
+    photos = fingerprint({}, {"photos": sorted(hash_file(path) for path in fold.training)})[:16]
+    mined_key = fingerprint({}, {"photos": photos, "mining": asdict(recipe.mining)})[:16]
+    key = fingerprint({}, {"mined": mined_key, "learning": asdict(recipe.learning), "version": VERSION})[:16]
+    file = work / "learnt" / f"{key}.npz"
+    if file.is_file():
+        return file
+    for folder in ("training", "mined", "learnt"):
+        (work / folder).mkdir(parents=True, exist_ok=True)
+    mined = work / "mined" / f"{mined_key}.npz"
+    if not mined.is_file():
+        collection = _training_collection(fold, work / "training" / f"{photos}.cairn", workers, progress)
+        source = PhotoSource.open(collection)
+        try:
+            mine_matches(source, mined, recipe.mining, workers=workers, progress=progress)
+        finally:
+            assert source.collection is not None
+            source.collection.catalogue.close()
+    found = learn_unlabelled(
+        MinedMatches.open(mined), work / "learnt" / key, recipe.learning, workers=workers, progress=progress
+    )
+    save_model(file, found.model)
+    return file
+
+
+def _training_collection(fold: Fold, folder: Path, workers: int, progress: Progress) -> Path:
+    """Index the photos that a fold learns from, unless they are."""
+    if not folder.is_dir():
+        making = folder.with_suffix(".unfinished")
+        with Collection.create(making, CollectionOptions()) as collection:
+            index_photos(collection, list(fold.training), workers=workers, progress=progress)
+        making.rename(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a recipe brings to one way of searching one set, on the queries of the folds that were measured."""
+
+    recipe: str
+    photos: str  # name of the set
+    engine: str
+    reference: float  # mAP of these queries with the descriptor that it is compared with
+    learnt: float  # mAP of these queries
+    difference: Difference  # over scenes
+
+
+def cross_validate(
+    recipes: Sequence[Recipe],
+    folds: Sequence[Fold],
+    cells: Sequence[Cell],
+    work: Path,
+    *,
+    learn: Learn = learn_fold,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Learn from each fold, measure its queries, and compare with what is not learnt.
+
+    Parameters
+    ----------
+    recipes : sequence of Recipe
+        Ways of learning.
+    folds : sequence of Fold
+        Of all sets, or some of them: then only their queries are measured.
+    cells : sequence of Cell
+        Each a way of searching a set, with the descriptor that learnt ones are compared with.
+    work : Path
+        Folder of all that is kept; a stopped run is picked up there.
+    learn : callable, optional
+        Learns a descriptor.
+    workers : int
+        Processes; no figure depends on it.
+    progress : callable, optional
+        Told how far each step is.
+
+    Returns
+    -------
+    list of Measured
+        By recipe, then by cell.
+
+    Raises
+    ------
+    CairnError
+        Photos are missing, or too few to learn from.
+    """
+    tell: Progress = progress or (lambda step, done, of: None)
+    learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
+    tested = [scene for fold in folds for scene in fold.tested]
+    wanted = [
+        replace(cell, names=fold.queries_of(cell.photos), options=replace(cell.options, descriptor=str(file)))
+        for _, fold, file in learnt
+        for cell in cells
+    ]
+    # All at once: photos are looked through for regions once for all descriptors.
+    some = [replace(cell, names=_names(tested, cell.photos)) for cell in cells]
+    results = measure([*some, *wanted], work, workers=workers, progress=progress)
+    known, found = results[: len(cells)], iter(results[len(cells) :])
+    scores: dict[tuple[str, int], dict[str, float]] = {}
+    for recipe, _, _ in learnt:
+        for place in range(len(cells)):
+            scores.setdefault((recipe.label, place), {}).update(next(found).scores)
+    return [
+        _measured(recipe.label, cell, tested, known[place], scores[recipe.label, place])
+        for recipe in recipes
+        for place, cell in enumerate(cells)
+        if _names(tested, cell.photos)
+    ]
+
+
+def _names(scenes: Sequence[Scene], photos: RetrievalSet) -> frozenset[str]:
+    """Names of the queries of a set that ask for some scenes."""
+    return frozenset(name for scene in scenes for owner, name in scene.queries if owner == photos.name)
+
+
+def _measured(recipe: str, cell: Cell, tested: Sequence[Scene], known: Result, scores: dict[str, float]) -> Measured:
+    """Put together what was measured of a recipe in one way of searching."""
+    names = sorted(_names(tested, cell.photos))
+    reference, learnt = (Result({name: one[name] for name in names}).mean for one in (known.scores, scores))
+    difference = compare(tested, cell.photos, scores, known.scores)
+    return Measured(recipe, cell.photos.name, cell.engine, reference, learnt, difference)

@@ -1,0 +1,175 @@
+"""Cross-validation by scene: what is learnt from the photos of some scenes is measured on the queries of the others.
+
+What was learnt from photos of an object flatters itself when the same object is searched for. So scenes are dealt out
+to folds, and for each fold something is learnt from the photos of all other folds, whose labels say which photos those
+are and nothing else. A scene is all photos that belong together in any set: those that a query names, and those of
+queries that share one. Sets may share photos, as hard does with landmarks: then they share scenes too.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from eval.tables.sets import RetrievalSet
+from index.errors import CairnError
+from retrieval.photos.listing import list_photos
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Photos that belong together, and the queries that ask for them."""
+
+    photos: frozenset[Path]
+    queries: frozenset[tuple[str, str]]  # name of the set, name of the query
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is learnt from, and what is measured then: no photo of the one shows a scene of the other."""
+
+    number: int  # counted from 0
+    training: tuple[Path, ...]  # photos, sorted
+    tested: tuple[Scene, ...]
+
+    def queries_of(self, photos: RetrievalSet) -> frozenset[str]:
+        """Names of the queries of a set that are measured in this fold."""
+        return frozenset(name for scene in self.tested for owner, name in scene.queries if owner == photos.name)
+
+
+def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
+    """Find the scenes of some sets.
+
+    Parameters
+    ----------
+    sets : sequence of RetrievalSet
+        Of different names.
+
+    Returns
+    -------
+    list of Scene
+        In the order of their first photos. Photos that no query names are in none.
+    """
+    asked = [
+        ((photos.name, query.name), members)
+        for photos in sets
+        for query, members in zip(photos.asked, _members(photos), strict=True)
+    ]
+    places: dict[Path, int] = {}
+    for _, members in asked:
+        for path in sorted(members):
+            places.setdefault(path, len(places))
+    edges = [(places[min(members)], places[path]) for _, members in asked for path in members]
+    rows, columns = np.array(edges, np.int64).reshape(-1, 2).T
+    links = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(places), len(places)))
+    labels = connected_components(links, directed=False)[1]
+    photos_of: dict[int, set[Path]] = defaultdict(set)
+    for path, place in places.items():
+        photos_of[int(labels[place])].add(path)
+    queries_of: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    for name, members in asked:
+        queries_of[int(labels[places[min(members)]])].add(name)
+    scenes = [Scene(frozenset(photos), frozenset(queries_of[label])) for label, photos in photos_of.items()]
+    return sorted(scenes, key=lambda scene: min(scene.photos))
+
+
+def _members(photos: RetrievalSet) -> list[set[Path]]:
+    """The photos that each query of a set names: its own, the positives, and those that neither earn nor cost."""
+    paths = {path.stem: path for _, path in list_photos([photos.images])}
+    return [
+        {own} | {paths[stem] for stem in query.positives | query.junk if stem in paths} for query, own in photos.pairs()
+    ]
+
+
+def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequence[Path] = ()) -> list[Fold]:
+    """Deal scenes out to folds, so that each has about as many queries.
+
+    Parameters
+    ----------
+    scenes : sequence of Scene
+        From `find_scenes`.
+    number : int
+        Of folds.
+    seed : int
+        Of the order in which scenes of equally many queries are dealt out.
+    beside : sequence of Path
+        Photos of no scene that are learnt from in every fold; those of a scene go with that.
+
+    Raises
+    ------
+    CairnError
+        There are fewer scenes than folds, or fewer than two folds.
+    """
+    if number < 2:
+        raise CairnError(f"Cross-validation takes two folds at least, not {number}.")
+    if len(scenes) < number:
+        raise CairnError(f"{len(scenes)} scenes cannot be dealt out to {number} folds: ask for fewer.")
+    order = np.random.default_rng(seed).permutation(len(scenes)).tolist()
+    order.sort(key=lambda place: -len(scenes[place].queries))
+    dealt: list[list[int]] = [[] for _ in range(number)]
+    for place in order:
+        fewest = min(dealt, key=lambda places: (sum(len(scenes[one].queries) for one in places), len(places)))
+        fewest.append(place)
+    folds = []
+    for fold, places in enumerate(dealt):
+        tested = {path for place in places for path in scenes[place].photos}
+        others = {path for place, scene in enumerate(scenes) if place not in places for path in scene.photos}
+        training = (others | set(beside)) - tested
+        folds.append(Fold(fold, tuple(sorted(training)), tuple(scenes[place] for place in sorted(places))))
+    return folds
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference of average precision over scenes, and its standard error."""
+
+    mean: float
+    error: float  # infinite for one scene
+    scenes: int
+    worst: tuple[tuple[str, float], ...]  # names of the queries that lose most, and their differences
+
+
+def compare(
+    scenes: Sequence[Scene], photos: RetrievalSet, one: Mapping[str, float], other: Mapping[str, float], worst: int = 3
+) -> Difference:
+    """Compare two ways of searching a set: each scene counts as much, whatever the number of its queries.
+
+    Parameters
+    ----------
+    scenes : sequence of Scene
+        Those that were measured.
+    photos : RetrievalSet
+        The set.
+    one, other : mapping of str to float
+        Average precision of queries, by name. The difference is that of ``one`` minus ``other``.
+    worst : int
+        How many queries are named.
+
+    Raises
+    ------
+    CairnError
+        No query of the set is of these scenes.
+    """
+    means: list[float] = []
+    differences: dict[str, float] = {}
+    for scene in scenes:
+        names = sorted(name for owner, name in scene.queries if owner == photos.name)
+        if names:
+            differences |= {name: one[name] - other[name] for name in names}
+            means.append(float(np.mean([differences[name] for name in names])))
+    if not means:
+        raise CairnError(f"No query of {photos.name} is of these scenes.")
+    lost = sorted((value, name) for name, value in differences.items() if value < 0)[:worst]
+    return Difference(
+        float(np.mean(means)), standard_error(np.array(means)), len(means), tuple((name, value) for value, name in lost)
+    )
+
+
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Standard error of the mean of some values (n,); infinite for one."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Measure what learning brings to searching photos of scenes that it has not seen, beside rootSIFT.
+
+The scenes of all sets are dealt out to folds. For each fold a descriptor is learnt from the photos of all other scenes,
+without labels, and the queries of its own scenes are searched for among all photos of their set. The table has mAP over
+all queries, and the difference to rootSIFT as the mean over scenes with its standard error: this is what tells whether
+a way of learning is better, where a figure of photos that were learnt from flatters itself.
+
+The sets lie in the folder that CAIRN_DATASETS points to: those of retrieval_table.py, "hard" and "solid" among them.
+What is in the work folder is not done again, and a run that was stopped goes on where it was. With --fold some folds
+are measured alone; each takes about as long as learning from their photos and indexing all sets once.
+
+usage: PYTHONPATH=. scripts/cross_validation.py [--set NAME]... [--learn LABEL=BASE:STAGE]... [--engine NAME]...
+           [--folds N] [--fold N]... [--with-unlabelled] [--turns N] [--seed N] [--list] [--json] [--work FOLDER]
+           [--workers N]
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from eval.tables.cross_validation import Measured, Recipe, cross_validate
+from eval.tables.folds import Fold, find_scenes, make_folds
+from eval.tables.retrieval import Cell, markdown
+from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
+from index.errors import CairnError
+from learning.convex.stages import STAGES
+from learning.latent.descriptor import UnlabelledOptions
+from learning.mining.mining import MiningOptions
+from retrieval.collection.options import CollectionOptions
+from retrieval.commands.console import progress_bars
+from retrieval.commands.options import cores
+from retrieval.commands.progress import INDEXING
+from retrieval.descriptors.learnt import BASES
+from retrieval.photos.listing import list_photos
+from retrieval.search.engines.registry import ENGINES
+
+DEFAULT_RECIPES = ("pooled=pooled:both", "proj=rootsift:projection")
+UNLABELLED = "unlabelled"
+SHARED = ("immpairs_0007", "immpairs_0008")  # unlabelled photos of a place that landmarks shows
+STEPS = {
+    "features": "Mining: features",
+    "pairs": "Image pairs",
+    "patches": "Patches",
+    "describe": "Describing",
+    "psi": "Ring distances",
+    "pooling": "Pooling regions",
+    "projection": "Projections",
+    "queries": "Queries",
+}
+
+
+def find_sets(names: Sequence[str] | None) -> tuple[Path, list[RetrievalSet]]:
+    """Find the folder of the sets, and sets by name."""
+    root = os.environ.get("CAIRN_DATASETS")
+    if not root:
+        raise CairnError("Set CAIRN_DATASETS to the folder of photos.")
+    default = ["landmarks", "paintings", HARD, SOLID]
+    return Path(root), [find_set(Path(root), name) for name in dict.fromkeys(names or default)]
+
+
+def recipe(given: str, seed: int) -> Recipe:
+    """Read LABEL=BASE:STAGE."""
+    label, found, way = given.partition("=")
+    base, _, stage = way.partition(":")
+    if not found or base not in BASES or (stage or "both") not in STAGES:
+        raise CairnError(f"--learn {given}: give LABEL=BASE:STAGE, of {', '.join(BASES)} and {', '.join(STAGES)}.")
+    learning = UnlabelledOptions(base=base, stage=stage or "both", seed=seed)
+    return Recipe(label, learning, MiningOptions(seed=seed))
+
+
+def choose_folds(arguments: argparse.Namespace, root: Path, sets: Sequence[RetrievalSet]) -> list[Fold]:
+    """Deal out the scenes, and choose the folds that are measured."""
+    beside: list[Path] = []
+    if arguments.with_unlabelled:
+        beside = [path for _, path in list_photos([root / UNLABELLED]) if path.stem not in SHARED]
+    folds = make_folds(find_scenes(sets), arguments.folds, arguments.seed, beside)
+    wanted = range(arguments.folds) if arguments.fold is None else sorted(set(arguments.fold))
+    if not all(0 <= number < arguments.folds for number in wanted):
+        raise CairnError(f"--fold: choose from 0 to {arguments.folds - 1}.")
+    return [folds[number] for number in wanted]
+
+
+def print_folds(folds: Sequence[Fold], sets: Sequence[RetrievalSet]) -> None:
+    """Print how many photos each fold learns from, and how many queries of each set it measures."""
+    rows = [
+        [
+            str(fold.number),
+            str(len(fold.training)),
+            str(len(fold.tested)),
+            *(str(len(fold.queries_of(one))) for one in sets),
+        ]
+        for fold in folds
+    ]
+    print(markdown(["fold", "photos to learn from", "scenes", *(f"queries of {one.name}" for one in sets)], rows))
+
+
+def print_table(measured: Sequence[Measured]) -> None:
+    """Print a row for each recipe and engine: a difference for each set, and their mean."""
+    sets = list(dict.fromkeys(one.photos for one in measured))
+    rows = []
+    for label, engine in dict.fromkeys((one.recipe, one.engine) for one in measured):
+        of = {one.photos: one for one in measured if (one.recipe, one.engine) == (label, engine)}
+        cells = [told(of[name]) if name in of else "–" for name in sets]
+        means = [one.difference.mean for one in of.values()]
+        errors = [one.difference.error for one in of.values()]
+        # The sets' means are taken for independent of each other, which hard and landmarks are not.
+        whole = f"{100 * np.mean(means):+.2f} ± {100 * np.sqrt(np.square(errors).sum()) / len(errors):.2f}"
+        rows.append([label, engine, *cells, whole])
+    print(markdown(["learnt", "engine", *(f"{name}: mAP, difference" for name in sets), "mean of sets"], rows))
+    for one in measured:
+        lost = ", ".join(f"{name} {100 * value:+.1f}" for name, value in one.difference.worst)
+        if lost:
+            print(f"\n{one.recipe}, {one.engine}, {one.photos} loses most by {lost}")
+
+
+def told(one: Measured) -> str:
+    """Give mAP without and with learning in percent, and the mean difference over scenes with its standard error."""
+    difference = one.difference
+    return (
+        f"{100 * one.reference:.1f} → {100 * one.learnt:.1f}, {100 * difference.mean:+.2f} ± "
+        f"{100 * difference.error:.2f} ({difference.scenes} scenes)"
+    )
+
+
+def main() -> None:
+    """Learn, measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--set", action="append", help=f"may be repeated [landmarks, paintings, {HARD}, {SOLID}]")
+    parser.add_argument(
+        "--learn", action="append", metavar="LABEL=BASE:STAGE", help=f"may be repeated [{', '.join(DEFAULT_RECIPES)}]"
+    )
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="may be repeated [tf-idf, tf-idf-sp]")
+    parser.add_argument("--folds", type=int, default=5, help="into how many parts the scenes are dealt out [5]")
+    parser.add_argument("--fold", type=int, action="append", help="measure this one alone, counted from 0")
+    parser.add_argument(
+        "--with-unlabelled", action="store_true", help="learn from all unlabelled photos too that show no tested scene"
+    )
+    parser.add_argument("--turns", type=int, default=8, help="turns of a query [8]")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn [0]")
+    parser.add_argument("--list", action="store_true", help="print the folds, and stop")
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each figure instead of the table")
+    parser.add_argument("--work", type=Path, default=Path("cairn-folds"), help="folder of all that is kept")
+    parser.add_argument("--workers", type=int, default=0, help="processes; 0: one a core")
+    arguments = parser.parse_args()
+    try:
+        root, sets = find_sets(arguments.set)
+        folds = choose_folds(arguments, root, sets)
+        if arguments.list:
+            print_folds(folds, sets)
+            return
+        recipes = [recipe(given, arguments.seed) for given in arguments.learn or DEFAULT_RECIPES]
+        options = CollectionOptions(descriptor="rootsift", words=0, seed=arguments.seed)
+        engines = dict.fromkeys(arguments.engine or ["tf-idf", "tf-idf-sp"])
+        cells = [
+            Cell(photos, photos, replace(options), engine, arguments.turns) for photos in sets for engine in engines
+        ]
+        with progress_bars(False, {**INDEXING, **STEPS}) as progress:
+            workers = arguments.workers or cores()
+            measured = cross_validate(recipes, folds, cells, arguments.work, workers=workers, progress=progress)
+    except CairnError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("Stopped; the same command goes on.", file=sys.stderr)
+        sys.exit(130)
+    if arguments.json:
+        for one in measured:
+            known = one.difference.error if np.isfinite(one.difference.error) else None  # not of one scene
+            print(json.dumps({**asdict(one), "difference": {**asdict(one.difference), "error": known}}))
+        return
+    print_table(measured)
+
+
+if __name__ == "__main__":
+    main()
