@@ -8,17 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.latent.described_patches import describe_mined
 from learning.latent.models import Held
 from learning.latent.nearest import find_nearest
+from learning.measures.differences import beyond_chance, mean_and_error
 from retrieval.descriptors.contract import Descriptor
 
 _FEWEST = 2  # image pairs, without which nothing can be said
-_CHANCE = 0.05  # how often a difference may seem to be one where there is none
 
 
 @dataclass(frozen=True)
@@ -43,18 +42,14 @@ class Verdict:
 
     def difference(self, what: str) -> tuple[float, float]:
         """Mean difference over image pairs of a field of `Figures`, and its standard error."""
-        differences = getattr(self.learnt, what) - getattr(self.other, what)
-        error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
-        return float(differences.mean()), float(error)
+        return mean_and_error(self._differences(what))
 
     def better(self, what: str) -> int:
         """1 where the learnt descriptor is better in a field of `Figures`, -1 where it is worse, 0 where none shows."""
-        mean, error = self.difference(what)
-        if not np.isfinite(error):  # one pair tells nothing
-            return 0
-        # Student's t: about 2 standard errors for many pairs, and far more for two or three.
-        errors = float(stdtrit(len(self.learnt.recall) - 1, 1 - _CHANCE / 2))
-        return 0 if abs(mean) <= errors * error else int(np.sign(mean))
+        return beyond_chance(self._differences(what))
+
+    def _differences(self, what: str) -> NDArray[np.float64]:
+        return np.asarray(getattr(self.learnt, what) - getattr(self.other, what))
 
     @property
     def outcome(self) -> str:

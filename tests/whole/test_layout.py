@@ -37,6 +37,7 @@ ROOMS = (
     "learning/blocks",
     "learning/boosting",
     "learning/labels",
+    "learning/judge",
     "learning/similarity",
     "learning/reports",
     "learning/commands",

@@ -1,0 +1,174 @@
+"""The judge: photos indexed with rootSIFT and with a learnt descriptor, scenes held out, searches, and the verdict."""
+
+import os
+from collections.abc import Collection as Several
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import CairnError
+from index.progress import Progress
+from learning.judge.retrieval import STEP as SEARCH
+from learning.judge.retrieval import index_with, search_boxes
+from learning.judge.scenes import QueryOptions, Scenes, find_scenes
+from learning.judge.strict_links import STEP as MATCH
+from learning.judge.strict_links import LinkOptions, Pair, link_strictly
+from learning.judge.verdict import RetrievalVerdict
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.groups.links import link_photos
+
+OTHER = "rootsift"
+"""The descriptor that a learnt one is compared with, and that links are verified by."""
+
+TITLES = {
+    "judge-photos": "Judge: indexing (photos)",
+    "judge-links": "Judge: linking (photos)",
+    MATCH: "Judge: matching (pairs)",
+    SEARCH: "Judge: searches",
+}
+"""Titles of the steps of `judge`."""
+
+_MATCHED = "pairs-{}.npz"
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How a descriptor is judged."""
+
+    photos: int = 1_000  # that are searched among, at most, unless more must be; 0: all
+    turns: int = 1  # of queries; 1: upright
+    links: LinkOptions = field(default_factory=LinkOptions)
+    queries: QueryOptions = field(default_factory=QueryOptions)
+    seed: int = 0  # of photos that are drawn
+
+
+def judge(
+    source: Collection,
+    descriptor: str,
+    learnt_from: Several[str],
+    work: Path,
+    options: JudgeOptions,
+    *,
+    needed: Several[str] = (),
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> RetrievalVerdict:
+    """Compare what searches find with a learnt descriptor and with rootSIFT; see `learning.judge` for what it leans to.
+
+    Parameters
+    ----------
+    source : Collection
+        Whose photos are searched, and with whose regions; its own descriptor and vocabulary have no part in it.
+    descriptor : str
+        Name or file of the learnt descriptor.
+    learnt_from : collection of str
+        Paths of photos that it was learnt from. No scene that has one is asked for.
+    work : Path
+        Folder of what is indexed and matched, to be used again: the same with rootSIFT serves all descriptors.
+    options : JudgeOptions
+        How much is searched, and what counts as the same.
+    needed : collection of str
+        Paths of photos that must be among those that are searched, beside those learnt from.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told the steps of `TITLES`.
+
+    Raises
+    ------
+    CairnError
+        No photo of the collection can be read any more, or there is no such descriptor.
+    """
+    tell = progress or (lambda step, done, of: None)
+    rows = [row for row in source.catalogue.images() if os.path.isfile(row.path)]  # noqa: PTH113 (see `find_photo`)
+    chosen = choose_photos(rows, {*learnt_from, *needed}, options)
+    if not chosen:
+        raise CairnError(f"No photo of {source.folder} is where it was, so that no search can be judged by them.")
+    # Photos are extracted twice; whatever else indexing does takes little of the time.
+    same = replace(source.options, descriptor=OTHER, signature="none", keep_descriptors=False)
+    count = len(chosen)
+
+    def indexing(before: int, step: str, done: int, _: int) -> None:
+        if step == "extract":
+            tell("judge-photos", before + done, 2 * count)
+
+    kept = replace(same, keep_descriptors=True)
+    base = index_with(OTHER, chosen, kept, work, workers=workers, progress=partial(indexing, 0))
+    other = index_with(descriptor, chosen, same, work, workers=workers, progress=partial(indexing, count))
+    tell("judge-photos", 2 * count, 2 * count)
+
+    with Collection.open(base) as collection:
+        found = _candidates(collection, [base, other], workers, tell)
+        known = work / _MATCHED.format(base.stem)
+        links = link_strictly(collection, found, options.links, known=known, workers=workers, progress=tell)
+        photos = collection.catalogue.images()
+    scenes = find_scenes(links, photos, options.queries)
+    seen = {_as_indexed(path) for path in learnt_from}
+    return _compare(scenes, photos, seen, [other, base], options, tell)
+
+
+def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:
+    """Choose photos that are searched among: those of the paths that are needed, and others drawn at random.
+
+    All that were learnt from are needed: were one not there, its scene might be taken for one that was not learnt from.
+    """
+    wanted = [row.path in needed for row in rows]
+    others = np.flatnonzero(~np.array(wanted, bool))
+    if options.photos and len(rows) > options.photos:
+        others = np.random.default_rng(options.seed).permutation(others)[: max(0, options.photos - sum(wanted))]
+    drawn = set(others.tolist())
+    return [row for place, row in enumerate(rows) if wanted[place] or place in drawn]
+
+
+def _as_indexed(path: str) -> str:
+    """The path of a photo as a collection has it that was given the file: its folder by its real name."""
+    return str(Path(path).parent.resolve() / Path(path).name)
+
+
+def _candidates(collection: Collection, folders: Sequence[Path], workers: int, tell: Progress) -> dict[Pair, int]:
+    """Pairs of a collection's photos that a search in one of several collections of them verifies, and their inliers.
+
+    Each descriptor proposes: what only one of them finds is neither right nor wrong, unless strict links tell.
+    """
+    numbers = {row.path: row.number for row in collection.catalogue.images()}
+    found: dict[Pair, int] = {}
+    for place, folder in enumerate(folders):
+
+        def linking(_: str, done: int, of: int, place: int = place) -> None:
+            tell("judge-links", place * of + done, len(folders) * of)
+
+        with Collection.open(folder) as asked:
+            links = link_photos(asked, keep=True, workers=workers, progress=linking)
+            own = {row.number: numbers.get(row.path) for row in asked.catalogue.images()}
+        for link in links.values():
+            one, other = own[link.asked], own[link.found]
+            if one is not None and other is not None:
+                pair = min(one, other), max(one, other)
+                found[pair] = max(link.inliers, found.get(pair, 0))
+    return found
+
+
+def _compare(
+    scenes: Scenes,
+    photos: Sequence[ImageRow],
+    learnt_from: Several[str],
+    folders: Sequence[Path],
+    options: JudgeOptions,
+    tell: Progress,
+) -> RetrievalVerdict:
+    """Search for the boxes of held-out scenes in the collection of the learnt descriptor and in the other one."""
+    paths = {row.number: row.path for row in photos}
+    queries = scenes.held_out([number for number, path in paths.items() if path in learnt_from])
+
+    def searching(before: int, step: str, done: int, of: int) -> None:
+        tell(step, before + done, len(folders) * of)
+
+    found = [
+        search_boxes(folder, queries, paths, turns=options.turns, progress=partial(searching, place * len(queries)))
+        for place, folder in enumerate(folders)
+    ]
+    return RetrievalVerdict.of(OTHER, len(photos), len(scenes.members), queries, *found)

@@ -1,0 +1,131 @@
+"""Photos indexed with a descriptor, and how well a search with it finds what it has to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from index.progress import Progress
+from learning.judge.scenes import BoxQuery
+from learning.measures.precision import average_precision
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.indexing.adding import index_photos
+from retrieval.search.answers import Asked, make_query
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+
+ENGINES = ("tf-idf", "tf-idf-sp")
+"""Engines that are compared by: a ranking by words, and the same with the best photos verified."""
+
+STEP = "judge-queries"
+"""What the progress of `search_boxes` calls its one step."""
+
+
+def index_with(
+    descriptor: str,
+    photos: Sequence[ImageRow],
+    options: CollectionOptions,
+    work: Path,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Path:
+    """Index photos with a descriptor and a vocabulary of its own, unless that is done.
+
+    Parameters
+    ----------
+    descriptor : str
+        Its name, or its file.
+    photos : sequence of ImageRow
+        Photos of a collection, whose files are there.
+    options : CollectionOptions
+        All but the descriptor.
+    work : Path
+        Folder of what is kept. The collection has a name by photos, descriptor and options; a stopped run is picked up.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        As of `index_photos`.
+
+    Returns
+    -------
+    Path
+        The collection.
+
+    Raises
+    ------
+    CairnError
+        There is no such descriptor, or no photo has any feature.
+    """
+    found = find_descriptor(descriptor)
+    told = {
+        "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
+        "descriptor": found.fingerprint,
+        "options": replace(options, descriptor=found.name),
+    }
+    folder = work / f"{fingerprint({}, told)[:16]}.cairn"
+    work.mkdir(parents=True, exist_ok=True)
+    with Collection.create(folder, replace(options, descriptor=descriptor)) as collection:
+        index_photos(collection, [Path(row.path) for row in photos], workers=workers, progress=progress)
+        if not collection.catalogue.counts()["indexed"]:
+            raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
+    return folder
+
+
+def search_boxes(
+    folder: Path,
+    queries: Sequence[BoxQuery],
+    paths: Mapping[int, str],
+    *,
+    engines: Sequence[str] = ENGINES,
+    turns: int = 1,
+    progress: Progress | None = None,
+) -> NDArray[np.float64]:
+    """Ask a collection for boxes.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    queries : sequence of Q BoxQuery
+        Whose image numbers may be those of another collection.
+    paths : mapping of int to str
+        The photos' files, by these numbers.
+    engines : sequence of E str
+        How photos are ranked.
+    turns : int
+        Turns at which a query is tried; 1: upright.
+    progress : callable, optional
+        Told how many queries are done.
+
+    Returns
+    -------
+    ndarray, shape (Q, E), float64
+        Average precisions. A photo that the collection lacks is never found.
+    """
+    precisions = np.zeros((len(queries), len(engines)))
+    with Collection.open(folder) as collection:
+        rows = {row.path: row for row in collection.catalogue.images()}
+        own = {number: rows[path].number if path in rows else -number - 1 for number, path in paths.items()}
+        # What photos borrow is of no interest: these collections are new.
+        searchers = [Searcher(collection, SearchOptions(engine=one, turns=turns, augmented=False)) for one in engines]
+        for place, query in enumerate(queries):
+            row = rows.get(paths[query.photo])
+            if row is not None:
+                asked = make_query(searchers[0], Asked(row.name or "", Path(row.path), query.box, row))
+                positives = {own[number] for number in query.positives}
+                ignored = {own[number] for number in query.ignored}
+                for which, searcher in enumerate(searchers):
+                    ranking = searcher.search(asked.views, region=asked.region).hits.ordered.tolist()
+                    precisions[place, which] = average_precision(ranking, positives, ignored)
+                asked.rest()
+            if progress is not None:
+                progress(STEP, place + 1, len(queries))
+    return precisions

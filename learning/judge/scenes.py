@@ -1,0 +1,134 @@
+"""Scenes that strict links make, and what is asked for in their photos: boxes, and the photos that they find."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from learning.judge.strict_links import StrictLinks
+from learning.judge.tracks import Tracks
+from learning.labels.verified import relate
+from retrieval.catalogue.schema import ImageRow
+from retrieval.groups.links import components
+from retrieval.search.query import Box
+
+PARTS = (1.0, 0.5)
+"""Of the box that a photo's links agree on: all of it is asked with, and its middle, which is harder to find."""
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """What is asked for."""
+
+    photos: int = 4  # of a scene, at most, that are asked with
+    inside: int = 15  # inliers of a link within a box, at least, that show that it is in both photos
+    margin: float = 0.05  # share of the inliers that is left out at each side of the box
+    smallest: float = 0.1  # shorter side of a box, as a part of the photo's longer side, at least
+    seed: int = 0  # of the photos that are drawn
+
+
+@dataclass(frozen=True)
+class BoxQuery:
+    """A box in a photo, and what a search for it has to find."""
+
+    photo: int  # image number
+    scene: int  # the smallest number of its photos
+    part: float  # one of `PARTS`
+    box: Box  # pixels of the upright original
+    positives: frozenset[int]  # photos with a strict link that covers the box
+    ignored: frozenset[int]  # the photo itself, the others of its scene, and what may show the scene
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """What strict links make of a collection."""
+
+    members: list[frozenset[int]]  # photos of each scene, by its smallest number
+    queries: list[BoxQuery]  # by scene
+
+    def held_out(self, learnt_from: Collection[int]) -> list[BoxQuery]:
+        """Queries of the scenes that no photo was learnt from of."""
+        seen = {min(scene) for scene in self.members if not scene.isdisjoint(learnt_from)}
+        return [query for query in self.queries if query.scene not in seen]
+
+
+def find_scenes(links: StrictLinks, rows: Sequence[ImageRow], options: QueryOptions) -> Scenes:
+    """Make scenes of the connected components of strict links, and queries of some of their photos.
+
+    Parameters
+    ----------
+    links : StrictLinks
+        Of a collection.
+    rows : sequence of ImageRow
+        Its photos.
+    options : QueryOptions
+        What is asked for. Boxes that are too small, or that no link covers, are not.
+    """
+    numbers = np.array([row.number for row in rows], np.int64)
+    # 1 for what is sure and 0 for what is doubtful: what is related is told by the links alone.
+    sure = dict.fromkeys(links.doubtful, 0) | dict.fromkeys(links.inliers, 1)
+    relevance, first = relate(numbers, sure, 1, most=options.photos, seed=options.seed)
+    sizes = {row.number: (row.width or 1, row.height or 1) for row in rows}
+    around = _neighbours(links)
+    tracks = Tracks(links)
+    members = {min(scene): frozenset(scene) for scene in components(links.inliers)}
+    queries = []
+    asked = zip(relevance.queries.tolist(), relevance.objects.tolist(), relevance.positives, strict=True)
+    for photo, place, positives in asked:
+        scene = first[place]
+        # What may show the scene: doubtful links of any of its photos.
+        ignored = members[scene].union(*(around[one] for one in members[scene]))
+        whole = box_of(
+            np.concatenate([_inliers_in(links, photo, other) for other in positives.tolist()]), options.margin
+        )
+        seen, places = tracks.of(photo)
+        for part in PARTS:
+            box = shrunk(whole, part)
+            shared = tracks.shared(seen[inside(places, box)], members[scene] - {photo})
+            covered = frozenset(other for other, count in shared.items() if count >= options.inside)
+            if covered and min(box[2] - box[0], box[3] - box[1]) >= options.smallest:
+                pixels = in_pixels(box, max(sizes[photo]))
+                queries.append(BoxQuery(photo, scene, part, pixels, covered, ignored - covered))
+    return Scenes(list(members.values()), queries)
+
+
+def box_of(centres: NDArray[np.floating], margin: float) -> Box:
+    """The box (x0, y0, x1, y1) that holds points (N, 2) but for a share at each side."""
+    x0, y0 = np.quantile(centres, margin, axis=0).tolist()
+    x1, y1 = np.quantile(centres, 1 - margin, axis=0).tolist()
+    return x0, y0, x1, y1
+
+
+def shrunk(box: Box, part: float) -> Box:
+    """Shrink a box to a part of its width and height about its centre."""
+    x0, y0, x1, y1 = box
+    across, down = (1 - part) / 2 * (x1 - x0), (1 - part) / 2 * (y1 - y0)
+    return x0 + across, y0 + down, x1 - across, y1 - down
+
+
+def inside(centres: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:
+    """Which points (N, 2) lie in a box."""
+    low, high = np.array(box).reshape(2, 2)
+    return np.asarray(((centres >= low) & (centres <= high)).all(axis=1))
+
+
+def in_pixels(box: Box, side: int) -> Box:
+    """A box in units of the photo's longer side, with the corner of the top-left pixel at (0, 0), in pixels."""
+    x0, y0, x1, y1 = (side * value - 0.5 for value in box)
+    return x0, y0, x1, y1
+
+
+def _inliers_in(links: StrictLinks, photo: int, other: int) -> NDArray[np.float32]:
+    """Centres (K, 2) in a photo of the inliers of its link with another."""
+    return links.inliers[min(photo, other), max(photo, other)][:, int(photo > other)]
+
+
+def _neighbours(links: StrictLinks) -> defaultdict[int, set[int]]:
+    """Photos that each is doubtfully linked with."""
+    around: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in links.doubtful:
+        around[one].add(other)
+        around[other].add(one)
+    return around

@@ -1,0 +1,210 @@
+"""Strict links: photos that surely show the same, by raw matches with far more inliers than verification needs."""
+
+import io
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import reading, save_bytes
+from index.errors import CairnError
+from index.inverted import InvertedIndex
+from index.parallel import one_thread, run
+from index.progress import Progress
+from retrieval.collection.collection import Collection
+from retrieval.features.encoding import decode_geometry
+from retrieval.matching.nearest import match_descriptors
+from retrieval.matching.verification import VerificationOptions, verify
+
+STEP = "judge-pairs"
+"""What the progress of `link_strictly` calls its one step."""
+
+Pair = tuple[int, int]
+"""Two image numbers, ascending."""
+
+_BATCH = 8  # pairs that a process matches at a time
+_AT_ONCE = 256  # pairs after which what was found is written
+_VERIFICATION = VerificationOptions()
+
+
+@dataclass(frozen=True)
+class LinkOptions:
+    """Which photos are strictly linked."""
+
+    inliers: int = 40  # of a strict link, at least; ten times what verification needs
+    agreed: int = 20  # the same where a third photo is linked with both by `inliers`
+    candidates: int = 30  # pairs that are looked at of each photo, at most
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.agreed <= self.inliers:
+            raise CairnError(f"A strict link has {self.inliers} inliers: it may be no fewer than the {self.agreed}.")
+
+
+@dataclass(frozen=True)
+class StrictLinks:
+    """The strict links of a collection, and pairs of which one cannot tell.
+
+    Attributes
+    ----------
+    inliers : dict of (int, int) to ndarray (K, 2, 2) float32
+        By pair: the centres of the inlier matches, [:, 0] in the photo of the smaller number and [:, 1] in the other,
+        in units of the photos' longer sides.
+    doubtful : frozenset of (int, int)
+        Pairs that may show the same, or are copies of one file: neither right nor wrong.
+    """
+
+    inliers: dict[Pair, NDArray[np.float32]]
+    doubtful: frozenset[Pair]
+
+
+def link_strictly(
+    collection: Collection,
+    found: Mapping[Pair, int],
+    options: LinkOptions,
+    *,
+    known: Path | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> StrictLinks:
+    """Verify candidates again, by descriptors that are each other's nearest, and keep those beyond doubt.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open; it keeps its descriptors, which are rootSIFT's.
+    found : mapping of (int, int) to int
+        Pairs that some search has verified, and their inliers. Pairs that have a photo in common are looked at too.
+    options : LinkOptions
+        What is beyond doubt.
+    known : Path, optional
+        File (.npz) of pairs that were matched before; those that are new are added to it.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how many pairs are done.
+
+    Raises
+    ------
+    CairnError
+        The collection keeps no descriptors, or the file is damaged.
+    """
+    if not collection.options.keep_descriptors:
+        raise CairnError(f"{collection.folder} keeps no descriptors: index with --keep-descriptors.")
+    tell = progress or (lambda step, done, of: None)
+    copies = _copies(collection, found)
+    pairs = candidate_pairs({pair: count for pair, count in found.items() if pair not in copies}, options.candidates)
+    pairs = [pair for pair in pairs if pair not in copies]
+    matched = _read(known) if known is not None and known.is_file() else {}
+    new = [pair for pair in pairs if pair not in matched]
+    place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
+    tasks = (partial(_match, *place, *pair) for pair in new)
+    for done, (pair, centres) in enumerate(zip(new, run(tasks, workers, batch=_BATCH), strict=True), start=1):
+        matched[pair] = centres
+        if known is not None and (done % _AT_ONCE == 0 or done == len(new)):
+            _write(known, matched)
+        tell(STEP, len(pairs) - len(new) + done, len(pairs))
+    counts = {pair: len(matched[pair]) for pair in pairs}
+    strict = strict_pairs(counts, options)
+    doubtful = (set(found) | {pair for pair, count in counts.items() if count}) - strict
+    return StrictLinks({pair: matched[pair] for pair in sorted(strict)}, frozenset(doubtful))
+
+
+def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
+    """Choose the pairs that are looked at: those found, by their inliers, then those found with one and the same photo.
+
+    Parameters
+    ----------
+    found : mapping of (int, int) to int
+        Inliers of pairs.
+    most : int
+        Pairs of each photo, at most.
+
+    Returns
+    -------
+    list of (int, int)
+        Sorted.
+    """
+    neighbours: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for (one, other), count in found.items():
+        neighbours[one][other] = neighbours[other][one] = count
+    through: Counter[Pair] = Counter()
+    for around in neighbours.values():
+        # The strongest neighbours of a photo are those that most likely show the same as each other.
+        best = sorted(sorted(around), key=lambda photo: -around[photo])[:most]
+        for place, one in enumerate(best):
+            for other in best[place + 1 :]:
+                pair = min(one, other), max(one, other)
+                if pair not in found:
+                    through[pair] = max(through[pair], min(around[one], around[other]))
+    chosen = []
+    taken: Counter[int] = Counter()
+    for pairs in (found, through):
+        for pair in sorted(pairs, key=lambda pair: (-pairs[pair], pair)):
+            if max(taken[pair[0]], taken[pair[1]]) < most:
+                taken.update(pair)
+                chosen.append(pair)
+    return sorted(chosen)
+
+
+def strict_pairs(inliers: Mapping[Pair, int], options: LinkOptions) -> set[Pair]:
+    """Give the pairs that are strict links: of many inliers, or of some where a third photo has many with both."""
+    strong = {pair for pair, count in inliers.items() if count >= options.inliers}
+    neighbours: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in strong:
+        neighbours[one].add(other)
+        neighbours[other].add(one)
+    agreed = {
+        (one, other)
+        for (one, other), count in inliers.items()
+        if count >= options.agreed and neighbours[one] & neighbours[other]
+    }
+    return strong | agreed
+
+
+def _copies(collection: Collection, pairs: Iterable[Pair]) -> set[Pair]:
+    """Pairs of one file's copies: any descriptor finds the one with the other."""
+    content = {row.number: row.sha256 for row in collection.catalogue.images()}
+    return {pair for pair in pairs if content[pair[0]] is not None and content[pair[0]] == content[pair[1]]}
+
+
+def _match(folder: Path, catalogue: str, once: str, one: int, other: int) -> NDArray[np.float32]:
+    """Centres (K, 2, 2) of the inliers of two photos."""
+    images = _open_index(folder, catalogue, once).images
+    first, second = images.features(one), images.features(other)
+    with one_thread():
+        pairs = match_descriptors(first.columns["descriptor"], second.columns["descriptor"])
+        frames = decode_geometry(first.columns, pairs[:, 0]), decode_geometry(second.columns, pairs[:, 1])
+        inliers = verify(*frames, pairs, _VERIFICATION).matches
+    # Each feature is in one match at most: those of the first photo tell which they are.
+    rows = np.flatnonzero(np.isin(pairs[:, 0], inliers[:, 0]))
+    return np.stack([side.centres[rows] for side in frames], axis=1).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _open_index(folder: Path, catalogue: str, once: str) -> InvertedIndex:
+    """Open a collection in a process of its own; the catalogue is closed when the index is there."""
+    with Collection.open(folder, catalogue=catalogue) as collection:
+        return collection.index
+
+
+def _read(path: Path) -> dict[Pair, NDArray[np.float32]]:
+    with reading(path, "file of matched pairs", "learning again"), np.load(path, allow_pickle=False) as file:
+        rows = np.split(file["centres"], np.cumsum(file["counts"])[:-1])
+        pairs = [(one, other) for one, other in file["pairs"].tolist()]
+        return dict(zip(pairs, rows, strict=True))
+
+
+def _write(path: Path, matched: Mapping[Pair, NDArray[np.float32]]) -> None:
+    file = io.BytesIO()
+    np.savez(
+        file,
+        pairs=np.array(list(matched), np.int64),
+        counts=np.array([len(centres) for centres in matched.values()], np.int64),
+        centres=np.concatenate(list(matched.values())),
+    )
+    save_bytes(path, file.getvalue())

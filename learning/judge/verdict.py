@@ -1,0 +1,161 @@
+"""Whether a learnt descriptor finds more than another in scenes that it was not learnt from, in plain words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from learning.judge.retrieval import ENGINES
+from learning.judge.scenes import BoxQuery
+from learning.measures.differences import beyond_chance, mean_and_error
+
+OUTCOMES = ("better", "worse", "same", "cannot say")
+
+_FEWEST = 2  # scenes, without which nothing can be said
+_HARMLESS = 0.005  # what a mean may lose that is called no worse: half a point
+_TITLES = dict(zip(ENGINES, ("by words", "verified"), strict=True))
+
+
+@dataclass(frozen=True)
+class RetrievalVerdict:
+    """What searches with a learnt descriptor find, and with the one that it is compared with.
+
+    Attributes
+    ----------
+    name : str
+        Of the latter.
+    photos : int
+        That were searched among.
+    scenes : int
+        That strict links make of them.
+    queries : int
+        Boxes in photos of those scenes that are held out.
+    learnt, other : ndarray, shape (S, E), float64
+        By held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's queries.
+    """
+
+    name: str
+    photos: int
+    scenes: int
+    queries: int
+    learnt: NDArray[np.float64]
+    other: NDArray[np.float64]
+
+    @staticmethod
+    def of(
+        name: str,
+        photos: int,
+        scenes: int,
+        queries: Sequence[BoxQuery],
+        learnt: NDArray[np.float64],
+        other: NDArray[np.float64],
+    ) -> "RetrievalVerdict":
+        """Average the precisions (Q, E) of queries over each scene: scenes weigh equally, however many photos."""
+        numbers, places = np.unique([query.scene for query in queries], return_inverse=True)
+        of_scene = [np.flatnonzero(places == place) for place in range(len(numbers))]
+        means = [
+            np.array([rows[which].mean(axis=0) for which in of_scene]).reshape(len(numbers), len(ENGINES))
+            for rows in (learnt, other)
+        ]
+        return RetrievalVerdict(name, photos, scenes, len(queries), *means)
+
+    @property
+    def held_out(self) -> int:
+        """Number of the held-out scenes."""
+        return len(self.learnt)
+
+    def difference(self, engine: str) -> tuple[float, float]:
+        """Mean over held-out scenes of what the learnt descriptor gains in mAP, and its standard error."""
+        return mean_and_error(self._differences(engine))
+
+    def better(self, engine: str) -> int:
+        """1 where the learnt descriptor finds more by an engine, beyond chance, -1 where less, 0 where none shows."""
+        return beyond_chance(self._differences(engine)) if self.held_out >= _FEWEST else 0
+
+    def _differences(self, engine: str) -> NDArray[np.float64]:
+        place = ENGINES.index(engine)
+        return np.asarray(self.learnt[:, place] - self.other[:, place])
+
+    @property
+    def outcome(self) -> str:
+        """One of `OUTCOMES`.
+
+        Better is what by one engine finds more, beyond chance, and verified finds no less: neither beyond chance, nor
+        by half a point in the mean.
+        """
+        if self.held_out < _FEWEST:
+            return "cannot say"
+        words, verified = (self.better(engine) for engine in ENGINES)
+        if verified < 0 or (words < 0 and verified == 0):
+            return "worse"
+        harmless = self.difference(ENGINES[1])[0] >= -_HARMLESS
+        return "better" if harmless and max(words, verified) > 0 else "same"
+
+    @property
+    def sentence(self) -> str:
+        """What follows for the user."""
+        name = self.name
+        scenes = f"{self.held_out} scenes that it was not learnt from"
+        if self.outcome != "cannot say":
+            return {
+                "better": f"In searches, the learnt descriptor finds more than {name} of {scenes}: index with it.",
+                "worse": f"In searches, the learnt descriptor finds less than {name} of {scenes}: stay with {name}.",
+                "same": f"In searches, the learnt descriptor shows no gain over {name} on {scenes}: stay with {name}.",
+            }[self.outcome]
+        if not self.scenes:
+            return (
+                f"No two of {self.photos:,} photos surely show the same, so one cannot say whether searches find more "
+                f"with the learnt descriptor than with {name}: stay with {name}, or add photos that overlap."
+            )
+        left = "none" if not self.held_out else "only one"
+        return (
+            f"Of {_scenes(self.scenes)} that surely overlap, {left} is free of photos that the descriptor was learnt "
+            f"from, so one cannot say whether searches find more with it than with {name}: stay with {name}, or add "
+            "photos of other things."
+        )
+
+    @property
+    def details(self) -> list[str]:
+        """The figures it rests on, in sentences."""
+        if not self.held_out:
+            return []
+        where = f"{_scenes(self.held_out)} not learnt from, among {self.photos:,} photos"
+        lines = [f"Searched for: {self.queries:,} boxes in photos of {where}."]
+        for place, engine in enumerate(ENGINES):
+            mean, error = self.difference(engine)
+            margin = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
+            one, two = 100 * self.learnt[:, place].mean(), 100 * self.other[:, place].mean()
+            lines.append(
+                f"mAP {_TITLES[engine]} {one:.1f}, with {self.name} {two:.1f} (difference {100 * mean:+.1f}{margin} "
+                "points)."
+            )
+        return lines
+
+    def as_json(self) -> dict[str, object]:
+        """Give the figures, as shares; None for what cannot be told."""
+        found: dict[str, object] = {
+            "outcome": self.outcome,
+            "compared_with": self.name,
+            "photos": self.photos,
+            "scenes": self.scenes,
+            "held_out_scenes": self.held_out,
+            "queries": self.queries,
+        }
+        for place, engine in enumerate(ENGINES):
+            mean, error = self.difference(engine) if self.held_out else (np.inf, np.inf)
+            found[engine] = {
+                "learnt": _rounded(self.learnt[:, place].mean() if self.held_out else np.inf),
+                self.name: _rounded(self.other[:, place].mean() if self.held_out else np.inf),
+                "difference": _rounded(mean),
+                "standard_error": _rounded(error),
+            }
+        return found
+
+
+def _scenes(count: int) -> str:
+    return "one scene" if count == 1 else f"{count:,} scenes"
+
+
+def _rounded(share: float) -> float | None:
+    return round(float(share), 6) if np.isfinite(share) else None

@@ -1,0 +1,27 @@
+"""Whether differences, of which each is one of several independent trials, speak for anything but chance."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+CHANCE = 0.05
+"""How often a difference may seem to be one where there is none."""
+
+
+def mean_and_error(differences: NDArray[np.floating]) -> tuple[float, float]:
+    """Mean of differences (K,), K above 0, and its standard error; infinite where there is one alone."""
+    error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
+    return float(differences.mean()), float(error)
+
+
+def beyond_chance(differences: NDArray[np.floating]) -> int:
+    """1 where the mean of differences (K,) is above 0 beyond chance, -1 where it is below, 0 where neither shows.
+
+    By Student's t on both sides: about 2 standard errors for many differences, and far more for two or three. One
+    tells nothing.
+    """
+    mean, error = mean_and_error(differences)
+    if not np.isfinite(error):
+        return 0
+    errors = float(stdtrit(len(differences) - 1, 1 - CHANCE / 2))
+    return 0 if abs(mean) <= errors * error else int(np.sign(mean))

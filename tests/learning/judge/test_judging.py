@@ -1,0 +1,104 @@
+"""The judge on small photos: what is worse is told so, what nothing can be said of too."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.errors import CairnError
+from learning.judge.judging import TITLES, JudgeOptions, choose_photos, judge
+from learning.judge.scenes import QueryOptions
+from retrieval.collection.collection import Collection
+from retrieval.descriptors.learnt import LearntModel, save_model
+from tests.support.judged_photos import APART, MANY, PICTURES, collection_of
+
+OPTIONS = JudgeOptions(queries=QueryOptions(photos=2))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    with collection_of(tmp_path_factory.mktemp("judged"), PICTURES, words=200) as collection:
+        yield collection
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder in which rootSIFT's part is done once."""
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def blind(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """File of a descriptor that tells next to nothing: one of rootSIFT's 128 numbers."""
+    file = tmp_path_factory.mktemp("blind") / "blind.npz"
+    save_model(file, LearntModel("rootsift", projection=np.eye(128, dtype=np.float32)[:1]))
+    return str(file)
+
+
+def paths_of(collection: Collection, *names: str) -> set[str]:
+    return {row.path for row in collection.catalogue.images() if Path(row.path).name.startswith(names)}
+
+
+def test_a_descriptor_that_finds_less_is_worse_and_nothing_is_done_twice(
+    tmp_path: Path, blind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    with collection_of(tmp_path, MANY, words=200) as collection:
+        verdict = judge(collection, blind, [], tmp_path / "work", OPTIONS, progress=lambda *step: told.append(step))
+        monkeypatch.setattr(
+            "retrieval.features.extraction.Extractor.extract", lambda *_: pytest.fail("described twice")
+        )
+        monkeypatch.setattr("learning.judge.strict_links._match", lambda *_: pytest.fail("matched twice"))
+        again = judge(collection, blind, [], tmp_path / "work", OPTIONS)
+    assert (verdict.photos, verdict.scenes, verdict.held_out) == (16, 8, 8)
+    assert verdict.outcome == "worse" and "stay with rootsift" in verdict.sentence
+    assert (verdict.other > 0.9).all() and (verdict.learnt.mean(axis=0) < (0.7, 0.9)).all()
+    assert np.array_equal(again.learnt, verdict.learnt) and np.array_equal(again.other, verdict.other)
+    assert {step for step, _, _ in told} == set(TITLES)
+    assert all(0 < done <= of for _, done, of in told if of)
+
+
+def test_rootsift_is_no_better_than_itself(pictures: Collection, work: Path) -> None:
+    verdict = judge(pictures, "rootsift", [], work, OPTIONS)
+    assert verdict.outcome == "same" and np.array_equal(verdict.learnt, verdict.other)
+
+
+def test_scenes_that_were_learnt_from_are_not_asked_for(pictures: Collection, work: Path) -> None:
+    verdict = judge(pictures, "rootsift", paths_of(pictures, "coffee_1", "rocket_0"), work, OPTIONS)
+    assert (verdict.scenes, verdict.held_out) == (4, 2)
+    seen = paths_of(pictures, "astronaut_2", "coffee_1", "rocket_0")
+    one = judge(pictures, "rootsift", seen, work, OPTIONS)
+    assert one.outcome == "cannot say" and "only one is free" in one.sentence and one.queries > 0
+    none = judge(pictures, "rootsift", paths_of(pictures, *PICTURES), work, OPTIONS)
+    assert none.outcome == "cannot say" and "none is free" in none.sentence and none.queries == 0
+
+
+def test_where_nothing_overlaps_nothing_can_be_said(tmp_path: Path) -> None:
+    with collection_of(tmp_path, APART, words=200) as collection:
+        verdict = judge(collection, "sift", [], tmp_path / "work", OPTIONS)
+    assert (verdict.outcome, verdict.scenes, verdict.queries) == ("cannot say", 0, 0)
+    assert "No two of 4 photos surely show the same" in verdict.sentence
+    assert "stay with rootsift" in verdict.sentence
+
+
+def test_photos_that_are_gone_are_left_out(tmp_path: Path) -> None:
+    with collection_of(tmp_path, {"coffee": 2, "rocket": 2}, words=100) as collection:
+        (tmp_path / "photos" / "rocket_1.png").unlink()
+        verdict = judge(collection, "rootsift", [], tmp_path / "work", OPTIONS)
+        assert (verdict.photos, verdict.scenes) == (3, 1)
+        shutil.rmtree(tmp_path / "photos")
+        with pytest.raises(CairnError, match=r"No photo of .* is where it was"):
+            judge(collection, "rootsift", [], tmp_path / "work", OPTIONS)
+
+
+def test_photos_that_were_learnt_from_are_always_among_those_searched(pictures: Collection) -> None:
+    rows = pictures.catalogue.images()
+    needed = paths_of(pictures, "coffee", "rocket_1")
+    for most, expected in ((0, 12), (12, 12), (7, 7), (2, 4)):
+        chosen = choose_photos(rows, needed, replace(OPTIONS, photos=most))
+        assert len(chosen) == expected and needed <= {row.path for row in chosen}
+        assert [row.number for row in chosen] == sorted(row.number for row in chosen)
+        assert chosen == choose_photos(rows, needed, replace(OPTIONS, photos=most))
