@@ -41,9 +41,10 @@ def descriptor(
 ) -> None:
     """Learn a descriptor by convex optimisation (Simonyan, Vedaldi, Zisserman, 2014).
 
-    From a collection no labels are needed: photos that overlap are found and matched by geometry (cairn mine), and in
-    the end the descriptor is compared with rootSIFT on image pairs that were held out. Nothing is indexed: that is for
-    cairn index --descriptor.
+    From a collection no labels are needed: photos that overlap are found and matched by geometry (cairn mine). In the
+    end photos are searched with the descriptor and with rootSIFT, for parts of scenes that were held out; by what is
+    found the command says which of the two to index with. The collection stays as it is: for a new one there is cairn
+    index --descriptor. Of a file of matches nearest neighbours alone are compared.
 
     First pooling regions are selected, then a projection to few dimensions is learnt, each by a grid of models; what
     does best on validation pairs is taken. An interrupted run is picked up by running the same command again, and a run
@@ -60,7 +61,8 @@ def descriptor(
         raise CairnError("--pairs and --augment are for labelled patches: take them away.")
     if not unlabelled and (of_photos.given or catalogue is not None):
         raise CairnError(
-            "--share, --rounds, --report, --photos and --catalogue are for photos without labels: take them away."
+            "--share, --rounds, --no-judge, --report, --photos and --catalogue are for photos without labels: take "
+            "them away."
         )
     if of_photos.photos is not None and (of_photos.report is None or sources[0].suffix != ".npz"):
         raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")

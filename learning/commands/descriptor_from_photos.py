@@ -1,4 +1,4 @@
-"""What `cairn learn descriptor` does with photos: mine, learn, compare with rootSIFT, and say what came of it."""
+"""What `cairn learn descriptor` does with photos: mine, learn, judge beside rootSIFT, and say what came of it."""
 
 import shutil
 from collections.abc import Sequence
@@ -14,11 +14,13 @@ from learning.commands.descriptor_options import ModelOptions, PhotoOptions, Run
 from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
+from learning.judge.conclusion import Conclusion, conclude
+from learning.judge.judging import TITLES
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
-from learning.latent.verdict import Verdict, compare
+from learning.latent.verdict import compare
 from learning.mining.matches import MinedMatches
-from learning.mining.mining import MiningOptions, mine_matches
+from learning.mining.mining import MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
 from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
@@ -31,6 +33,9 @@ from retrieval.photos.options import ImageOptions
 MINED = "mined"
 """Folder, within that of a run, of the matches that are mined from a collection."""
 
+JUDGED = "judged"
+"""Folder, within that of a run, of what is indexed to judge a descriptor by."""
+
 _TITLES = {
     "features": "Features",
     "pairs": "Image pairs",
@@ -39,6 +44,7 @@ _TITLES = {
     "psi": "Ring distances",
     "pooling": "Pooling regions",
     "projection": "Projections",
+    **TITLES,
 }
 
 
@@ -107,10 +113,25 @@ def learn_from_photos(
             matches = MinedMatches.open(file)
             learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
             described = LearntDescriptor(learnt.model)
-            verdict = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
-    except CairnError:
+            nearest = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
+            verdict = Conclusion(nearest, None, "--no-judge leaves it out")
+            if data.judge:
+                verdict = conclude(
+                    nearest,
+                    found,
+                    matches,
+                    learnt.model,
+                    folder / JUDGED,
+                    held_out=options.held_out,
+                    seed=options.seed,
+                    workers=workers,
+                    progress=tell,
+                )
+    except CairnError as error:
         if new and not (folder / TABLE).is_file():  # there is nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, TooLittle):
+            raise CairnError(f"{error} Until then stay with rootsift.") from error
         raise
     finally:
         if found is not None and found.collection is not None:
@@ -123,6 +144,7 @@ def learn_from_photos(
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         if found is not None:
             shutil.rmtree(folder / MINED, ignore_errors=True)
+            shutil.rmtree(folder / JUDGED, ignore_errors=True)
     seconds = perf_counter() - began
     final = learnt.projection or learnt.pooling
     assert final is not None
@@ -139,8 +161,9 @@ def learn_from_photos(
                 "validation": {"recall": round(final.validation, 6)},
                 "objective": [entry.objective for entry in learnt.history],
                 "history": [asdict(entry) for entry in learnt.history],
-                "image_pairs": {"training": learnt.training, "validation": len(verdict.learnt.recall)},
+                "image_pairs": {"training": learnt.training, "validation": len(nearest.learnt.recall)},
                 "verdict": verdict.as_json(),
+                "retrieval": verdict.retrieval_json(),
                 "models": str(folder / TABLE),
                 "tried": len(learnt.tried),
                 "failed": failed,
@@ -198,7 +221,7 @@ def _percent(share: float) -> str:
 
 
 def _provenance(
-    matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Verdict
+    matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Conclusion
 ) -> dict[str, Any]:
     """Tell where a descriptor comes from, without what differs between two runs of the same request."""
 
@@ -221,11 +244,12 @@ def _provenance(
         "pooling": told(learnt.pooling),
         "projection": told(learnt.projection),
         "verdict": verdict.as_json(),
+        "retrieval": verdict.retrieval.as_json() if verdict.retrieval is not None else None,
     }
 
 
 def _write_report(
-    path: Path, photos: Sequence[Path], matches: MinedMatches, learnt: Unlabelled, verdict: Verdict
+    path: Path, photos: Sequence[Path], matches: MinedMatches, learnt: Unlabelled, verdict: Conclusion
 ) -> None:
     from learning.reports.closeup import find_closeups
     from learning.reports.report import write_report
@@ -238,7 +262,7 @@ def _write_report(
     facts = {
         "Photos": f"{meta.get('source')}: {counts.get('photos', 0):,} in image pairs that overlap",
         "Image pairs": f"{meta.get('image_pairs_tried', 0):,} tried ({meta.get('proposals')}), {len(matches.pairs):,} "
-        f"kept; {learnt.training:,} to learn from, {len(verdict.learnt.recall):,} held out",
+        f"kept; {learnt.training:,} to learn from, {len(verdict.nearest.learnt.recall):,} held out",
         "Features": f"{matches.features:,} with a match, {counts.get('positives', 0):,} positives, "
         f"{counts.get('ambiguous', 0):,} ambiguous, {counts.get('negatives', 0):,} negatives",
         "Regions": f"{options.get('features', {}).get('regions', {}).get('detector')}, measurement scale "

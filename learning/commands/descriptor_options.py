@@ -102,6 +102,14 @@ class PhotoOptions:
             rich_help_panel=DATA, help="Rounds of looking for the negatives of mined features that are hardest.", min=1
         ),
     ] = 2
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge/--no-judge",
+            rich_help_panel=RUNNING,
+            help="In the end, search a collection with the learnt descriptor and with rootSIFT for what was held out.",
+        ),
+    ] = True
     report: Annotated[
         Path | None,
         typer.Option(
@@ -120,7 +128,8 @@ class PhotoOptions:
     @property
     def given(self) -> bool:
         """Whether one is asked for."""
-        return bool(self.share) or self.rounds != 2 or self.report is not None or self.photos is not None
+        asked = bool(self.share) or self.rounds != 2 or not self.judge
+        return asked or self.report is not None or self.photos is not None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,10 @@ from retrieval.photos.options import ImageOptions
 _CHUNK = 16  # image pairs whose results are kept in one file
 
 
+class TooLittle(CairnError):
+    """The photos do not overlap, or so little that nothing can be learnt from it."""
+
+
 @dataclass(frozen=True)
 class MiningOptions:
     """What is mined, and how."""
@@ -95,7 +99,7 @@ def mine_matches(
     Raises
     ------
     CairnError
-        There are not two photos, no two overlap, or what was mined is too little to learn from.
+        There are not two photos; or, `TooLittle`, no two overlap, or what was mined is too little to learn from.
     """
     folder = work or out.with_name(f"{out.name}.mining")
     how, proposed = source.propose(options.propose, options.pairs, options.seed)
@@ -196,12 +200,12 @@ def _mine(
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
     advice = "add photos that show the same things, or try more pairs (cairn mine --pairs)"
     if not assembly.kept:
-        raise CairnError(
+        raise TooLittle(
             f"None of {tried} image pairs of {source.name} has {options.map.inliers} matches that agree on one map: "
             f"{advice}."
         )
     if assembly.features < options.least:
-        raise CairnError(
+        raise TooLittle(
             f"Only {assembly.features} features of {len(assembly.kept)} image pairs of {source.name} have a match, and "
             f"learning needs {options.least}: {advice}."
         )

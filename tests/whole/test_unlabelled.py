@@ -15,7 +15,9 @@ import cv2
 import numpy as np
 import pytest
 
+from index.errors import CairnError
 from learning.convex.projection import ProjectionOptions
+from learning.judge.verdict import RetrievalVerdict
 from learning.latent.descriptor import UnlabelledOptions
 from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
@@ -31,7 +33,8 @@ Cairn = Callable[..., Ran]
 COMMAND = "learning.commands.descriptor_from_photos"
 POOL = ("--pool-step", 5, "--max-pooled-dim", 64, "--dim", 24)
 BASES = {"pooled": POOL, "rootsift": ("--base", "rootsift"), "sift": ("--base", "sift")}
-KEYS = {"pooled_dim", "dim", "rings", "validation", "objective", "seconds", "history", "verdict", "image_pairs"}
+KEYS = {"pooled_dim", "dim", "rings", "validation", "objective", "seconds", "history", "verdict", "retrieval"}
+KEYS |= {"image_pairs"}
 plots = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="the extra plots is missing")
 
 
@@ -150,7 +153,15 @@ def test_what_is_learnt_is_told_as_the_contract_has_it(made: Made, base: str) ->
     assert len(records) == report["tried"] and {record["share"] for record in records} == set(QUICK.shares)
 
     verdict = report["verdict"]
-    assert verdict["outcome"] in ("better", "worse", "same", "mixed")
+    assert verdict["nearest_neighbours"] in ("better", "worse", "same", "mixed")
+    retrieval = report["retrieval"]
+    assert retrieval["measured"] == (base == "pooled") == (verdict["told_by"] == "retrieval")
+    assert verdict["outcome"] == retrieval.get("outcome", verdict["nearest_neighbours"])
+    if base == "pooled":  # from the collection: its photos are at hand
+        assert retrieval["photos"] == 12 and 0 < retrieval["held_out_scenes"] < retrieval["scenes"] <= 4
+        assert retrieval["queries"] > 0 and 0 < retrieval["tf-idf-sp"]["rootsift"] <= 1
+    else:
+        assert "a file of matches has no photos" in retrieval["reason"]
     assert verdict["pairs"] == report["image_pairs"]["validation"]
     # Nearest neighbours of the same features by the same rows, but for half precision.
     assert verdict["learnt"]["recall"] == pytest.approx(report["validation"]["recall"], abs=0.1)
@@ -180,6 +191,8 @@ def test_provenance_tells_what_it_was_learnt_from_and_nothing_of_the_machine(mad
     assert provenance["options"]["shares"] == list(QUICK.shares)
     assert provenance["options"]["projection"]["norm"] == ("nuclear" if base == "pooled" else "frobenius")
     assert provenance["verdict"] == made.reports[base]["verdict"]
+    retrieval = {"measured": True, **provenance["retrieval"]} if base == "pooled" else provenance["retrieval"]
+    assert retrieval == (made.reports[base]["retrieval"] if base == "pooled" else None)
     assert provenance["projection"]["validation"] == pytest.approx(made.reports[base]["validation"]["recall"], abs=1e-6)
     assert (provenance["pooling"] is not None) == (base == "pooled")
     with zipfile.ZipFile(made.files[base]) as archive:
@@ -213,12 +226,64 @@ def test_the_verdict_is_told_in_words(made: Made, cairn: Cairn, tmp_path: Path) 
     words = " ".join(ran.out.split())
     report = made.reports["pooled"]
     named = {"better": "is better than", "worse": "is worse than", "same": "neither better nor worse", "mixed": "and"}
-    assert named[report["verdict"]["outcome"]] in words
+    assert named[report["verdict"]["nearest_neighbours"]] in words
+    assert "What searches find may differ, and was not measured: a file of matches has no photos to search" in words
     assert f"{report['pooled_dim']} to {report['dim']} dimensions" in words
     assert f"Of {report['verdict']['features']} features of {report['verdict']['pairs']} image pairs" in words
     assert f"{100 * report['verdict']['learnt']['recall']:.1f}%, with rootsift" in words
     # To mine by hand and to let it be done is the same.
-    assert (tmp_path / "d.npz").read_bytes() == made.files["pooled"].read_bytes()
+    assert load_model(tmp_path / "d.npz").fingerprint == load_model(made.files["pooled"]).fingerprint
+
+
+@pytest.mark.parametrize("gain", [0.1, 0.0, -0.1])
+def test_what_searches_find_decides(
+    made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def judge(source: Collection, descriptor: str, learnt_from: set[str], work: Path, *_: Any, **options: Any) -> Any:
+        asked.update(options, learnt_from=learnt_from, name=load_model(Path(descriptor)).name)
+        gains = gain + np.array([[0.01, 0.01], [-0.01, -0.01], [0.0, 0.02]])
+        return RetrievalVerdict("rootsift", 12, 4, 20, 0.5 + gains, np.full((3, 2), 0.5))
+
+    monkeypatch.setattr("learning.judge.conclusion.judge", judge)
+    command = ("learn", "descriptor", made.collection, *POOL, "--workers", 1, "--out", tmp_path / "d.npz")
+    report = cairn(*command, "--json").json
+    outcome = {0.1: "better", 0.0: "same", -0.1: "worse"}[gain]
+    assert report["verdict"]["outcome"] == report["retrieval"]["outcome"] == outcome
+    words = " ".join(cairn(*command).out.split())
+    assert ("index with it" if gain > 0 else "stay with rootsift") in words
+    assert "mAP verified" in words and "the nearest neighbour is right for" in words
+    # The photos of pairs held out, and nothing else that was mined, are not learnt from.
+    matches = MinedMatches.open(made.matches)
+    training, validation = matches.pair_split(QUICK.held_out, QUICK.seed)
+    seen = {str(made.photos / f"{matches.names[photo]}.png") for photo in np.unique(matches.pairs[training])}
+    assert asked["learnt_from"] == seen and asked["name"] == report["name"]
+    held_out = {str(made.photos / f"{matches.names[photo]}.png") for photo in np.unique(matches.pairs[validation])}
+    assert asked["needed"] == seen | held_out and held_out - seen
+
+
+def test_without_the_judge_nothing_is_searched(
+    made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("learning.judge.conclusion.judge", lambda *_, **__: pytest.fail("judged"))
+    command = ("learn", "descriptor", made.collection, *POOL, "--no-judge", "--workers", 1, "--json")
+    report = cairn(*command, "--out", tmp_path / "d.npz").json
+    assert report["retrieval"] == {"measured": False, "reason": "--no-judge leaves it out"}
+    assert report["verdict"]["outcome"] == made.reports["pooled"]["verdict"]["nearest_neighbours"]
+    assert report["fingerprint"] == made.reports["pooled"]["fingerprint"]
+
+
+def test_what_was_learnt_is_kept_though_it_cannot_be_judged(
+    made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(*_: Any, **__: Any) -> Any:
+        raise CairnError("No photo is where it was.")
+
+    monkeypatch.setattr("learning.judge.conclusion.judge", judge)
+    ran = cairn("learn", "descriptor", made.collection, *POOL, "--workers", 1, "--out", tmp_path / "d.npz")
+    assert ran.code == 0 and "was not measured: No photo is where it was." in " ".join(ran.out.split())
+    assert load_model(tmp_path / "d.npz").provenance["retrieval"] is None
 
 
 # The same result, whatever happens
@@ -275,7 +340,7 @@ def test_photos_that_are_added_are_mined_though_there_are_matches_of_the_others(
     photos, collection = write_views(tmp_path / "photos", *SHOWN[:2]), tmp_path / "c"
     index = ("index", collection, photos, "--workers", 1, "--json")
     assert cairn(*index, "--words", 200).code == 0
-    command = ("learn", "descriptor", collection, *POOL, "--work", tmp_path / "work", "--workers", 1, "--json")
+    command = ("learn", "descriptor", collection, *POOL, "--no-judge", "--work", tmp_path / "work", "--workers", 1)
     assert cairn(*command, "--out", tmp_path / "a.npz").code == 0
     write_views(photos, *SHOWN[2:])
     assert cairn(*index).code == 0
@@ -334,7 +399,7 @@ def test_a_given_pooling_is_projected(made: Made, cairn: Cairn, tmp_path: Path, 
 @pytest.mark.parametrize("source", ["collection", "matches"])
 def test_the_report_shows_the_verdict_and_close_ups(made: Made, cairn: Cairn, tmp_path: Path, source: str) -> None:
     page = tmp_path / "report.html"
-    given = (made.collection,) if source == "collection" else (made.matches, "--photos", made.photos)
+    given = (made.collection, "--no-judge") if source == "collection" else (made.matches, "--photos", made.photos)
     command = ("learn", "descriptor", *given, *POOL, "--hours", 1e-9, "--out", tmp_path / "d.npz", "--workers", 1)
     ran = cairn(*command, "--report", page)
     assert ran.code == 0
@@ -449,7 +514,14 @@ def test_nothing_is_learnt_from_together_with_photos(made: Made, cairn: Cairn, t
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--share", 0.5], ["--rounds", 3], ["--report", "r.html"], ["--photos", "."], ["--catalogue", "sqlite://"]],
+    [
+        ["--share", 0.5],
+        ["--rounds", 3],
+        ["--no-judge"],
+        ["--report", "r.html"],
+        ["--photos", "."],
+        ["--catalogue", "sqlite://"],
+    ],
 )
 def test_what_is_for_photos_is_refused_with_labelled_patches(
     made: Made, cairn: Cairn, tmp_path: Path, arguments: list[object]
@@ -492,6 +564,7 @@ def test_a_collection_that_tells_too_little_is_one_sentence(made: Made, cairn: C
     for sentence, of in cases.items():
         ran = cairn("learn", "descriptor", of, "--out", out / "d.npz", *POOL, "--workers", 1)
         assert re.search(sentence, ran.refused()), (sentence, ran.err)
+        assert ("Until then stay with rootsift." in ran.err) == ("match" in sentence), sentence
         assert not tree(out), sentence
 
 

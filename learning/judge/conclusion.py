@@ -1,0 +1,121 @@
+"""What is told of a learnt descriptor: by what searches find where that was measured, else by nearest neighbours."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.progress import Progress
+from index.text import printable
+from learning.judge.judging import JudgeOptions, judge
+from learning.judge.verdict import RetrievalVerdict
+from learning.latent.verdict import Verdict
+from learning.mining.matches import MinedMatches
+from learning.mining.photo_source import PhotoSource
+from retrieval.descriptors.learnt import LearntModel, save_model
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The verdict of nearest neighbours on image pairs held out, and that of retrieval, which decides."""
+
+    nearest: Verdict
+    retrieval: RetrievalVerdict | None  # None: it was not measured
+    why_not: str = ""  # it was not: the end of a sentence
+
+    @property
+    def outcome(self) -> str:
+        """One of `judge.verdict.OUTCOMES` or, where searches were not measured, of `Verdict.outcome`."""
+        return (self.retrieval or self.nearest).outcome
+
+    @property
+    def sentence(self) -> str:
+        """What follows for the user."""
+        if self.retrieval is not None:
+            return self.retrieval.sentence
+        return (
+            f"{self.nearest.sentence} What searches find may differ, and was not measured"
+            f"{': ' if self.why_not else ''}{self.why_not.rstrip('.')}."
+        )
+
+    @property
+    def details(self) -> list[str]:
+        """The figures, in sentences: nearest neighbours, then searches."""
+        return [*self.nearest.details, *(self.retrieval.details if self.retrieval is not None else [])]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the figures of nearest neighbours, beside the outcome and what it is told by."""
+        told_by = "nearest neighbours" if self.retrieval is None else "retrieval"
+        told = {"outcome": self.outcome, "told_by": told_by, "nearest_neighbours": self.nearest.outcome}
+        return {**self.nearest.as_json(), **told}
+
+    def retrieval_json(self) -> dict[str, Any]:
+        """Give the figures of searches, or the reason why there are none."""
+        if self.retrieval is None:
+            return {"measured": False, "reason": self.why_not}
+        return {"measured": True, **self.retrieval.as_json()}
+
+
+def conclude(
+    nearest: Verdict,
+    source: PhotoSource | None,
+    matches: MinedMatches,
+    model: LearntModel,
+    work: Path,
+    *,
+    held_out: float,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Conclusion:
+    """Judge a descriptor that was learnt from mined matches by what searches find, where its photos are at hand.
+
+    Parameters
+    ----------
+    nearest : Verdict
+        By nearest neighbours.
+    source : PhotoSource, optional
+        What was mined: a collection is searched, and of nothing else the photos are at hand.
+    matches : MinedMatches
+        What was learnt from.
+    model : LearntModel
+        What was learnt.
+    work : Path
+        Folder of what is indexed; see `judge`.
+    held_out, seed
+        How the image pairs were divided; see `MinedMatches.pair_split`.
+    workers, progress
+        See `judge`.
+    """
+    if source is None or source.collection is None:
+        return Conclusion(nearest, None, "a file of matches has no photos to search, so learn from the collection")
+    training, _ = matches.pair_split(held_out, seed)
+    work.mkdir(parents=True, exist_ok=True)
+    descriptor = work / f"{model.fingerprint[:16]}.npz"
+    save_model(descriptor, model)
+    try:
+        found = judge(
+            source.collection,
+            str(descriptor),
+            paths_of(source, matches, training),
+            work,
+            JudgeOptions(seed=seed),
+            needed=paths_of(source, matches, np.arange(len(matches.pairs))),
+            workers=workers,
+            progress=progress,
+        )
+    except CairnError as error:  # what was learnt is worth keeping
+        return Conclusion(nearest, None, str(error))
+    return Conclusion(nearest, found)
+
+
+def paths_of(source: PhotoSource, matches: MinedMatches, pairs: NDArray[np.integer]) -> set[str]:
+    """Paths of the photos of some image pairs, which matches know by the stems of their names.
+
+    Where several photos are called the same, they are all meant: rather too many are taken to have been learnt from.
+    """
+    names = set(matches.names[np.unique(matches.pairs[pairs])].tolist())
+    return {str(path) for path in source.paths if printable(path.stem) in names}
