@@ -90,6 +90,8 @@ def judge(
         raise CairnError(f"No photo of {source.folder} is where it was, so that no search can be judged by them.")
     # Photos are extracted twice; whatever else indexing does takes little of the time.
     same = replace(source.options, descriptor=OTHER, signature="none", keep_descriptors=False)
+    if len(chosen) < len(rows):  # a size that was given is for all of them
+        same = replace(same, words=0)
     count = len(chosen)
 
     def indexing(before: int, step: str, done: int, _: int) -> None:

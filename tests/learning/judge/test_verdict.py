@@ -83,3 +83,9 @@ def test_without_queries_there_are_no_figures() -> None:
     verdict = RetrievalVerdict.of("rootsift", 4, 0, [], none, none)
     assert (verdict.outcome, verdict.held_out, verdict.details) == ("cannot say", 0, [])
     assert verdict.as_json()["tf-idf"] == dict.fromkeys(("learnt", "rootsift", "difference", "standard_error"))
+
+
+def test_it_says_where_nothing_is_left_to_gain() -> None:
+    easy = RetrievalVerdict("rootsift", 9, 3, 8, np.full((3, 2), 0.99), np.full((3, 2), 0.995))
+    assert easy.details[-1] == "rootsift finds nearly all of them, so that hardly any gain could show."
+    assert not any("hardly any gain" in line for line in verdict_of(UP, UP).details)
