@@ -14,7 +14,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import components
 from retrieval.search.query import Box
 
-PARTS = (1.0, 0.5)
+PARTS = (1.0, 0.5, 1 / 3)
 """Of the box that a photo's links agree on: all of it is asked with, and its middle, which is harder to find."""
 
 
@@ -23,7 +23,7 @@ class QueryOptions:
     """What is asked for."""
 
     photos: int = 4  # of a scene, at most, that are asked with
-    inside: int = 15  # inliers of a link within a box, at least, that show that it is in both photos
+    inside: int = 8  # tracks within a box that a photo shares, at least, that show that the box is in it
     margin: float = 0.05  # share of the inliers that is left out at each side of the box
     smallest: float = 0.1  # shorter side of a box, as a part of the photo's longer side, at least
     seed: int = 0  # of the photos that are drawn

@@ -49,7 +49,7 @@ def test_photos_are_to_be_found_where_their_links_cover_the_box() -> None:
     queries = find_scenes(links, rows(6), QueryOptions()).queries
     assert [(query.photo, query.part) for query in queries] == [
         (1, 1.0),
-        *((n, part) for n in (2, 3) for part in PARTS),
+        *((n, part) for n in (2, 3) for part in PARTS[:2]),  # the third is too small
     ]
     assert of(queries, 1, 1.0).positives == {2, 3}
     # 2 and 3 are of one scene, though nothing links them; 4 may show it; 5 may show what 4 does, and nothing says more.
