@@ -20,7 +20,7 @@ from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, l
 from learning.latent.models import LatentRecord
 from learning.latent.verdict import compare
 from learning.mining.matches import MinedMatches
-from learning.mining.mining import MiningOptions, TooLittle, mine_matches
+from learning.mining.mining import FEATURES, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
 from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
@@ -32,6 +32,9 @@ from retrieval.photos.options import ImageOptions
 
 MINED = "mined"
 """Folder, within that of a run, of the matches that are mined from a collection."""
+
+MINING = "mining"
+"""Folder, within that, of what mining computes on the way."""
 
 JUDGED = "judged"
 """Folder, within that of a run, of what is indexed to judge a descriptor by."""
@@ -123,6 +126,7 @@ def learn_from_photos(
                     learnt.model,
                     folder / JUDGED,
                     held_out=options.held_out,
+                    staged=folder / MINED / MINING / FEATURES,
                     seed=options.seed,
                     workers=workers,
                     progress=tell,
@@ -140,6 +144,7 @@ def learn_from_photos(
     save_model(out, learnt.model)
     if data.report is not None:
         _write_report(data.report, found.paths if found is not None else shown, matches, learnt, verdict)
+    shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
     if run.work is None:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         if found is not None:
@@ -203,7 +208,8 @@ def _mine(
     folder.mkdir(exist_ok=True)
     failed = []
     if not file.is_file():
-        failed = mine_matches(source, file, mining, workers=workers, progress=progress).failed
+        # Kept until the end: the judge takes the features.
+        failed = mine_matches(source, file, mining, work=folder / MINING, workers=workers, progress=progress).failed
     return file, failed
 
 

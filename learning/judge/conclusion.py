@@ -67,6 +67,7 @@ def conclude(
     work: Path,
     *,
     held_out: float,
+    staged: Path | None = None,
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
@@ -87,6 +88,8 @@ def conclude(
         Folder of what is indexed; see `judge`.
     held_out, seed
         How the image pairs were divided; see `MinedMatches.pair_split`.
+    staged : Path, optional
+        Features that mining has extracted; see `judge`.
     workers, progress
         See `judge`.
     """
@@ -104,6 +107,7 @@ def conclude(
             work,
             JudgeOptions(seed=seed),
             needed=paths_of(source, matches, np.arange(len(matches.pairs))),
+            staged=staged,
             workers=workers,
             progress=progress,
         )

@@ -54,6 +54,7 @@ def judge(
     options: JudgeOptions,
     *,
     needed: Several[str] = (),
+    staged: Path | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrievalVerdict:
@@ -73,6 +74,8 @@ def judge(
         How much is searched, and what counts as the same.
     needed : collection of str
         Paths of photos that must be among those that are searched, beside those learnt from.
+    staged : Path, optional
+        Folder of features of rootSIFT that were extracted before, as for mining.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -99,7 +102,7 @@ def judge(
             tell("judge-photos", before + done, 2 * count)
 
     kept = replace(same, keep_descriptors=True)
-    base = index_with(OTHER, chosen, kept, work, workers=workers, progress=partial(indexing, 0))
+    base = index_with(OTHER, chosen, kept, work, staged=staged, workers=workers, progress=partial(indexing, 0))
     other = index_with(descriptor, chosen, same, work, workers=workers, progress=partial(indexing, count))
     tell("judge-photos", 2 * count, 2 * count)
 

@@ -1,5 +1,6 @@
 """Photos indexed with a descriptor, and how well a search with it finds what it has to."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,15 +8,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint
+from index.arrays import fingerprint, save_bytes
 from index.errors import CairnError
 from index.progress import Progress
 from learning.judge.scenes import BoxQuery
 from learning.measures.precision import average_precision
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import STAGING
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
+from retrieval.features.staging import Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.search.answers import Asked, make_query
 from retrieval.search.options import SearchOptions
@@ -34,6 +37,7 @@ def index_with(
     options: CollectionOptions,
     work: Path,
     *,
+    staged: Path | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
@@ -49,6 +53,8 @@ def index_with(
         All but the descriptor.
     work : Path
         Folder of what is kept. The collection has a name by photos, descriptor and options; a stopped run is picked up.
+    staged : Path, optional
+        Folder of features that were extracted before, which are taken where they are of this descriptor.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -73,10 +79,25 @@ def index_with(
     folder = work / f"{fingerprint({}, told)[:16]}.cairn"
     work.mkdir(parents=True, exist_ok=True)
     with Collection.create(folder, replace(options, descriptor=descriptor)) as collection:
+        if staged is not None and not collection.has_vocabulary:
+            _take_staged(collection, staged)
         index_photos(collection, [Path(row.path) for row in photos], workers=workers, progress=progress)
         if not collection.catalogue.counts()["indexed"]:
             raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
     return folder
+
+
+def _take_staged(collection: Collection, staged: Path) -> None:
+    """Put features that were extracted before where indexing looks for them."""
+    target = Staging(collection.folder / STAGING, collection.extractor, collection.options.image).folder
+    # Sorted, the geometry comes last, as a photo is staged when both files are there.
+    for path in sorted((staged / target.name).glob("*.npy")):
+        link = target / path.name
+        if not link.exists():
+            try:
+                os.link(path, link)
+            except OSError:  # a file system without links
+                save_bytes(link, path.read_bytes())
 
 
 def search_boxes(

@@ -24,6 +24,9 @@ from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging, stage_all
 from retrieval.photos.options import ImageOptions
 
+FEATURES = "features"
+"""Folder, within that of what is computed on the way, of the photos' features."""
+
 _CHUNK = 16  # image pairs whose results are kept in one file
 
 
@@ -104,7 +107,7 @@ def mine_matches(
     folder = work or out.with_name(f"{out.name}.mining")
     how, proposed = source.propose(options.propose, options.pairs, options.seed)
     extractor = Extractor(find_descriptor(options.descriptor), options.features)
-    staging = Staging(folder / "features", extractor, options.image)
+    staging = Staging(folder / FEATURES, extractor, options.image)
     try:
         photos, failed = _stage(source, np.unique(proposed), staging, workers, progress)
         if len(photos) < 2 and failed:

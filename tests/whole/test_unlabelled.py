@@ -21,6 +21,7 @@ from learning.judge.verdict import RetrievalVerdict
 from learning.latent.descriptor import UnlabelledOptions
 from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
+from learning.mining.mining import FEATURES
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
@@ -242,6 +243,7 @@ def test_what_searches_find_decides(
     asked: dict[str, Any] = {}
 
     def judge(source: Collection, descriptor: str, learnt_from: set[str], work: Path, *_: Any, **options: Any) -> Any:
+        assert list(options["staged"].rglob("*.npy"))  # what mining has extracted is there
         asked.update(options, learnt_from=learnt_from, name=load_model(Path(descriptor)).name)
         gains = gain + np.array([[0.01, 0.01], [-0.01, -0.01], [0.0, 0.02]])
         return RetrievalVerdict("rootsift", 12, 4, 20, 0.5 + gains, np.full((3, 2), 0.5))
@@ -261,6 +263,7 @@ def test_what_searches_find_decides(
     assert asked["learnt_from"] == seen and asked["name"] == report["name"]
     held_out = {str(made.photos / f"{matches.names[photo]}.png") for photo in np.unique(matches.pairs[validation])}
     assert asked["needed"] == seen | held_out and held_out - seen
+    assert asked["staged"].name == FEATURES and not (tmp_path / "d.learning" / "mined").exists()
 
 
 def test_without_the_judge_nothing_is_searched(

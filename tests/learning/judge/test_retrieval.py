@@ -12,6 +12,7 @@ from learning.judge.retrieval import ENGINES, STEP, index_with, search_boxes
 from learning.judge.scenes import BoxQuery
 from learning.measures.precision import average_precision
 from retrieval.collection.collection import Collection
+from retrieval.features.staging import Staging
 from retrieval.search.answers import find_photo, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -102,3 +103,23 @@ def test_photos_that_nothing_can_be_indexed_of_are_refused(pictures: Collection,
 
 def test_empty_questions_have_no_figures(sift: Path) -> None:
     assert search_boxes(sift, [], {}).shape == (0, len(ENGINES)) and np.isfinite(search_boxes(sift, [], {})).all()
+
+
+def test_features_that_mining_has_extracted_are_taken(
+    pictures: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pictures.catalogue.images()
+    staging = Staging(tmp_path / "staged", pictures.extractor, pictures.options.image)
+    for row in rows:
+        staging.stage(Path(row.path), row.sha256 or "")
+    before = sorted((tmp_path / "staged").rglob("*.npy"))
+    monkeypatch.setattr("retrieval.features.extraction.Extractor.extract", lambda *_: pytest.fail("described again"))
+    folder = index_with("rootsift", rows, pictures.options, tmp_path / "work", staged=tmp_path / "staged")
+    assert sorted((tmp_path / "staged").rglob("*.npy")) == before  # others may want them
+    monkeypatch.undo()
+    with Collection.open(folder) as collection:
+        assert collection.vocabulary.fingerprint == pictures.vocabulary.fingerprint
+    # Those of another descriptor are of no use.
+    other = index_with("sift", rows, pictures.options, tmp_path / "work", staged=tmp_path / "staged")
+    with Collection.open(other) as collection:
+        assert collection.catalogue.counts()["indexed"] == len(rows)
