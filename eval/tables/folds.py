@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from eval.tables.sets import RetrievalSet
 from index.errors import CairnError
+from learning.measures.differences import mean_and_error
 from retrieval.photos.listing import list_photos
 
 
@@ -165,11 +165,5 @@ def compare(
     if not means:
         raise CairnError(f"No query of {photos.name} is of these scenes.")
     lost = sorted((value, name) for name, value in differences.items() if value < 0)[:worst]
-    return Difference(
-        float(np.mean(means)), standard_error(np.array(means)), len(means), tuple((name, value) for value, name in lost)
-    )
-
-
-def standard_error(values: NDArray[np.float64]) -> float:
-    """Standard error of the mean of some values (n,); infinite for one."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+    mean, error = mean_and_error(np.array(means))
+    return Difference(mean, error, len(means), tuple((name, value) for value, name in lost))

@@ -12,6 +12,7 @@ from index.arrays import fingerprint, hash_file
 from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.photos.listing import list_photos
+from retrieval.search.query import shrunk_box
 
 HARD = "hard"
 """Name of the set that is made of others: see `find_set`."""
@@ -135,9 +136,7 @@ class GroupedSet(RetrievalSet):
 
 def shrunk(query: Query, part: float) -> Query:
     """Shrink a query's box to a part of its width and height about its centre."""
-    x0, y0, x1, y1 = query.box
-    across, down = (1 - part) / 2 * (x1 - x0), (1 - part) / 2 * (y1 - y0)
-    return replace(query, box=(x0 + across, y0 + down, x1 - across, y1 - down))
+    return replace(query, box=shrunk_box(query.box, part))
 
 
 def find_set(root: Path, name: str) -> RetrievalSet:

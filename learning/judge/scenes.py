@@ -12,7 +12,7 @@ from learning.judge.tracks import Tracks
 from learning.labels.verified import relate
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import components
-from retrieval.search.query import Box
+from retrieval.search.query import Box, shrunk_box
 
 PARTS = (1.0, 0.5, 1 / 3)
 """Of the box that a photo's links agree on: all of it is asked with, and its middle, which is harder to find."""
@@ -85,7 +85,7 @@ def find_scenes(links: StrictLinks, rows: Sequence[ImageRow], options: QueryOpti
         )
         seen, places = tracks.of(photo)
         for part in PARTS:
-            box = shrunk(whole, part)
+            box = shrunk_box(whole, part)
             shared = tracks.shared(seen[inside(places, box)], members[scene] - {photo})
             covered = frozenset(other for other, count in shared.items() if count >= options.inside)
             if covered and min(box[2] - box[0], box[3] - box[1]) >= options.smallest:
@@ -99,13 +99,6 @@ def box_of(centres: NDArray[np.floating], margin: float) -> Box:
     x0, y0 = np.quantile(centres, margin, axis=0).tolist()
     x1, y1 = np.quantile(centres, 1 - margin, axis=0).tolist()
     return x0, y0, x1, y1
-
-
-def shrunk(box: Box, part: float) -> Box:
-    """Shrink a box to a part of its width and height about its centre."""
-    x0, y0, x1, y1 = box
-    across, down = (1 - part) / 2 * (x1 - x0), (1 - part) / 2 * (y1 - y0)
-    return x0 + across, y0 + down, x1 - across, y1 - down
 
 
 def inside(centres: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:

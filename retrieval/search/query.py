@@ -353,6 +353,13 @@ def inside_box(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:
     return (points[:, 0] >= x0) & (points[:, 0] <= x1) & (points[:, 1] >= y0) & (points[:, 1] <= y1)
 
 
+def shrunk_box(box: Box, part: float) -> Box:
+    """Shrink a box to a part of its width and height about its centre."""
+    x0, y0, x1, y1 = box
+    across, down = (1 - part) / 2 * (x1 - x0), (1 - part) / 2 * (y1 - y0)
+    return x0 + across, y0 + down, x1 - across, y1 - down
+
+
 def clip_box(box: Box, width: int, height: int) -> Box:
     """Order a box's corners and clip it to the photo.
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from learning.judge.scenes import PARTS, BoxQuery, QueryOptions, Scenes, find_scenes, in_pixels, inside, shrunk
+from learning.judge.scenes import PARTS, BoxQuery, QueryOptions, Scenes, find_scenes, in_pixels, inside
 from learning.judge.strict_links import StrictLinks
 from retrieval.catalogue.schema import ImageRow
+from retrieval.search.query import shrunk_box
 
 SIDE = 1000
 
@@ -83,7 +84,7 @@ def test_scenes_with_a_photo_that_was_learnt_from_are_not_held_out() -> None:
 
 
 def test_boxes_are_counted_and_measured() -> None:
-    assert shrunk((0, 0, 4, 2), 0.5) == (1, 0.5, 3, 1.5)
+    assert shrunk_box((0, 0, 4, 2), 0.5) == (1, 0.5, 3, 1.5)
     assert inside(np.array([[0.1, 0.1], [0.5, 0.5], [0.9, 0.5]]), (0.1, 0.1, 0.5, 0.5)).tolist() == [True, True, False]
     assert in_pixels((0, 0, 1, 0.5), 100) == (-0.5, -0.5, 99.5, 49.5)
 
