@@ -40,11 +40,6 @@ class SearchOptions:
     sure_hint: float = 0.1
     sure_roll: float = np.pi / 12
     few_features: int = 300  # a query of fewer is tried at all turns, which costs little
-    # By signatures, turns are chosen by a glance: by so many of the query's features at each, and so many of the best
-    # photos verified. Those turns that have the highest scores are looked at in any case.
-    glance: int = 600
-    glanced: int = 4
-    best_turns: int = 2
     voting: VotingOptions = field(default_factory=VotingOptions)  # how signatures match, and what a match counts for
     aggregation: AggregationOptions = field(default_factory=AggregationOptions)  # how aggregates of them are compared
     verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds

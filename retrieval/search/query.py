@@ -133,11 +133,11 @@ class Source:
         self._read = None
         self._rows.clear()
 
-    def describe(self, turn: float, most: int | None = None) -> DescribedView:
-        """Describe the photo at a turn, by `TURNED_REGIONS` or so many at most, if not upright: see `read`."""
+    def describe(self, turn: float) -> DescribedView:
+        """Describe the photo at a turn, by `TURNED_REGIONS` at most, if not upright: see `read`."""
         photo, _, regions = self.read()
         if turn:
-            regions = regions.where(np.arange(len(regions)) < (TURNED_REGIONS if most is None else most))
+            regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
         opposite, order = self._rows.get(_key(turn + np.pi)), self.extractor.descriptor.half_turn()
         if opposite is None or order is None or len(opposite) < len(regions):
             features = self.extractor.describe(photo, regions, turn)
@@ -206,7 +206,7 @@ def extract_query(collection: Collection, source: Source, turns: int = 1, *, sof
     signatures = collection.signatures if signed else None
     describe = partial(_view_at, collection.vocabulary, source, signatures, soft=soft, signed=signed)
     photo, box, _ = source.read()
-    views = LazyViews(describe(0.0, None), turns_of(source.extractor, turns), describe)
+    views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
@@ -327,13 +327,12 @@ def _view_at(
     source: Source,
     signatures: SignatureSource | None,
     turn: float,
-    most: int | None,
     *,
     soft: int = 1,
     signed: int = 0,
 ) -> View:
     """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
-    return quantise_view(source.describe(turn, most), vocabulary, soft, signatures, signed)
+    return quantise_view(source.describe(turn), vocabulary, soft, signatures, signed)
 
 
 def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFeatures, signed: int) -> SignedFeatures:

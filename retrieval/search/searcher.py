@@ -1,7 +1,7 @@
 """Search: the ranking by an engine, verification of the best, turned queries, query expansion."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from retrieval.search.expansion import average_words, back_project, discriminati
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import background, calibration_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
-from retrieval.search.views import View, glance, joined, part_of
+from retrieval.search.views import View, joined, part_of
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Search:
         self._kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
         self._numbers = numbers[self._kept]
         self._scores = np.zeros((len(views), len(numbers)), np.float32)  # of all photos, by views that were looked at
-        # Signatures leave so little to chance that what nothing speaks for, of some photos or features, is not there.
+        # Signatures leave so little to chance that below some photos that do not pass none does.
         self._ranks_well = find_engine(searcher.options.engine).signed
         self._turned = False  # whether others than the upright one were
         self._table = self._scores[:, self._kept]  # of those that may be found
@@ -135,9 +135,9 @@ class _Search:
         if decides or self._options.expand != "none":
             found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
             sure = in_stages and self._is_sure(found)
-            turns = self._promising(found) if in_stages and (self._options.every_turn or not sure) else []
-            if turns:
-                self._look(turns)
+            others = range(1, len(self._views))
+            if in_stages and others and (self._options.every_turn or not sure):
+                self._look(others)
                 upright, found = found, self._verify_best({})
                 # The best of all views may leave no room among the candidates for what upright has found.
                 found |= {number: one for number, one in upright.items() if _is_more(one, found.get(number))}
@@ -160,32 +160,6 @@ class _Search:
             self._table = self._scores[:, self._kept]
         self._turned |= any(which)
         self._took("search")
-
-    def _promising(self, found: Mapping[int, Tried]) -> list[int]:
-        """Turns at which a glance, by some of the query's features, hints at a photo that upright has not found.
-
-        What is to be seen at a turn agrees in some way by a few hundred features, too: a turn at which nothing does is
-        not worth a look with all, but for those of the highest scores.
-        """
-        turns, options = range(1, len(self._views)), self._options
-        few = len(self._views[0].words) <= options.glance
-        if not turns or options.every_turn or few or not self._ranks_well:
-            return list(turns)
-        glances = [glance(self._views, turn, options.glance) for turn in turns]
-        self._turned = True
-        self._took("extract")
-        table = self._engine.score_many(glances)[:, self._kept]
-        table[:, np.isin(self._numbers, [number for number, one in found.items() if one.verification.inliers])] = 0
-        self._took("search")
-        promising = set((1 + np.argsort(-table.max(axis=1, initial=0), kind="stable")[: options.best_turns]).tolist())
-        for turn, view, scores in zip(turns, glances, table, strict=True):
-            if turn in promising:
-                continue
-            seen = self._engine.verify_many(view, self._best(scores, options.glanced))
-            if any(one.strength > NOTHING.strength for one in seen):
-                promising.add(turn)
-        self._took("verify")
-        return sorted(promising)
 
     def _best(self, scores: NDArray[np.float32], number: int) -> list[int]:
         """Numbers of the photos of the best scores, so many at most, that have anything in common with what scored."""

@@ -40,16 +40,12 @@ class View(DescribedView):
         return QueryWords(self.words)
 
 
-class GlancedViews(Sequence[View], ABC):
-    """Views of which some features can be had without all others."""
-
-    @abstractmethod
-    def glance(self, which: int, most: int) -> View:
-        """The view of a place by its strongest features alone, so many at most; it is not kept."""
+class PlacedViews(Sequence[View], ABC):
+    """Views that are made one at a time, by their places."""
 
     @abstractmethod
     def made(self, place: int) -> View:
-        """The view at a place by all its features, counted from 0."""
+        """The view at a place, counted from 0."""
 
     @overload
     def __getitem__(self, which: int) -> View: ...
@@ -60,7 +56,7 @@ class GlancedViews(Sequence[View], ABC):
         return [self[place] for place in places] if isinstance(places, range) else self.made(places)
 
 
-class LazyViews(GlancedViews):
+class LazyViews(PlacedViews):
     """The views of a query. Those at other turns than upright are made when they are first asked for.
 
     Parameters
@@ -70,20 +66,13 @@ class LazyViews(GlancedViews):
     turns : ndarray, shape (T,), float
         Turn of each, radians; the first is 0.
     describe : callable
-        Makes the view of a turn, of so many features at most; None: of as many as are worth it.
+        Makes the view of a turn.
     """
 
-    def __init__(
-        self, upright: View, turns: NDArray[np.float64], describe: Callable[[float, int | None], View]
-    ) -> None:
+    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float], View]) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
         self._describe = describe
-
-    def glance(self, which: int, most: int) -> View:
-        """As `GlancedViews.glance`: no more features than these are described."""
-        turn = self._turns[which]
-        return self._describe(turn, most) if turn not in self._made else strongest_part(self._made[turn], most)
 
     def at(self, turns: NDArray[np.float64]) -> "LazyViews":
         """Views at other turns, those of the same turns among them."""
@@ -95,10 +84,10 @@ class LazyViews(GlancedViews):
         return len(self._turns)
 
     def made(self, place: int) -> View:
-        """The view at a place: see `GlancedViews.made`."""
+        """The view at a place: see `PlacedViews.made`."""
         turn = self._turns[place]
         if turn not in self._made:
-            self._made[turn] = self._describe(turn, None)
+            self._made[turn] = self._describe(turn)
         return self._made[turn]
 
 
@@ -125,16 +114,6 @@ def part_of(view: View, features: NDArray[np.integer]) -> View:
         terms=words,
         signed=view.signed.at(features) if view.signed is not None else None,
     )
-
-
-def strongest_part(view: View, most: int) -> View:
-    """A view with its strongest features, so many at most."""
-    return view if len(view.words) <= most else part_of(view, np.arange(most))
-
-
-def glance(views: Sequence[View], which: int, most: int) -> View:
-    """The view of a place by its strongest features, so many at most; no more are described where that can be."""
-    return views.glance(which, most) if isinstance(views, GlancedViews) else strongest_part(views[which], most)
 
 
 def joined(views: Sequence[View]) -> View:

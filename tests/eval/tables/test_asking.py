@@ -1,17 +1,16 @@
 """What a search is charged for of a query that others search for, too."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from eval.tables import asking
-from eval.tables.asking import ChargedViews, Glances
+from eval.tables.asking import ChargedViews
 from index.hamming.voting import SignedFeatures
 from retrieval.regions.geometry import Frames
 from retrieval.search.query import TURNED_REGIONS, Query
-from retrieval.search.views import LazyViews, View, glance
+from retrieval.search.views import LazyViews, View
 
 TURNS = 4
 
@@ -23,9 +22,9 @@ class Clock:
         self.now = 0.0
         self.described: list[tuple[float, int]] = []
 
-    def describe(self, turn: float, wanted: int | None) -> View:
-        """A view with so many features, or all that are worth it."""
-        most = TURNED_REGIONS if wanted is None else wanted
+    def describe(self, turn: float) -> View:
+        """A view with all features that are worth it."""
+        most = TURNED_REGIONS
         self.now += most
         self.described.append((turn, most))
         words = np.arange(most, dtype=np.int32)
@@ -36,7 +35,7 @@ class Clock:
     def query(self) -> Query:
         """A query that takes 1,000 seconds to be made."""
         self.now += 1000
-        views = LazyViews(self.describe(0.0, 0), 2 * np.pi * np.arange(TURNS) / TURNS, self.describe)
+        views = LazyViews(self.describe(0.0), 2 * np.pi * np.arange(TURNS) / TURNS, self.describe)
         return Query(Path("photo.jpg"), 100, 100, None, views)
 
 
@@ -47,26 +46,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def charged(views: ChargedViews, clock: Clock, glances: Sequence[int], looks: Sequence[int]) -> float:
-    """What a search pays that glances at some turns with 600 features, and looks at others with all."""
-    start = clock.now
-    for turn in glances:
-        assert len(glance(views, turn, 600).words) == 600
-    for turn in looks:
-        assert len(views[turn].words) == TURNED_REGIONS
-    return clock.now - start + views.owed
-
-
-def test_every_search_pays_for_glances_what_it_would_pay_alone(clock: Clock) -> None:
-    """Be it the first or not, and though another has described all features at the turn."""
-    query, costs, shared = clock.query(), dict[float, float](), Glances(clock.query)
-    for glances, looks in (((), (1,)), ((1, 2, 3), (2,)), ((1, 2, 3), (2,)), ((3,), ())):
-        paid = charged(ChargedViews(query.views, costs, shared), clock, glances, looks)
-        assert paid == 600 * len(glances) + TURNED_REGIONS * len(looks)
-
-
-def test_a_glance_describes_no_more_than_it_needs(clock: Clock) -> None:
-    views = ChargedViews(clock.query().views, {}, Glances(clock.query))
-    clock.described.clear()
-    charged(views, clock, (1, 2, 3), ())
-    assert {most for turn, most in clock.described if turn} == {600}
+def test_every_search_pays_for_turns_what_it_would_pay_alone(clock: Clock) -> None:
+    """Be it the first or not, and however often it looks at a turn."""
+    query, costs = clock.query(), dict[float, float]()
+    for looks in ((1,), (2, 1, 1), (2,), ()):
+        views, start = ChargedViews(query.views, costs), clock.now
+        for turn in looks:
+            assert len(views[turn].words) == TURNED_REGIONS
+        assert clock.now - start + views.owed == TURNED_REGIONS * len(set(looks))
+    assert [turn for turn, _ in clock.described if turn] == [np.pi / 2, np.pi]

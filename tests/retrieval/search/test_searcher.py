@@ -25,7 +25,7 @@ from retrieval.search.probability import CALIBRATIONS
 from retrieval.search.query import Query, Source, clip_box, inside_box, read_query, recall_query
 from retrieval.search.ranking import Hit, Ranking, Tried, combine
 from retrieval.search.searcher import Searcher
-from retrieval.search.views import LazyViews, View, glance, indexed_view
+from retrieval.search.views import LazyViews, View, indexed_view
 from tests.conftest import OBJECTS, Indexed, Ran
 from tests.support.searching import answer_to
 
@@ -282,7 +282,7 @@ def _watched(query: Query, seen: list[float]) -> LazyViews:
             return super().__getitem__(which)
 
     turns = np.array([0.0, np.pi / 2])
-    return Watched(query.views[0], turns, lambda turn, most: query.views[0])
+    return Watched(query.views[0], turns, lambda turn: query.views[0])
 
 
 def test_turned_views_are_made_only_where_they_can_change_the_answer(collection: Collection, ask: Ask) -> None:
@@ -446,39 +446,6 @@ def test_an_indexed_photo_is_described_turned_by_its_regions_as_they_are_indexed
         assert same.any(axis=1).mean() > 0.7
 
 
-def test_a_glance_is_of_some_features_and_is_not_kept(collection: Collection, indexed: Indexed) -> None:
-    query = read_query(collection, indexed.photos / "coffee_001.jpg", turns=4)
-    first = glance(query.views, 3, 40)
-    assert len(first.words) == 40 < len(query.views[3].words)
-    for other in (first, glance(query.views, 3, 40), glance(list(query.views), 3, 40)):
-        np.testing.assert_array_equal(other.words, query.views[3].words[:40])
-        np.testing.assert_array_equal(other.frames.linear, query.views[3].frames.linear[:40])
-
-
-def test_turns_at_which_a_glance_sees_nothing_are_not_looked_at(
-    indexed: Indexed, collection: Collection, tmp_path: Path
-) -> None:
-    """The turn of the query is among those that are, and what it finds is what all turns find."""
-    with Image.open(indexed.photos / "coffee_001.jpg") as photo:
-        photo.rotate(135, expand=True, resample=Image.Resampling.BICUBIC).save(tmp_path / "turned.png")
-    query = read_query(collection, tmp_path / "turned.png", turns=8, signed=3)
-    described: list[float] = []
-
-    class Watched(LazyViews):
-        def __getitem__(self, which: Any) -> Any:
-            described.append(which)
-            return super().__getitem__(which)
-
-    assert isinstance(query.views, LazyViews)
-    views = Watched(query.views[0], np.array(query.views._turns), query.views._describe)
-    options = SearchOptions(engine="signatures-sp", glance=100)
-    answer = Searcher(collection, options).search(views)
-    assert answer.turned and len(set(described)) < 8
-    every = Searcher(collection, replace(options, every_turn=True)).search(query.views)
-    best = [[(hit.number, hit.view, hit.verification.inliers) for hit in one.hits[:3]] for one in (answer, every)]
-    assert best[0] == best[1] and best[0][0][2] > 100
-
-
 def test_the_same_query_is_tried_at_more_turns(collection: Collection, indexed: Indexed) -> None:
     """What was described at turns that both have is not described again."""
     query = read_query(collection, indexed.photos / "coffee_001.jpg", turns=2)
@@ -495,7 +462,7 @@ def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Co
     query = ask("coffee_001")
     upright = Searcher(collection, replace(few, turns=1)).search(query.views[:1])
     others = indexed_view(collection.index.images.features(int(upright.hits[-1].number)))
-    crowd = LazyViews(query.views[0], np.array([0.0, 1.0]), lambda turn, most: replace(others, turn=turn))
+    crowd = LazyViews(query.views[0], np.array([0.0, 1.0]), lambda turn: replace(others, turn=turn))
     both = Searcher(collection, replace(few, turned_candidate=10.0)).search(crowd)
     assert {hit.number for hit in upright.hits if hit.verification.inliers} <= {
         hit.number for hit in both.hits if hit.verification.inliers
