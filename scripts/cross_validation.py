@@ -30,6 +30,7 @@ from eval.tables.folds import Fold, find_scenes, make_folds
 from eval.tables.retrieval import Cell, markdown
 from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
 from index.errors import CairnError
+from learning.commands.descriptor_from_photos import STEPS
 from learning.convex.stages import STAGES
 from learning.latent.descriptor import UnlabelledOptions
 from learning.mining.mining import MiningOptions
@@ -44,16 +45,6 @@ from retrieval.search.engines.registry import ENGINES
 DEFAULT_RECIPES = ("pooled=pooled:both", "proj=rootsift:projection")
 UNLABELLED = "unlabelled"
 SHARED = ("immpairs_0007", "immpairs_0008")  # unlabelled photos of a place that landmarks shows
-STEPS = {
-    "features": "Mining: features",
-    "pairs": "Image pairs",
-    "patches": "Patches",
-    "describe": "Describing",
-    "psi": "Ring distances",
-    "pooling": "Pooling regions",
-    "projection": "Projections",
-    "queries": "Queries",
-}
 
 
 def find_sets(names: Sequence[str] | None) -> tuple[Path, list[RetrievalSet]]:
@@ -161,7 +152,7 @@ def main() -> None:
         cells = [
             Cell(photos, photos, replace(options), engine, arguments.turns) for photos in sets for engine in engines
         ]
-        with progress_bars(False, {**INDEXING, **STEPS}) as progress:
+        with progress_bars(False, {**INDEXING, **STEPS, "queries": "Queries"}) as progress:
             workers = arguments.workers or cores()
             measured = cross_validate(recipes, folds, cells, arguments.work, workers=workers, progress=progress)
     except CairnError as error:

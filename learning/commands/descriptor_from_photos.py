@@ -39,7 +39,7 @@ MINING = "mining"
 JUDGED = "judged"
 """Folder, within that of a run, of what is indexed to judge a descriptor by."""
 
-_TITLES = {
+STEPS = {
     "features": "Features",
     "pairs": "Image pairs",
     "patches": "Patches",
@@ -47,8 +47,8 @@ _TITLES = {
     "psi": "Ring distances",
     "pooling": "Pooling regions",
     "projection": "Projections",
-    **TITLES,
 }
+"""Titles of the steps of mining and learning."""
 
 
 def is_unlabelled(sources: Sequence[Path]) -> bool:
@@ -111,7 +111,7 @@ def learn_from_photos(
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with progress_bars(quiet or json, _TITLES) as tell:
+        with progress_bars(quiet or json, {**STEPS, **TITLES}) as tell:
             file, failed = (source, []) if found is None else _mine(found, folder / MINED, options.seed, workers, tell)
             matches = MinedMatches.open(file)
             learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
