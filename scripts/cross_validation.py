@@ -20,13 +20,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from eval.tables.cross_validation import Measured, Recipe, cross_validate
-from eval.tables.folds import Fold, find_scenes, make_folds
+from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
 from eval.tables.retrieval import Cell, markdown
 from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
 from index.errors import CairnError
@@ -85,7 +85,7 @@ def print_folds(folds: Sequence[Fold], sets: Sequence[RetrievalSet]) -> None:
             str(fold.number),
             str(len(fold.training)),
             str(len(fold.tested)),
-            *(str(len(fold.queries_of(one))) for one in sets),
+            *(str(len(queries_of(fold.tested, one))) for one in sets),
         ]
         for fold in folds
     ]
@@ -149,9 +149,7 @@ def main() -> None:
         recipes = [recipe(given, arguments.seed) for given in arguments.learn or DEFAULT_RECIPES]
         options = CollectionOptions(descriptor="rootsift", words=0, seed=arguments.seed)
         engines = dict.fromkeys(arguments.engine or ["tf-idf", "tf-idf-sp"])
-        cells = [
-            Cell(photos, photos, replace(options), engine, arguments.turns) for photos in sets for engine in engines
-        ]
+        cells = [Cell(photos, photos, options, engine, arguments.turns) for photos in sets for engine in engines]
         with progress_bars(False, {**INDEXING, **STEPS, "queries": "Queries"}) as progress:
             workers = arguments.workers or cores()
             measured = cross_validate(recipes, folds, cells, arguments.work, workers=workers, progress=progress)

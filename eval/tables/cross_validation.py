@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from eval.tables.folds import Difference, Fold, Scene, compare
+from eval.tables.folds import Difference, Fold, Scene, compare, queries_of
 from eval.tables.retrieval import Cell, Result, measure
-from eval.tables.sets import RetrievalSet
 from index.arrays import fingerprint, hash_file
 from index.progress import Progress
 from learning.latent.descriptor import VERSION, UnlabelledOptions, learn_unlabelled
@@ -149,12 +148,12 @@ def cross_validate(
     learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
     tested = [scene for fold in folds for scene in fold.tested]
     wanted = [
-        replace(cell, names=fold.queries_of(cell.photos), options=replace(cell.options, descriptor=str(file)))
+        replace(cell, names=queries_of(fold.tested, cell.photos), options=replace(cell.options, descriptor=str(file)))
         for _, fold, file in learnt
         for cell in cells
     ]
     # All at once: photos are looked through for regions once for all descriptors.
-    some = [replace(cell, names=_names(tested, cell.photos)) for cell in cells]
+    some = [replace(cell, names=queries_of(tested, cell.photos)) for cell in cells]
     results = measure([*some, *wanted], work, workers=workers, progress=progress)
     known, found = results[: len(cells)], iter(results[len(cells) :])
     scores: dict[tuple[str, int], dict[str, float]] = {}
@@ -165,18 +164,13 @@ def cross_validate(
         _measured(recipe.label, cell, tested, known[place], scores[recipe.label, place])
         for recipe in recipes
         for place, cell in enumerate(cells)
-        if _names(tested, cell.photos)
+        if queries_of(tested, cell.photos)
     ]
-
-
-def _names(scenes: Sequence[Scene], photos: RetrievalSet) -> frozenset[str]:
-    """Names of the queries of a set that ask for some scenes."""
-    return frozenset(name for scene in scenes for owner, name in scene.queries if owner == photos.name)
 
 
 def _measured(recipe: str, cell: Cell, tested: Sequence[Scene], known: Result, scores: dict[str, float]) -> Measured:
     """Put together what was measured of a recipe in one way of searching."""
-    names = sorted(_names(tested, cell.photos))
+    names = sorted(queries_of(tested, cell.photos))
     reference, learnt = (Result({name: one[name] for name in names}).mean for one in (known.scores, scores))
     difference = compare(tested, cell.photos, scores, known.scores)
     return Measured(recipe, cell.photos.name, cell.engine, reference, learnt, difference)

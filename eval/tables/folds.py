@@ -7,17 +7,16 @@ queries that share one. Sets may share photos, as hard does with landmarks: then
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from eval.tables.sets import RetrievalSet
 from index.errors import CairnError
 from learning.measures.differences import mean_and_error
+from retrieval.groups.links import components
 from retrieval.photos.listing import list_photos
 
 
@@ -37,9 +36,10 @@ class Fold:
     training: tuple[Path, ...]  # photos, sorted
     tested: tuple[Scene, ...]
 
-    def queries_of(self, photos: RetrievalSet) -> frozenset[str]:
-        """Names of the queries of a set that are measured in this fold."""
-        return frozenset(name for scene in self.tested for owner, name in scene.queries if owner == photos.name)
+
+def queries_of(scenes: Iterable[Scene], photos: RetrievalSet) -> frozenset[str]:
+    """Names of the queries of a set that ask for some scenes."""
+    return frozenset(name for scene in scenes for owner, name in scene.queries if owner == photos.name)
 
 
 def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
@@ -60,22 +60,17 @@ def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
         for photos in sets
         for query, members in zip(photos.asked, _members(photos), strict=True)
     ]
-    places: dict[Path, int] = {}
-    for _, members in asked:
-        for path in sorted(members):
-            places.setdefault(path, len(places))
-    edges = [(places[min(members)], places[path]) for _, members in asked for path in members]
-    rows, columns = np.array(edges, np.int64).reshape(-1, 2).T
-    links = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(places), len(places)))
-    labels = connected_components(links, directed=False)[1]
-    photos_of: dict[int, set[Path]] = defaultdict(set)
-    for path, place in places.items():
-        photos_of[int(labels[place])].add(path)
-    queries_of: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    paths = sorted({path for _, members in asked for path in members})
+    places = {path: place for place, path in enumerate(paths)}
+    scenes = components((places[min(members)], places[path]) for _, members in asked for path in members)
+    owner = {place: number for number, members in enumerate(scenes) for place in members}
+    names: dict[int, set[tuple[str, str]]] = defaultdict(set)
     for name, members in asked:
-        queries_of[int(labels[places[min(members)]])].add(name)
-    scenes = [Scene(frozenset(photos), frozenset(queries_of[label])) for label, photos in photos_of.items()]
-    return sorted(scenes, key=lambda scene: min(scene.photos))
+        names[owner[places[min(members)]]].add(name)
+    return [
+        Scene(frozenset(paths[place] for place in members), frozenset(names[number]))
+        for number, members in enumerate(scenes)
+    ]
 
 
 def _members(photos: RetrievalSet) -> list[set[Path]]:
@@ -158,7 +153,7 @@ def compare(
     means: list[float] = []
     differences: dict[str, float] = {}
     for scene in scenes:
-        names = sorted(name for owner, name in scene.queries if owner == photos.name)
+        names = sorted(queries_of([scene], photos))
         if names:
             differences |= {name: one[name] - other[name] for name in names}
             means.append(float(np.mean([differences[name] for name in names])))

@@ -6,7 +6,6 @@ queries, which are described at many turns, are kept beside them.
 """
 
 import io
-import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -94,15 +93,7 @@ def link_features(
     source = Staging(work / "features", extractor, image)
     target = Staging(collection.folder / STAGING, extractor, image)
     for key in dict.fromkeys(photos.photos.values()):
-        # Sorted, the geometry comes last, as a photo is staged when both files are there.
-        for path in sorted(source.folder.glob(f"{key}.*.npy")):
-            link = target.folder / path.name
-            if link.exists():
-                continue
-            try:
-                os.link(path, link)
-            except OSError:  # another disk, or a file system without links
-                save_bytes(link, path.read_bytes())
+        target.take(source.folder, key)
 
 
 def save_described(path: Path, described: DescribedQuery) -> None:

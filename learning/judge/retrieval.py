@@ -1,6 +1,5 @@
 """Photos indexed with a descriptor, and how well a search with it finds what it has to."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint, save_bytes
+from index.arrays import fingerprint
 from index.errors import CairnError
 from index.progress import Progress
 from learning.judge.scenes import BoxQuery
@@ -80,24 +79,12 @@ def index_with(
     work.mkdir(parents=True, exist_ok=True)
     with Collection.create(folder, replace(options, descriptor=descriptor)) as collection:
         if staged is not None and not collection.has_vocabulary:
-            _take_staged(collection, staged)
+            target = Staging(folder / STAGING, collection.extractor, collection.options.image)
+            target.take(staged / target.folder.name)
         index_photos(collection, [Path(row.path) for row in photos], workers=workers, progress=progress)
         if not collection.catalogue.counts()["indexed"]:
             raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
     return folder
-
-
-def _take_staged(collection: Collection, staged: Path) -> None:
-    """Put features that were extracted before where indexing looks for them."""
-    target = Staging(collection.folder / STAGING, collection.extractor, collection.options.image).folder
-    # Sorted, the geometry comes last, as a photo is staged when both files are there.
-    for path in sorted((staged / target.name).glob("*.npy")):
-        link = target / path.name
-        if not link.exists():
-            try:
-                os.link(path, link)
-            except OSError:  # a file system without links
-                save_bytes(link, path.read_bytes())
 
 
 def search_boxes(

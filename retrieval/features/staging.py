@@ -4,6 +4,7 @@ A photo's features are kept under the hash of its content and the extractor's fi
 finds them again, and so that the vocabulary is made from descriptors streamed from disk.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.arrays import load_array, save_array
+from index.arrays import load_array, save_array, save_bytes
 from index.errors import CairnError
 from index.parallel import run
 from retrieval.features.extraction import Extractor, Features
@@ -81,6 +82,18 @@ class Staging:
         return Features(
             np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5]), load_array(self.descriptors(key))
         )
+
+    def take(self, folder: Path, key: str = "*") -> None:
+        """Take a photo's features, or those of all, from another folder of the same extractor's, where they are."""
+        # Sorted, the geometry comes last, as a photo is staged when both files are there.
+        for path in sorted(folder.glob(f"{key}.*.npy")):
+            link = self.folder / path.name
+            if link.exists():
+                continue
+            try:
+                os.link(path, link)
+            except OSError:  # another disk, or a file system without links
+                save_bytes(link, path.read_bytes())
 
     def discard(self, keys: Iterable[str]) -> None:
         """Remove photos that have found their place in a segment."""

@@ -11,7 +11,7 @@ import pytest
 
 from eval.tables import cross_validation
 from eval.tables.cross_validation import Recipe, cross_validate, learn_fold
-from eval.tables.folds import Fold, find_scenes, make_folds
+from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
 from eval.tables.retrieval import Cell, measure
 from eval.tables.sets import RetrievalSet
 from index.progress import Progress
@@ -56,8 +56,8 @@ def test_each_fold_is_measured_with_what_was_learnt_for_it(photos: RetrievalSet,
     (found,) = cross_validate([RECIPE], folds, [cell], tmp_path, learn=learn)
     assert learnt_for == [("quick", 0), ("quick", 1)]
     plain, shipped = measure([cell, replace(cell, options=replace(SMALL, descriptor=str(MODEL)))], tmp_path / "whole")
-    expected = {name: plain.scores[name] for name in folds[0].queries_of(photos)}
-    expected |= {name: shipped.scores[name] for name in folds[1].queries_of(photos)}
+    expected = {name: plain.scores[name] for name in queries_of(folds[0].tested, photos)}
+    expected |= {name: shipped.scores[name] for name in queries_of(folds[1].tested, photos)}
     assert expected.keys() == plain.scores.keys()
     assert found.reference == pytest.approx(plain.mean)
     assert found.learnt == pytest.approx(sum(expected.values()) / len(expected))
