@@ -42,7 +42,7 @@ from retrieval.descriptors.learnt import BASES
 from retrieval.photos.listing import list_photos
 from retrieval.search.engines.registry import ENGINES
 
-DEFAULT_RECIPES = ("pooled=pooled:both", "proj=rootsift:projection")
+DEFAULT_RECIPES = ("white=rootsift:whitening",)
 UNLABELLED = "unlabelled"
 SHARED = ("immpairs_0007", "immpairs_0008")  # unlabelled photos of a place that landmarks shows
 

@@ -41,6 +41,7 @@ class Peer:
     """One of OpenCV's descriptors on 64x64 patches, under the contract of all descriptors."""
 
     patch_size = PATCH
+    extent = 1.0
 
     def __init__(self, name: str) -> None:
         if name not in PEERS:

@@ -44,8 +44,8 @@ def learn_from_patches(
     began = perf_counter()
     settled = settle(model, tuning, 80, ChannelOptions())
     options = LearningOptions(
-        stage=model.stage,
-        base=model.base,
+        stage=settled.stage,
+        base=settled.base,
         dim=settled.dim,
         max_pooled_dim=model.max_pooled_dim,
         hours=run.hours,

@@ -47,6 +47,7 @@ STEPS = {
     "psi": "Ring distances",
     "pooling": "Pooling regions",
     "projection": "Projections",
+    "whitening": "Whitenings",
 }
 """Titles of the steps of mining and learning."""
 
@@ -82,11 +83,11 @@ def learn_from_photos(
     """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
     began = perf_counter()
     usual = UnlabelledOptions()
-    settled = settle(model, tuning, 128, usual.channels)
+    settled = settle(model, tuning, 128, usual.channels, whitens=True)
     pooling, workers = settled.pooling, run.workers or cores()
     options = UnlabelledOptions(
-        stage=model.stage,
-        base=model.base,
+        stage=settled.stage,
+        base=settled.base,
         dim=settled.dim,
         max_pooled_dim=model.max_pooled_dim,
         hours=run.hours,
@@ -182,9 +183,10 @@ def learn_from_photos(
             f"the features, recall {_percent(learnt.pooling.validation)} on image pairs held out"
         )
     if learnt.projection is not None:
+        last = learnt.projection
         say(
-            f"projection   {pooled} to {described.dim} dimensions, K {_percent(learnt.projection.share)}, "
-            f"recall {_percent(learnt.projection.validation)}"
+            f"{last.stage:12} {pooled} to {described.dim} dimensions, K {_percent(last.share)}, "
+            f"recall {_percent(last.validation)}"
         )
     print_failures(failed)
     for line in verdict.details:
@@ -284,7 +286,7 @@ def _write_report(
             "mu": record.mu,
             "gamma": record.gamma,
             "dim": record.dim,
-            "recall": record.recall,
+            "recall": record.recall or None,  # of a whitening it is not measured
             "validation": record.validation or None,  # of what is too large it is not measured
             "chosen": record.key in chosen,
         }

@@ -19,17 +19,24 @@ if TYPE_CHECKING:
 class ModelOptions:
     """What is learnt."""
 
-    stage: Annotated[str, typer.Option(rich_help_panel=MODEL, metavar="NAME", help="pooling, projection or both.")] = (
-        "both"
-    )
-    base: Annotated[
-        str,
+    stage: Annotated[
+        str | None,
         typer.Option(
             rich_help_panel=MODEL,
             metavar="NAME",
-            help="What is projected: pooled (learnt pooling regions), rootsift or sift.",
+            help="pooling, projection, both, or whitening (default: both; from photos without labels whitening, unless "
+            "something is asked for that it has not).",
         ),
-    ] = "pooled"
+    ] = None
+    base: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
+            help="What is projected or whitened: pooled (learnt pooling regions), rootsift or sift (default: pooled; "
+            "rootsift for a whitening).",
+        ),
+    ] = None
     dim: Annotated[
         int | None,
         typer.Option(
@@ -227,14 +234,18 @@ class RunOptions:
 class Settled:
     """What follows from options together."""
 
+    stage: str
+    base: str
     dim: int  # of the projected descriptor, at most
     norm: str  # of the metric
     pooling: "Pooling | None"  # regions to be projected
     channels: "ChannelOptions"  # how patches become channels
 
 
-def settle(model: ModelOptions, tuning: TuningOptions, dim: int, channels: "ChannelOptions") -> Settled:
-    """Settle what is left open, given the usual dimensions and channels.
+def settle(
+    model: ModelOptions, tuning: TuningOptions, dim: int, channels: "ChannelOptions", *, whitens: bool = False
+) -> Settled:
+    """Settle what is left open, given the usual dimensions and channels, and whether a whitening is what is usual.
 
     Raises
     ------
@@ -244,26 +255,34 @@ def settle(model: ModelOptions, tuning: TuningOptions, dim: int, channels: "Chan
     from retrieval.descriptors.learnt import load_model
 
     dim = model.dim or dim
+    convex = model.base == "pooled" or bool(model.norm or model.pooling or tuning.channels)
+    stage = model.stage or ("whitening" if whitens and not convex else "both")
+    base = model.base or ("rootsift" if stage == "whitening" else "pooled")
+    if stage == "whitening" and model.norm:
+        raise CairnError("--norm is of projections that are learnt step by step: a whitening takes none.")
     if tuning.quantile is not None and not 0 < tuning.quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {tuning.quantile}.")
     if tuning.power is not None and not 0.01 <= tuning.power <= 1:
         raise CairnError(f"The power must lie between 0.01 and 1, and is {tuning.power}.")
-    if model.base != "pooled" and tuning.channels:
-        raise CairnError(
-            f"--smoothing, --quantile and --power are of pooled gradients: the base {model.base} takes none."
-        )
-    if model.norm == "frobenius" and model.base != "pooled" and dim < 128:
+    if base != "pooled" and tuning.channels:
+        raise CairnError(f"--smoothing, --quantile and --power are of pooled gradients: the base {base} takes none.")
+    if model.norm == "frobenius" and base != "pooled" and dim < 128:
         raise CairnError("The Frobenius norm keeps the 128 dimensions: ask for --dim 128, or for the nuclear norm.")
     pooling = None
     if model.pooling is not None:
-        if model.stage != "projection" or model.base != "pooled":
+        if stage != "projection" or base != "pooled":
             raise CairnError("--pooling goes with --stage projection and the base pooled: regions are not learnt then.")
         if tuning.channels:
             raise CairnError("--smoothing, --quantile and --power are those of the --pooling file: take them away.")
         pooling = load_model(model.pooling).pooling
         if pooling is None:
             raise CairnError(f"{model.pooling} has no pooling regions: name a descriptor file of the base pooled.")
-    norm = model.norm or ("frobenius" if model.base != "pooled" and dim >= 128 else "nuclear")
+    norm = model.norm or ("frobenius" if base != "pooled" and dim >= 128 else "nuclear")
     return Settled(
-        dim, norm, pooling, pooling.channels if pooling is not None else replace(channels, **tuning.channels)
+        stage,
+        base,
+        dim,
+        norm,
+        pooling,
+        pooling.channels if pooling is not None else replace(channels, **tuning.channels),
     )

@@ -58,6 +58,14 @@ def mine(
         ),
     ] = None,
     measurement_scale: MeasurementScale = None,
+    extent: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=REGIONS,
+            help="Side of the patches to learn from, as a multiple of the detector's measurement region; what is "
+            "learnt describes as much. With --measurement-scale patches are of that scale.",
+        ),
+    ] = 1.45,
     upright: Annotated[
         bool | None,
         typer.Option(
@@ -132,6 +140,7 @@ def mine(
         seed=seed,
         features=features,
         image=image,
+        extent=extent,
     )
     titles = {"features": "Features", "pairs": "Image pairs", "patches": "Patches"}
     with progress_bars(quiet or json, titles) as tell:

@@ -194,6 +194,10 @@ class _Learner:
         projection = self.records.parameters(record).astype(np.float32)
         return replace(model, projection=projection), record
 
+    def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Record]:
+        """Raise CairnError: what a whitening is for is told by features of photos."""
+        raise CairnError("A whitening is learnt from photos: from labelled patches learn a projection.")
+
     def with_moments(self, model: LearntModel) -> LearntModel:
         """Add the mean and covariance of the training patches' descriptors, which codes are learnt from."""
         descriptor = LearntDescriptor(model)

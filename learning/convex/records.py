@@ -14,7 +14,7 @@ from index.errors import CairnError
 TABLE = "records.json"
 """Their file in the folder of a run."""
 
-_STAGES = ("pooling", "projection")
+_STAGES = ("pooling", "projection", "whitening")
 _KEY = re.compile(r"[0-9a-f]{64}")
 _MOST_REFITS = 1000
 

@@ -1,11 +1,11 @@
-"""The stages of learning, with labels and without: pooling regions, then a projection."""
+"""The stages of learning, with labels and without: pooling regions, then a projection; or a whitening."""
 
 from typing import Protocol, TypeVar
 
 from index.errors import CairnError
 from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
 
-STAGES = ("pooling", "projection", "both")
+STAGES = ("pooling", "projection", "both", "whitening")
 
 
 def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientations: int) -> None:
@@ -13,6 +13,8 @@ def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientati
     for value, known, what in ((stage, STAGES, "stage"), (base, BASES, "base")):
         if value not in known:
             raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
+    if stage == "whitening" and base == "pooled":
+        raise CairnError("A whitening is learnt of rows that are known: choose the base rootsift or sift.")
     if stage == "pooling" and base != "pooled":
         raise CairnError(f"Pooling regions are not learnt for the base {base}: choose the stage projection.")
     if dim < 1 or max_pooled_dim < orientations:
@@ -36,6 +38,9 @@ class Learner(Protocol[Chosen]):
 
     def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Chosen]:
         """Learn a projection of a descriptor's rows."""
+
+    def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Chosen]:
+        """Learn a whitening of a descriptor's rows."""
 
 
 def learn_stages(
@@ -66,11 +71,13 @@ def learn_stages(
     elif stage != "projection":
         pooling, chosen = learner.learn_pooling()
     model = LearntModel(base, pooling)
-    if stage != "pooling":
+    if stage == "whitening":
+        model, projected = learner.learn_whitening(model)
+    elif stage != "pooling":
         model, projected = learner.learn_projection(model)
     return model, chosen, projected
 
 
 def hours_of_stages(stage: str, hours: float) -> dict[str, float]:
     """Divide the time for learning: by stage, after how many hours no further model of it is begun; 0: no limit."""
-    return {"pooling": hours * (0.5 if stage == "both" else 1), "projection": hours}
+    return {"pooling": hours * (0.5 if stage == "both" else 1), "projection": hours, "whitening": hours}

@@ -26,6 +26,7 @@ from learning.latent.described_patches import Described, describe_mined
 from learning.latent.metric_problem import units_of
 from learning.latent.models import Held, LatentRecord, PoolingWork, ProjectionWork, Setting
 from learning.latent.nearest import candidates_of, find_nearest
+from learning.latent.whitening import STAGE, Positives, WhiteningOptions, WhiteningWork, grid
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
 from retrieval.descriptors.contract import Descriptor
@@ -71,7 +72,7 @@ class UnlabelledOptions:
     projection_negatives: int = 10
     random_negatives: int = 1  # beside them
     rounds: int = 2  # of looking for the nearest negatives: by rootSIFT or the base, then by the best model
-    alternations: int = 3  # of RDA, y_P and b, at most
+    alternations: int = 3  # of RDA or whitening, y_P and b, at most
     # Less smoothing than for labelled patches, whose photos are noisier: measured on pairs held out, docs/decisions.md.
     channels: ChannelOptions = field(default_factory=lambda: ChannelOptions(smoothing=1.4))
     pool: PoolOptions = field(default_factory=PoolOptions)
@@ -79,6 +80,7 @@ class UnlabelledOptions:
         default_factory=lambda: SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=600)
     )
     projection: ProjectionOptions = field(default_factory=lambda: metric_options("nuclear"))
+    whitening: WhiteningOptions = field(default_factory=WhiteningOptions)
     seed: int = 0  # of what is drawn
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class Unlabelled:
 
     model: LearntModel
     pooling: LatentRecord | None  # the model of each stage that was chosen
-    projection: LatentRecord | None
+    projection: LatentRecord | None  # or of the whitening
     tried: list[LatentRecord]
     history: list[LogEntry]  # of those that were chosen, round by round
     training: int  # image pairs
@@ -135,7 +137,7 @@ def learn_unlabelled(
     learner = _Learner(matches, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
     return Unlabelled(
-        learner.with_moments(model),
+        learner.with_moments(replace(model, extent=matches.extent)),
         chosen,
         projected,
         learner.study.tried,
@@ -268,6 +270,32 @@ class _Learner:
             least = f", the smallest {min(larger_ones)}" if larger_ones else ""
             raise CairnError(f"No projection has {options.dim} dimensions or fewer{least}: allow more (--dim).")
         return replace(model, projection=projection.astype(np.float32)), chosen
+
+    def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, LatentRecord]:
+        """Learn a whitening of a descriptor's rows."""
+        options, matches = self.options, self.matches
+        features = self._draw(STAGE, options.projection_features)
+        descriptor = LearntDescriptor(model)
+        described = self._describe(descriptor, Positives.patches_of(matches, features))
+        validation = describe_mined(matches, self.held.candidates, descriptor.describe, workers=self.workers)
+        training = Positives.of(matches, features, described)
+        work = WhiteningWork(self.held, training, described, validation, options.alternations)
+        settings = grid(options.shares, options.whitening, min(options.dim, described.dim))
+        common = {
+            "stage": STAGE,
+            "matches": matches.fingerprint,
+            "features": fingerprint({"training": features, "validation": self.held.features}, {}),
+            "of": model.fingerprint,
+            "alternations": options.alternations,
+            "version": VERSION,
+        }
+        keys = [fingerprint({}, {**common, "setting": setting}) for setting in settings]
+        trials = [(key, partial(work.learn, setting, key)) for key, setting in zip(keys, settings, strict=True)]
+        chosen = best(self.study.learn(STAGE, trials, bool), options.dim)
+        assert chosen is not None
+        self._remember(chosen)
+        parameters = self.records.parameters(chosen).astype(np.float32)
+        return replace(model, projection=parameters[:, :-1], centre=parameters[:, -1]), chosen
 
     def with_moments(self, model: LearntModel) -> LearntModel:
         """Add the mean and covariance of training patches' descriptors, which codes are learnt from."""

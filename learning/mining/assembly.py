@@ -49,6 +49,8 @@ class Assembly:
         By their place in the source.
     pairs : list of tuple of int
         Photos of each image pair, by its number.
+    extent : float
+        Side of the patches over that of the measurement regions.
 
     Attributes
     ----------
@@ -60,10 +62,13 @@ class Assembly:
         Counts.
     """
 
-    def __init__(self, chunks: list[Chunk], photos: dict[int, MinedPhoto], pairs: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, chunks: list[Chunk], photos: dict[int, MinedPhoto], pairs: list[tuple[int, int]], extent: float
+    ) -> None:
         self._chunks = chunks
         self._pairs = pairs
         self._photos = photos
+        self._extent = extent
         self.kept: list[Kept] = []
         # Every feature of a second photo is in P(x) or N(x); of a first one only those with a positive are used.
         self._used: dict[int, NDArray[np.bool_]] = {}
@@ -101,7 +106,14 @@ class Assembly:
         size = spool.stat().st_size if spool.is_file() else 0
         done = int(np.searchsorted(ends, size, side="right")) - 1
         tasks = [
-            partial(cut_photo, self._photos[photo], self._used[photo], staging.extractor.options, staging.image)
+            partial(
+                cut_photo,
+                self._photos[photo],
+                self._used[photo],
+                staging.extractor.options,
+                staging.image,
+                self._extent,
+            )
             for photo in self.photos[done:]
         ]
         with spool.open("ab") as file:
@@ -197,6 +209,9 @@ class _Samples:
     patch_size = PATCH
     fingerprint = "samples"
 
+    def __init__(self, extent: float) -> None:
+        self.extent = extent
+
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         return np.rint(patches).clip(0, 255).reshape(-1, _BYTES)
 
@@ -205,9 +220,11 @@ class _Samples:
 
 
 def cut_photo(
-    photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions
+    photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions, extent: float = 1.0
 ) -> NDArray[np.uint8]:
     """Cut the patches (N, 31, 31) uint8 of some features of a photo, given by a mask.
+
+    They are ``extent`` times as large as the detector's own measurement regions, unless the options give their scale.
 
     Raises
     ------
@@ -215,7 +232,7 @@ def cut_photo(
         The photo can no longer be read, or has changed.
     """
     try:
-        rows = Extractor(_Samples(), features).extract(read_photo(photo.path, image)).descriptors
+        rows = Extractor(_Samples(extent), features).extract(read_photo(photo.path, image)).descriptors
     except CairnError as error:
         raise CairnError(f"{photo.path} can no longer be read ({error}): mine again.") from error
     if len(rows) != len(used):

@@ -157,7 +157,14 @@ class MinedMatches:
                 arrays = {name: _read_entry(path, archive, name) for name in _SHAPES}
                 contents = sorted((entry.filename, entry.CRC, entry.file_size) for entry in archive.zip.infolist())
             _check(arrays)
+            if not 0 < float(meta.get("extent", 1.0)) < math.inf:
+                raise ValueError("the extent of its patches is no size")
         return MinedMatches(path, arrays, meta, hashlib.sha256(json.dumps(contents).encode()).hexdigest())
+
+    @property
+    def extent(self) -> float:
+        """Side of the patches over that of the detector's own measurement regions."""
+        return float(self.meta.get("extent", 1.0))
 
     @property
     def features(self) -> int:

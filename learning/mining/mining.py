@@ -47,8 +47,13 @@ class MiningOptions:
     descriptor: str = "rootsift"  # that finds the maps
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
     image: ImageOptions = field(default_factory=ImageOptions)  # how photos are read
+    # Side of the patches over that of the measurement regions, whose overlap tells what is positive. More of what lies
+    # around tells features apart, up to a point: docs/measurements/without-labels.md.
+    extent: float = 1.45
 
     def __post_init__(self) -> None:
+        if not 0.1 <= self.extent <= 10:
+            raise CairnError(f"The extent of patches must lie between 0.1 and 10, and is {self.extent}.")
         if self.pairs < 0:
             raise CairnError(f"The number of image pairs cannot be {self.pairs}.")
 
@@ -133,7 +138,9 @@ def mine_matches(
             both = [(photos[one], photos[two]) for one, two in part]
             chunks.append(Chunk(results / f"{start:09d}.npz", list(range(start, start + len(part))), both))
         _mine(chunks, staging, options, workers, len(pairs), progress)
-        assembly = Assembly(chunks, photos, pairs)
+        # A scale that was given is what the learnt descriptor will be used at, too.
+        extent = options.extent if options.features.measurement_scale is None else 1.0
+        assembly = Assembly(chunks, photos, pairs, extent)
         _refuse_too_little(assembly, source, options, len(pairs))
         names = {at: printable(source.paths[at].stem) for at in photos}
         meta = {
@@ -142,6 +149,7 @@ def mine_matches(
             "seed": options.seed,
             "options": asdict(options),
             "measurement_scale": extractor.measurement_scale,
+            "extent": extent,
             "image_pairs_tried": len(pairs),
             "fingerprints": {"extractor": extractor.fingerprint, "run": key},
         }

@@ -16,6 +16,7 @@ class Descriptor(Protocol):
     name: str
     dim: int
     patch_size: int
+    extent: float  # side of the patch over that of the detector's own measurement region
     fingerprint: str
     bytes: int  # that one descriptor takes where it is kept in its own form
 

@@ -21,8 +21,8 @@ from retrieval.descriptors.contract import check_patches
 from retrieval.descriptors.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.descriptors.sift import Sift
 
-FORMAT = 1
-"""Version of the file."""
+FORMAT = 2
+"""Version of the file. One without what the second brought, centre and extent, is written as the first."""
 
 BASES = ("pooled", "rootsift", "sift")
 """What a projection is learnt on: pooled gradient channels, or SIFT of either normalisation; `bases` has others."""
@@ -32,6 +32,8 @@ _MOST_REGIONS = 4_096
 _MOST_SAMPLES = 1 << 24  # of all regions' kernels together
 _LARGEST_VALUE = 6e4  # what half precision holds
 _CODE = "code_"  # what the names of a code's arrays begin with
+_SHORTEST = np.float32(1e-6)  # what is shorter has no direction
+_LARGEST_EXTENT = 100.0
 _CHUNK = 128  # patches at a time: their channels fit the second-level cache
 
 
@@ -62,6 +64,9 @@ class LearntModel:
     code: Code | None = None  # how the rows are compressed
     provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how
     base_model: BaseModel | None = None  # with a base of bases.LOADERS, and with no other
+    # (m,) float32: taken from W φ, which is then brought to unit length; with a projection. None: W φ as it is.
+    centre: NDArray[np.float32] | None = None
+    extent: float = 1.0  # side of the patches over that of the detector's own measurement regions
 
     @property
     def name(self) -> str:
@@ -69,7 +74,8 @@ class LearntModel:
         if self.base_model is not None:
             name = self.base_model.name
         else:
-            name = self.base + ("-proj" if self.projection is not None else "")
+            way = "-proj" if self.centre is None else "-white"
+            name = self.base + (way if self.projection is not None else "")
         return name + (f"-{self.code.meta()['kind']}" if self.code is not None else "")
 
     @property
@@ -102,6 +108,7 @@ class LearntDescriptor:
         self.model = model
         self.name = model.name
         self.fingerprint = model.fingerprint
+        self.extent = model.extent
         self._sift: Sift | None = None
         if model.base_model is not None:
             self.patch_size, dim = model.base_model.patch_size, model.base_model.dim
@@ -150,13 +157,17 @@ class LearntDescriptor:
         return self.model.code.encode(self.describe_uncoded(patches))
 
     def describe_uncoded(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches by Ψ = W φ, whatever code follows: (N, m) float32."""
+        """Describe patches by Ψ = W φ, centred and of unit length where there is a centre: (N, m) float32.
+
+        Whatever code may follow is left out.
+        """
         patches = check_patches(patches, self.patch_size)
         base = self.base_rows(patches)
         if self.model.projection is None:
             return base
         with one_thread():
-            return base @ self.model.projection.T
+            rows = base @ self.model.projection.T
+        return rows if self.model.centre is None else centred(rows, self.model.centre)
 
     def base_rows(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Describe patches by φ, before the projection: (N, n) float32."""
@@ -174,6 +185,13 @@ class LearntDescriptor:
                 rows[part] = pool(normalised_channels(patches[part], options), self._kernels, options.power)
         rows *= self._roots
         return rows
+
+
+def centred(rows: NDArray[np.float32], centre: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Take a centre (m,) from rows (N, m), and bring them to unit length, in place."""
+    rows -= centre
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _SHORTEST)
+    return rows
 
 
 def check_model_path(path: Path) -> None:
@@ -199,7 +217,8 @@ def save_model(path: Path, model: LearntModel) -> None:
     arrays = _arrays(model)
     if model.mean is not None and model.covariance is not None:
         arrays |= {"mean": model.mean, "covariance": model.covariance}
-    meta = {"format": FORMAT, **_shape(model), "provenance": model.provenance}
+    new = model.centre is not None or model.extent != 1
+    meta = {"format": FORMAT if new else 1, **_shape(model), "provenance": model.provenance}
     file = io.BytesIO()
     # By hand rather than by np.savez, which stamps each entry with the time: the same model is the same file.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -222,7 +241,8 @@ def load_model(path: Path) -> LearntModel:
     path = Path(path)
     with reading(path, "descriptor file", "cairn learn descriptor"):
         meta, arrays = _read(path)
-        check_format(path, meta.get("format"), FORMAT)
+        if meta.get("format") != 1:
+            check_format(path, meta.get("format"), FORMAT)
         model = _build(meta, arrays)
     return model
 
@@ -289,6 +309,11 @@ def _build(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LearntModel
         if projection.ndim != 2 or projection.shape[1] != dim or projection.dtype != np.float32 or not len(projection):
             raise ValueError("its projection does not fit what it projects")
         dim = len(projection)
+    centre, extent = arrays.get("centre"), meta.get("extent", 1.0)
+    if centre is not None and (projection is None or centre.shape != (dim,) or centre.dtype != np.float32):
+        raise ValueError("its centre does not fit its rows")
+    if type(extent) not in (int, float) or not 0 < extent < _LARGEST_EXTENT:
+        raise ValueError(f"its extent is {extent!r}")
     mean, covariance = arrays.get("mean"), arrays.get("covariance")
     if (mean is None) != (covariance is None):
         raise ValueError("its mean or its covariance is missing")
@@ -306,7 +331,7 @@ def _build(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LearntModel
     provenance = meta.get("provenance", {})
     if not isinstance(provenance, dict):
         raise ValueError("its provenance is no table")
-    return LearntModel(base, pooling, projection, mean, covariance, code, provenance, base_model)
+    return LearntModel(base, pooling, projection, mean, covariance, code, provenance, base_model, centre, float(extent))
 
 
 def _arrays(model: LearntModel) -> dict[str, NDArray[Any]]:
@@ -318,6 +343,8 @@ def _arrays(model: LearntModel) -> dict[str, NDArray[Any]]:
         arrays |= model.base_model.arrays()
     if model.projection is not None:
         arrays["projection"] = model.projection
+    if model.centre is not None:
+        arrays["centre"] = model.centre
     if model.code is not None:
         arrays |= {f"{_CODE}{name}": array for name, array in model.code.arrays().items()}
     return arrays
@@ -331,6 +358,9 @@ def _shape(model: LearntModel) -> dict[str, Any]:
         "channels": asdict(model.pooling.channels) if model.pooling is not None else None,
         "code": model.code.meta() if model.code is not None else None,
     }
-    if model.base_model is not None:  # no entry otherwise, which would change the fingerprints of all others
+    # No entry otherwise, which would change the fingerprints of all others.
+    if model.base_model is not None:
         shape["base_model"] = model.base_model.meta()
+    if model.extent != 1:
+        shape["extent"] = model.extent
     return shape

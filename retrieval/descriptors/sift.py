@@ -27,6 +27,7 @@ class Sift:
 
     dim = 128
     bytes = 4 * 128
+    extent = 1.0
 
     def __init__(self, *, root: bool = False, patch_size: int = 31) -> None:
         self.name = "rootsift" if root else "sift"

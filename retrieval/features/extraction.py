@@ -44,7 +44,8 @@ class Extractor:
     Attributes
     ----------
     measurement_scale : float
-        Size of the measurement region over that of the detected one.
+        Size of the measurement region over that of the detected one: as the options say, or else the detector's own
+        and as many times as large as the descriptor asks for.
     fingerprint : str
         Of descriptor and options: features compare only with features of the same.
     """
@@ -54,7 +55,7 @@ class Extractor:
         self.options = options
         detector = find_detector(options.regions.detector)
         wanted = options.measurement_scale
-        self.measurement_scale = detector.measurement_scale if wanted is None else wanted
+        self.measurement_scale = detector.measurement_scale * descriptor.extent if wanted is None else wanted
         if not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
         self.fingerprint = features_fingerprint(descriptor, options)

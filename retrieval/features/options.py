@@ -12,7 +12,7 @@ class FeatureOptions:
     """How a photo becomes features."""
 
     regions: RegionOptions = field(default_factory=RegionOptions)  # detector and its thresholds
-    measurement_scale: float | None = None  # measurement region over detected region; None: the detector's own
+    measurement_scale: float | None = None  # measurement region over detected region; None: detector and descriptor say
     upright: bool = True  # keep "down" down; False: turn each patch to its dominant orientation
 
 

@@ -38,7 +38,7 @@ DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
 class Constant:
     """Describes every patch alike."""
 
-    name, dim, patch_size, fingerprint, bytes = "constant", 3, 16, "constant", 12
+    name, dim, patch_size, fingerprint, bytes, extent = "constant", 3, 16, "constant", 12, 1.0
 
     def __init__(self, value: float) -> None:
         self.value = value

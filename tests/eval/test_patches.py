@@ -24,7 +24,7 @@ KEYS = {"fpr95", "auc", "dim", "bytes", "pairs", "ms_per_patch"}
 class Grey:
     """A descriptor that can be worked by hand, the mean grey value; it counts what it is asked."""
 
-    name, dim, patch_size, fingerprint, bytes = "grey", 1, 64, "grey", 4
+    name, dim, patch_size, fingerprint, bytes, extent = "grey", 1, 64, "grey", 4, 1.0
 
     def __init__(self) -> None:
         self.batches: list[int] = []

@@ -65,7 +65,7 @@ def test_without_time_it_stops_as_soon_as_there_is_enough(tmp_path: Path) -> Non
 
 
 def test_half_of_the_time_is_for_pooling_where_both_are_learnt() -> None:
-    assert hours_of_stages("both", 3.0) == {"pooling": 1.5, "projection": 3.0}
+    assert hours_of_stages("both", 3.0) == {"pooling": 1.5, "projection": 3.0, "whitening": 3.0}
     assert hours_of_stages("pooling", 3.0)["pooling"] == hours_of_stages("projection", 3.0)["projection"] == 3.0
 
 

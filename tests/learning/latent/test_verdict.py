@@ -27,6 +27,7 @@ class Pixels:
     first: int
     dim: int
     patch_size: int = 31
+    extent: float = 1.0
     bytes: int = 0
     fingerprint: str = ""
 

@@ -167,7 +167,11 @@ def test_patches_are_those_that_descriptors_see(mined: tuple[Path, MiningReport]
     matches = MinedMatches.open(mined[0])
     second = int(matches.pairs[0, 1])
     rows = matches.targets(0)
-    there = photo_features(few / f"{matches.names[second]}.jpg").features
+    assert matches.extent == OPTIONS.extent > 1
+    # Larger than the regions whose overlap counts.
+    wide = FeatureOptions(measurement_scale=OPTIONS.extent * SCALE)
+    photo = few / f"{matches.names[second]}.jpg"
+    there = Extractor(Sift(root=True), wide).extract(read_photo(photo))
     np.testing.assert_array_equal(matches.ellipses[rows], there.ellipses)
     described = Sift(root=True).describe(matches.patches[rows])
     alike = (described * there.descriptors.astype(np.float32)).sum(axis=1)  # 1 but for rounded grey values
@@ -175,6 +179,25 @@ def test_patches_are_those_that_descriptors_see(mined: tuple[Path, MiningReport]
     # Each feature once, and no more than are used.
     named = np.concatenate([matches.reference, matches.target_patches])
     assert np.array_equal(np.unique(named), np.arange(len(matches.patches)))
+
+
+def test_patches_are_as_large_as_the_scale_that_is_given(few: Path, tmp_path: Path) -> None:
+    # What is learnt from them describes the photos of a collection with that scale.
+    options = replace(OPTIONS, features=FeatureOptions(measurement_scale=8.0))
+    mine_matches(PhotoSource.open(few), tmp_path / "matches.npz", options)
+    matches = MinedMatches.open(tmp_path / "matches.npz")
+    assert matches.extent == 1
+    rows = matches.targets(0)
+    photo = few / f"{matches.names[int(matches.pairs[0, 1])]}.jpg"
+    there = Extractor(Sift(root=True), options.features).extract(read_photo(photo))
+    described = Sift(root=True).describe(matches.patches[rows])
+    assert np.quantile((described * there.descriptors.astype(np.float32)).sum(axis=1), 0.02) > 0.99
+
+
+@pytest.mark.parametrize("extent", [0.0, -1.0, 50.0, float("nan")])
+def test_an_extent_that_patches_cannot_have_is_refused(extent: float) -> None:
+    with pytest.raises(CairnError, match="extent of patches"):
+        MiningOptions(extent=extent)
 
 
 def test_appearance_is_not_consulted_once_there_is_a_map(

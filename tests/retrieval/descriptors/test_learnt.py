@@ -40,6 +40,7 @@ every_model = pytest.mark.parametrize("model", [case.model for case in CASES.val
 
 def arrays_of(model):
     arrays = {"projection": model.projection, "mean": model.mean, "covariance": model.covariance}
+    arrays["centre"] = model.centre
     if model.pooling is not None:
         arrays |= {"regions": model.pooling.regions, "weights": model.pooling.weights, "rings": model.pooling.rings}
     if model.code is not None:
@@ -67,6 +68,7 @@ class TestFile:
         by_name = find_descriptor(str(path))
         np.testing.assert_array_equal(by_name.describe(patches), rows)
         np.testing.assert_array_equal(find_descriptor("descriptor.npz", tmp_path).describe(patches), rows)
+        assert by_name.extent == model.extent
         assert (by_name.dim, by_name.bytes, by_name.name) == (rows.shape[1], LearntDescriptor(model).bytes, model.name)
 
     @every_model
@@ -78,6 +80,14 @@ class TestFile:
         save_model(paths[1], load_model(paths[0]))
         assert paths[0].read_bytes() == paths[1].read_bytes() == read_model_file(paths[1])
         assert sorted(path.name for path in tmp_path.iterdir()) == ["one.npz", "two.npz"]
+
+    def test_only_what_earlier_versions_cannot_read_is_of_a_format_that_they_refuse(self, tmp_path):
+        formats = {}
+        for name, model in (("old", learnt_models.projected("rootsift")), ("new", learnt_models.whitened())):
+            save_model(tmp_path / f"{name}.npz", model)
+            with np.load(tmp_path / f"{name}.npz") as file:
+                formats[name] = json.loads(file["meta.json"])["format"]
+        assert formats == {"old": 1, "new": 2}
 
     def test_numpy_reads_it_without_pickle(self, tmp_path):
         save_model(tmp_path / "d.npz", learnt_models.binary())
@@ -107,6 +117,8 @@ class TestFingerprint:
             learnt_models.binary(bits=64),
             learnt_models.product(),
             learnt_models.product(rotated=False),
+            replace(model, centre=model.mean),
+            replace(model, extent=1.5),
         ]
         changes = {"smoothing": 0.5, "quantile": 0.65, "floor": 1.5, "power": 0.25}
         for name, value in changes.items():
@@ -150,6 +162,13 @@ class TestRows:
         packed = descriptor.encode(patches)
         assert packed.shape == (40, descriptor.bytes) and packed.dtype == np.uint8
         np.testing.assert_array_equal(model.code.decode(packed), descriptor.describe(patches))
+
+    def test_centred_ones_are_of_unit_length_about_the_centre(self):
+        model = learnt_models.whitened()
+        patches = textures(60, 31)
+        rows = LearntDescriptor(model).describe(patches)
+        around = Sift(root=True).describe(patches).astype(np.float64) @ model.projection.T - model.centre
+        np.testing.assert_allclose(rows, around / np.linalg.norm(around, axis=1, keepdims=True), atol=1e-5)
 
     def test_what_has_no_code_packs_nothing(self):
         with pytest.raises(ValueError, match="no code"):
@@ -243,6 +262,12 @@ CHANGES = {
     "base of a list": with_meta(base=["pooled"]),
     "base of rootsift": with_meta(base="rootsift"),
     "no channels": with_meta(channels=None),
+    "extent of nothing": with_meta(extent=0),
+    "negative extent": with_meta(extent=-1.5),
+    "endless extent": with_meta(extent=1e6),
+    "extent of NaN": with_meta(extent=float("nan")),
+    "extent of truth": with_meta(extent=True),
+    "extent of text": with_meta(extent="1.5"),
     "code of no kind": with_meta(code={"kind": "magic", "bits": 256}),
     "code of other bits": with_meta(code={"kind": "binary", "bits": 8}),
     "code of another kind": with_meta(code={"kind": "product", "bits": 64}),
@@ -307,6 +332,23 @@ def test_what_does_not_fit_together_is_refused(change, good, tmp_path):
     path.write_bytes(packed(change(good["pooled-proj-binary"])))
     with pytest.raises(CairnError, match=r"damaged\.npz|code is damaged"):
         load_model(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_array("centre", lambda array: array[1:]),
+        with_array("centre", lambda array: array[None]),
+        with_array("centre", lambda array: array.astype(np.float64)),
+        with_array("centre", put(0, np.nan)),
+        without("projection.npy"),
+    ],
+    ids=["short", "of two axes", "of doubles", "with NaN", "of no projection"],
+)
+def test_a_centre_that_does_not_fit_is_refused(change, good, tmp_path):
+    (tmp_path / "damaged.npz").write_bytes(packed(change(good["rootsift-white"])))
+    with pytest.raises(CairnError, match=r"damaged\.npz"):
+        load_model(tmp_path / "damaged.npz")
 
 
 def test_arrays_of_objects_are_never_unpickled(good, tmp_path):

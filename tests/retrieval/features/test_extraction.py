@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
@@ -31,6 +32,18 @@ def test_a_collection_made_before_later_options_keeps_its_fingerprint() -> None:
     assert first.fingerprint == "977561c1fc37a48a8e8b8eaa827a4a7f1d004ddc0daf28920db5f1e549627a28"
     others = [extractor(), extractor(max_features=500), extractor(max_features=1000)]
     assert len({first.fingerprint, *(other.fingerprint for other in others)}) == 4
+
+
+def test_a_descriptor_asks_for_larger_patches_unless_the_options_say_how_large(photo: Photo) -> None:
+    wide = LearntDescriptor(replace(LearntModel("rootsift"), extent=1.5))
+    asked = Extractor(wide, FeatureOptions())
+    assert asked.measurement_scale == pytest.approx(1.5 * extractor().measurement_scale)
+    scaled = FeatureOptions(measurement_scale=asked.measurement_scale)
+    found = asked.extract(photo).descriptors
+    np.testing.assert_array_equal(found, Extractor(find_descriptor("rootsift"), scaled).extract(photo).descriptors)
+    # What is said is not multiplied.
+    assert Extractor(wide, scaled).measurement_scale == scaled.measurement_scale
+    assert asked.fingerprint != Extractor(LearntDescriptor(LearntModel("rootsift")), FeatureOptions()).fingerprint
 
 
 def test_regions_within_a_box_are_those_of_the_whole_photo_that_lie_in_it(photo: Photo) -> None:

@@ -67,6 +67,13 @@ def projected(base: str = "pooled", seed: int = 0, dim: int = DIM) -> LearntMode
     return LearntModel(base, regions, bare.projection, mean, covariance, provenance=provenance)
 
 
+def whitened(seed: int = 0) -> LearntModel:
+    """Rows that are centred and of unit length, of patches half as large again."""
+    bare = projected("rootsift", seed)
+    assert bare.projection is not None and bare.mean is not None
+    return replace(bare, projection=3 * bare.projection, centre=3 * bare.mean, extent=1.5)
+
+
 def binary(seed: int = 0, bits: int = BITS) -> LearntModel:
     """Signs of random directions."""
     model = projected(seed=seed)
@@ -120,6 +127,7 @@ def cases() -> dict[str, Case]:
         Case(projected()),
         Case(projected("rootsift")),
         Case(projected("sift")),
+        Case(whitened(), longest=1 + 1e-6),
         Case(binary(), longest=BITS**0.5, coded=True),
         Case(product(), longest=PARTS**0.5, coded=True),
         *(Case(boosted(kind), coded=True) for kind in ("bgm", "ssc", "lbgm")),

@@ -1,0 +1,208 @@
+"""Whitening learnt from mined matches: a projection in closed form, after which rows are centred and of unit length.
+
+The metric A = S⁻¹, S the covariance of the differences between matches, is what minimises tr(AS) - log det A: a change
+between two photos of the same thing then counts alike in all directions. Of what is left, the directions of most
+variance are kept (Mikolajczyk, Matas, ICCV 2007). Which positive of a feature is its match, and which features have
+one, is latent as in Simonyan14 section 9: the nearest positive, and the K features that come nearest to theirs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.parallel import one_thread
+from learning.latent.alternation import LogEntry, Rows
+from learning.latent.described_patches import Described
+from learning.latent.models import Held, LatentRecord
+from learning.latent.nearest import find_nearest
+from learning.mining.matches import MinedMatches
+from retrieval.descriptors.learnt import centred
+from retrieval.groups.links import components
+
+STAGE = "whitening"
+
+
+@dataclass(frozen=True)
+class WhiteningOptions:
+    """Which whitenings are tried."""
+
+    shrinkages: tuple[float, ...] = (0.1, 0.3, 1.0)  # of S to a multiple of the identity; see `fit_whitening`
+    kept: tuple[float, ...] = (1.0, 0.75, 0.5)  # shares of the wanted dimensions that are kept
+
+
+@dataclass(frozen=True)
+class WhiteningSetting:
+    """What whitenings of a grid differ in."""
+
+    share: float  # K over the number of training features
+    shrinkage: float
+    dim: int  # dimensions that are kept, at most
+
+
+@dataclass(frozen=True)
+class Positives:
+    """Training features, their positives and weights, as rows of what is described."""
+
+    references: NDArray[np.int64]  # (F,) row of each feature
+    positives: Rows
+    positive_rows: NDArray[np.int64]  # (M,)
+    weights: NDArray[np.float64]  # (F,) float64, with mean 1
+
+    @staticmethod
+    def patches_of(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.int32]:
+        """All patches that features and their positives are, rising."""
+        lists = [matches.positives(x) for x in features.tolist()]
+        return np.unique(np.concatenate([matches.reference[features], *lists]))
+
+    @classmethod
+    def of(cls, matches: MinedMatches, features: NDArray[np.int64], described: Described) -> "Positives":
+        """Look features up in what is described."""
+        lists = [matches.positives(x) for x in features.tolist()]
+        starts = np.cumsum([0, *(len(one) for one in lists)]).astype(np.int64)
+        return cls(
+            described.places(matches.reference[features]),
+            Rows(starts),
+            described.places(np.concatenate(lists)),
+            scene_weights(matches, features),
+        )
+
+
+def scene_weights(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Weights (F,) of features, with mean 1: a scene counts by the root of their number, and not by it.
+
+    Photos that image pairs join are a scene. A castle of forty photos would outweigh all else.
+    """
+    of_photo = np.full(len(matches.names), -1, np.int64)
+    for number, members in enumerate(components((int(one), int(two)) for one, two in matches.pairs)):
+        of_photo[list(members)] = number
+    scenes = of_photo[matches.pairs[matches.pair[features], 0]]
+    weights = 1 / np.sqrt(np.bincount(scenes)[scenes])
+    return np.asarray(weights / weights.mean())
+
+
+def fit_whitening(
+    rows: NDArray[np.float32], differences: NDArray[np.float32], weights: NDArray[np.float64], shrinkage: float
+) -> NDArray[np.float64]:
+    """Fit a whitening.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, n), float32
+        Of features, whose variance orders the directions.
+    differences : ndarray, shape (K, n), float32
+        Between matches.
+    weights : ndarray, shape (K,), float64
+        Of the differences.
+    shrinkage : float
+        S + shrinkage · tr(S)/n · I takes the place of S, so that no direction is magnified without limit.
+
+    Returns
+    -------
+    ndarray, shape (n, n + 1), float64
+        W of `whiten`, the direction of most variance first, and beside it the centre W μ. The first m rows are the
+        whitening to m dimensions.
+    """
+    n = rows.shape[1]
+    with one_thread():
+        weighted = differences * weights[:, None].astype(np.float32)
+        spread = (weighted.T @ differences).astype(np.float64) / weights.sum()
+        spread += shrinkage * np.trace(spread) / n * np.eye(n)
+        values, vectors = np.linalg.eigh(spread)
+        whitening = (vectors / np.sqrt(values)) @ vectors.T
+        mean = rows.mean(axis=0, dtype=np.float64)
+        variance = np.cov(rows, rowvar=False, dtype=np.float64)
+        _, directions = np.linalg.eigh(whitening @ variance @ whitening)
+        projection = directions[:, ::-1].T @ whitening
+    # Of either sign; so that the same photos give the same file.
+    projection *= np.sign(projection[np.arange(n), np.abs(projection).argmax(axis=1)])[:, None]
+    return np.column_stack([projection, projection @ mean])
+
+
+def whiten(rows: NDArray[np.floating], parameters: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Whiten rows (N, n) by parameters (m, n + 1): (N, m) float32 of unit length."""
+    projection, centre = parameters[:, :-1].astype(np.float32), parameters[:, -1].astype(np.float32)
+    with one_thread():
+        return centred(rows.astype(np.float32) @ projection.T, centre)
+
+
+@dataclass(frozen=True)
+class WhiteningWork:
+    """What whitenings have in common."""
+
+    held: Held
+    training: Positives
+    described: Described  # rows of the training features and their positives
+    validation: Described  # and of the validation features' candidates
+    alternations: int  # of fitting and of choosing the matches, at most
+
+    def learn(self, setting: WhiteningSetting, key: str) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
+        """Learn a whitening."""
+        began = perf_counter()
+        training, rows = self.training, self.described.rows.astype(np.float32)
+        count = max(1, round(setting.share * len(training.references)))
+        parameters: NDArray[np.float64] | None = None
+        history: list[LogEntry] = []
+        while True:
+            seen = rows if parameters is None else whiten(rows, parameters)
+            distances, matches = _nearest(training, seen)
+            chosen = np.sort(np.argsort(distances, kind="stable")[:count])
+            if parameters is not None:
+                objective = float(np.average(distances[chosen], weights=training.weights[chosen]))
+                history.append(LogEntry(STAGE, len(history), "positives", objective, None, None))
+            if len(history) == self.alternations:
+                break
+            references = rows[training.references]
+            differences = references[chosen] - rows[matches[chosen]]
+            parameters = fit_whitening(references, differences, training.weights[chosen], setting.shrinkage)
+            parameters = parameters[: setting.dim]
+        assert parameters is not None
+        validation = self._validate(parameters)
+        record = LatentRecord(
+            STAGE,
+            key,
+            setting.share,
+            setting.shrinkage,
+            0.0,
+            0,
+            len(parameters),
+            0,
+            0.0,
+            validation,
+            history[-1].objective,
+            0,
+            [asdict(entry) for entry in history],
+            perf_counter() - began,
+        )
+        return [(record, parameters)]
+
+    def _validate(self, parameters: NDArray[np.float64]) -> float:
+        """Recall of equation 15 on the validation features, against all their candidates."""
+        rows = whiten(self.validation.rows, parameters).astype(np.float16)  # as descriptors are kept
+        return find_nearest(self.held.matches, self.held.features, Described(self.validation.numbers, rows)).recall
+
+
+def grid(shares: Sequence[float], options: WhiteningOptions, dim: int) -> list[WhiteningSetting]:
+    """All settings to try, for so many dimensions at most."""
+    dims = dict.fromkeys(max(1, int(dim * kept)) for kept in options.kept)
+    return [
+        WhiteningSetting(share, shrinkage, most)
+        for share in dict.fromkeys(shares)
+        for shrinkage in options.shrinkages
+        for most in dims
+    ]
+
+
+def _nearest(training: Positives, rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Of each feature the squared distance to its nearest positive (F,), and that one's row (F,)."""
+    lengths = np.diff(training.positives.starts)
+    distances = np.empty(len(training.positive_rows), np.float32)
+    owners = np.repeat(training.references, lengths)
+    for start in range(0, len(owners), 1 << 16):
+        part = slice(start, start + (1 << 16))
+        theta = rows[owners[part]] - rows[training.positive_rows[part]]
+        distances[part] = np.einsum("ij,ij->i", theta, theta)
+    place = training.positives.nearest(distances)
+    return distances[place], training.positive_rows[place]
