@@ -24,7 +24,7 @@ from rich.table import Table
 from eval.patches import PatchReport, default_pair_file, evaluate_patches
 from index.errors import CairnError
 from learning.patches.phototour import Pairs, PatchSet
-from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.contract import Both, Descriptor
 from retrieval.descriptors.registry import find_descriptor
 
 PATCH = 64  # pixels along a side, as in PhotoTour
@@ -71,8 +71,9 @@ class Peer:
             rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6))
         return rows
 
-    def half_turn(self) -> None:
-        """None: it is not asked for."""
+    def describe_both(self, patches: np.ndarray) -> Both:
+        """Describe patches; at half a turn they are not asked for."""
+        return self.describe(patches), None
 
 
 def _extractor(name: str) -> Any:

@@ -83,7 +83,9 @@ def learn_from_photos(
     """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
     began = perf_counter()
     usual = UnlabelledOptions()
-    settled = settle(model, tuning, 128, usual.channels, whitens=True)
+    settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoOptions.rounds)
+    if settled.stage == "whitening" and data.rounds != PhotoOptions.rounds:
+        raise CairnError("--rounds is of looking for negatives: a whitening has none.")
     pooling, workers = settled.pooling, run.workers or cores()
     options = UnlabelledOptions(
         stage=settled.stage,

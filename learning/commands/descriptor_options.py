@@ -255,7 +255,9 @@ def settle(
     from retrieval.descriptors.learnt import load_model
 
     dim = model.dim or dim
-    convex = model.base == "pooled" or bool(model.norm or model.pooling or tuning.channels)
+    usual = ModelOptions()
+    convex = model.base == "pooled" or bool(model.norm or model.pooling) or tuning != TuningOptions()
+    convex = convex or model.max_pooled_dim != usual.max_pooled_dim
     stage = model.stage or ("whitening" if whitens and not convex else "both")
     base = model.base or ("rootsift" if stage == "whitening" else "pooled")
     if stage == "whitening" and model.norm:

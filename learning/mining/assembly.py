@@ -15,6 +15,7 @@ from index.progress import Progress
 from learning.mining.chunks import Chunk
 from learning.mining.image_pairs import MinedPair, MinedPhoto
 from learning.mining.matches import PATCH, Entry, write_mined
+from retrieval.descriptors.contract import Both
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging
@@ -215,8 +216,9 @@ class _Samples:
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         return np.rint(patches).clip(0, 255).reshape(-1, _BYTES)
 
-    def half_turn(self) -> NDArray[np.int64]:
-        return np.arange(_BYTES, dtype=np.int64)[::-1]
+    def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
+        rows = self.describe(patches)
+        return rows, rows[:, ::-1]
 
 
 def cut_photo(

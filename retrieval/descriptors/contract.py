@@ -5,6 +5,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+Both = tuple[NDArray[np.float32], NDArray[np.float32] | None]
+"""Rows of patches, and rows of the patches turned by half."""
+
 
 class Descriptor(Protocol):
     """What every descriptor, designed or learnt, offers.
@@ -24,8 +27,8 @@ class Descriptor(Protocol):
         """Describe patches (N, S, S), uint8 or float32, as rows (N, D) float32; N may be 0."""
         ...
 
-    def half_turn(self) -> NDArray[np.int64] | None:
-        """Order (D,) in which a row has the entries of the row of the patch turned by half; None: no order gives it."""
+    def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
+        """Describe patches, and the same turned by half where that takes no second look at them; None otherwise."""
         ...
 
 

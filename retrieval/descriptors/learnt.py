@@ -17,7 +17,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.descriptors.bases import LOADERS, BaseModel
 from retrieval.descriptors.codes import Code, load_code
-from retrieval.descriptors.contract import check_patches
+from retrieval.descriptors.contract import Both, check_patches
 from retrieval.descriptors.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.descriptors.sift import Sift
 
@@ -138,11 +138,15 @@ class LearntDescriptor:
         ValueError
             If the patches are not (N, patch_size, patch_size).
         """
-        rows = self.describe_uncoded(patches)
-        return rows if self.model.code is None else self.model.code.apply(rows)
+        return self._coded(self.describe_uncoded(patches))
 
-    def half_turn(self) -> None:
-        """None: a projection mixes what a turn would reorder. See `Descriptor`."""
+    def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
+        """Describe patches at both ways up by one look where SIFT is what is projected; see `Descriptor`."""
+        if self._sift is None:
+            return self.describe(patches), None
+        both = self._sift.describe_both(patches)
+        upright, turned = (self._coded(self._projected(rows)) for rows in both if rows is not None)
+        return upright, turned
 
     def encode(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.uint8]:
         """Describe patches as packed codes (N, bytes) uint8.
@@ -161,13 +165,19 @@ class LearntDescriptor:
 
         Whatever code may follow is left out.
         """
-        patches = check_patches(patches, self.patch_size)
-        base = self.base_rows(patches)
+        return self._projected(self.base_rows(check_patches(patches, self.patch_size)))
+
+    def _projected(self, base: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Ψ of rows φ."""
         if self.model.projection is None:
             return base
         with one_thread():
             rows = base @ self.model.projection.T
         return rows if self.model.centre is None else centred(rows, self.model.centre)
+
+    def _coded(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What the code of rows stands for, where there is one."""
+        return rows if self.model.code is None else self.model.code.apply(rows)
 
     def base_rows(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Describe patches by φ, before the projection: (N, n) float32."""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import fingerprint
-from retrieval.descriptors.contract import check_patches
+from retrieval.descriptors.contract import Both, check_patches
 from retrieval.descriptors.gradients import orientation_ramps
 
 _CHUNK = 48  # patches at a time: their gradients and a channel fit the second-level cache
@@ -34,6 +34,8 @@ class Sift:
         self.patch_size = patch_size
         self._root = root
         self._pooling = _pooling_weights(patch_size, bins=4)
+        bins = np.arange(self.dim, dtype=np.int64).reshape(-1, _ORIENTATIONS)
+        self._half_turn = np.roll(bins[::-1], _ORIENTATIONS // 2, axis=1).reshape(-1)
         # The parameters, not the arrays made of them: another processor may round those otherwise.
         self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
@@ -58,10 +60,10 @@ class Sift:
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         return rows
 
-    def half_turn(self) -> NDArray[np.int64]:
+    def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
         """Take the bins of place from the other end, and of each the opposite orientations: see `Descriptor`."""
-        bins = np.arange(self.dim, dtype=np.int64).reshape(-1, _ORIENTATIONS)
-        return np.roll(bins[::-1], _ORIENTATIONS // 2, axis=1).reshape(-1)
+        rows = self.describe(patches)
+        return rows, rows.take(self._half_turn, axis=1)
 
     def _pool(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sums (N, 128) of the gradient's magnitude over the bins of place and orientation."""

@@ -77,9 +77,21 @@ class Extractor:
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
         """Describe regions of a photo whose content is turned clockwise by an angle in radians."""
         with one_thread():
-            return self._describe(photo, regions, turn)
+            return self._describe(photo, regions, turn, both=False)[0]
 
-    def _describe(self, photo: Photo, regions: Regions, turn: float) -> Features:
+    def describe_both(
+        self, photo: Photo, regions: Regions, turn: float = 0.0
+    ) -> tuple[Features, NDArray[np.float16] | None]:
+        """Describe regions as `describe` does, and give the descriptors (N, D) of half a turn further.
+
+        None in place of the latter where each would have to be described for it: see `Descriptor.describe_both`.
+        """
+        with one_thread():
+            return self._describe(photo, regions, turn, both=True)
+
+    def _describe(
+        self, photo: Photo, regions: Regions, turn: float, *, both: bool
+    ) -> tuple[Features, NDArray[np.float16] | None]:
         centres = regions.ellipses[:, :2].astype(np.float64)
         frames = upright_frames(regions.ellipses, turn) * self.measurement_scale
         size = self.descriptor.patch_size
@@ -88,6 +100,7 @@ class Extractor:
         grid = patch_grid(size)
         angles = np.zeros(len(regions), np.float32)
         rows = np.empty((len(regions), self.descriptor.dim), np.float16)
+        opposite = np.empty_like(rows) if both else None
         for start in range(0, len(regions), _CHUNK):
             part = order[start : start + _CHUNK]
             place = levels[part], centres[part]
@@ -95,8 +108,15 @@ class Extractor:
             if not self.options.upright:
                 angles[part] = dominant_orientation(patches)
                 patches = sample_frames(regions.space, *place, frames[part] @ rotations(angles[part]), grid)
-            rows[part] = self.descriptor.describe(patches)
-        return Features(to_original(regions.ellipses, photo), angles, rows)
+            if opposite is None:
+                rows[part] = self.descriptor.describe(patches)
+                continue
+            rows[part], turned = self.descriptor.describe_both(patches)
+            if turned is None:
+                opposite = None
+            else:
+                opposite[part] = turned
+        return Features(to_original(regions.ellipses, photo), angles, rows), opposite
 
     def extract(self, photo: Photo) -> Features:
         """Detect and describe."""

@@ -103,7 +103,7 @@ class Source:
         self.box = box
         self._read: tuple[Photo, Box | None, Regions] | None = None
         self._known: NDArray[np.float32] | None = None  # regions that need not be looked for
-        self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors by turn: see `_key`
+        self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors of turns to come: see `_key`
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
         """Read the photo; give it, the box clipped to it, and the regions in that.
@@ -138,13 +138,14 @@ class Source:
         photo, _, regions = self.read()
         if turn:
             regions = regions.where(np.arange(len(regions)) < TURNED_REGIONS)
-        opposite, order = self._rows.get(_key(turn + np.pi)), self.extractor.descriptor.half_turn()
-        if opposite is None or order is None or len(opposite) < len(regions):
-            features = self.extractor.describe(photo, regions, turn)
+        rows = self._rows.pop(_key(turn), None)
+        if rows is None or len(rows) < len(regions):
+            features, opposite = self.extractor.describe_both(photo, regions, turn)
+            if opposite is not None:
+                self._rows[_key(turn + np.pi)] = opposite
         else:
-            rows = opposite[: len(regions)].take(order, axis=1)
+            rows = rows[: len(regions)]
             features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
-        self._rows[_key(turn)] = features.descriptors
         return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
 
 

@@ -33,7 +33,8 @@ Cairn = Callable[..., Ran]
 
 COMMAND = "learning.commands.descriptor_from_photos"
 POOL = ("--pool-step", 5, "--max-pooled-dim", 64, "--dim", 24)
-BASES = {"pooled": POOL, "rootsift": ("--base", "rootsift"), "sift": ("--base", "sift")}
+PROJECTION = ("--stage", "projection")
+BASES = {"pooled": POOL, "rootsift": ("--base", "rootsift", *PROJECTION), "sift": ("--base", "sift", *PROJECTION)}
 KEYS = {"pooled_dim", "dim", "rings", "validation", "objective", "seconds", "history", "verdict", "retrieval"}
 KEYS |= {"image_pairs"}
 plots = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="the extra plots is missing")
@@ -167,6 +168,37 @@ def test_what_is_learnt_is_told_as_the_contract_has_it(made: Made, base: str) ->
     # Nearest neighbours of the same features by the same rows, but for half precision.
     assert verdict["learnt"]["recall"] == pytest.approx(report["validation"]["recall"], abs=0.1)
     assert verdict["learnt"].keys() == verdict["rootsift"].keys()
+
+
+def test_a_whitening_of_rootsift_is_learnt_where_nothing_else_is_asked_for(
+    made: Made, cairn: Cairn, tmp_path: Path
+) -> None:
+    file = tmp_path / "white.npz"
+    ran = cairn("learn", "descriptor", made.matches, "--out", file, "--report", tmp_path / "r.html", "--workers", 1)
+    model = load_model(file)
+    assert model.name == "rootsift-white" and model.extent == MinedMatches.open(made.matches).extent > 1
+    assert re.search(r"^whitening +128 to \d+ dimensions, K \d+.\d%, recall \d+.\d%", ran.out, re.M)
+    assert "whitening" in (tmp_path / "r.html").read_text()
+    collection = tmp_path / "c"
+    cairn("index", collection, made.photos, "--descriptor", file, "--words", 200, "--workers", 1, "--json")
+    hits = cairn("query", collection, "coffee0.png", "--json").json["results"]
+    assert {hit["name"] for hit in hits[:2]} == {"coffee0.png", "coffee1.png"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("--stage", "whitening", "--base", "pooled"), "choose the base rootsift or sift"),
+        (("--stage", "whitening", "--norm", "nuclear"), "a whitening takes none"),
+        (("--stage", "whitening", "--power", 0.5), "the base rootsift takes none"),
+        (("--stage", "whitening", "--rounds", 3), "a whitening has none"),
+    ],
+)
+def test_what_a_whitening_does_not_have_is_refused(
+    made: Made, cairn: Cairn, tmp_path: Path, given: tuple[object, ...], sentence: str
+) -> None:
+    assert sentence in cairn("learn", "descriptor", made.matches, "--out", tmp_path / "d.npz", *given).refused()
+    assert not (tmp_path / "d.npz").exists()
 
 
 @pytest.mark.parametrize("base", BASES)

@@ -170,6 +170,16 @@ class TestRows:
         around = Sift(root=True).describe(patches).astype(np.float64) @ model.projection.T - model.centre
         np.testing.assert_allclose(rows, around / np.linalg.norm(around, axis=1, keepdims=True), atol=1e-5)
 
+    @every_model
+    def test_half_a_turn_is_that_of_the_patch_or_not_told(self, model):
+        described, patches = LearntDescriptor(model), textures(20, 31, seed=5)
+        upright, turned = described.describe_both(patches)
+        np.testing.assert_array_equal(upright, described.describe(patches))
+        assert (turned is None) == (model.base not in ("sift", "rootsift"))
+        if turned is not None:
+            expected = described.describe(np.ascontiguousarray(patches[:, ::-1, ::-1]))
+            np.testing.assert_allclose(turned, expected, atol=1e-5)
+
     def test_what_has_no_code_packs_nothing(self):
         with pytest.raises(ValueError, match="no code"):
             LearntDescriptor(learnt_models.projected()).encode(textures(1, 31))
