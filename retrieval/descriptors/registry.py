@@ -13,7 +13,7 @@ DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
 }
 
 
-MODELS = ("cairn", "rootsift-proj")
+MODELS = ("cairn", "pr-proj", "rootsift-proj")
 """Learnt descriptors that come with Cairn; where they come from is told in their files."""
 
 _SHIPPED = Path(__file__).parents[2] / "data" / "models"

@@ -247,7 +247,7 @@ def test_a_quarter_turn_moves_the_dominant_orientation_by_a_quarter():
     assert (np.abs(difference) < 0.02).mean() > 0.97
 
 
-@pytest.mark.parametrize(("name", "dim"), [("cairn", 123), ("rootsift-proj", 108)])
+@pytest.mark.parametrize(("name", "dim"), [("cairn", 128), ("pr-proj", 123), ("rootsift-proj", 108)])
 def test_the_descriptors_that_come_with_cairn_are_there_with_their_provenance(name, dim):
     descriptor = find_descriptor(name)
     patches = textures(40, descriptor.patch_size)
