@@ -220,7 +220,7 @@ def read_view(path: Path, extractors: Sequence[Extractor], image: ImageOptions |
             )
         regions = described.ellipses.astype(np.float64)
         descriptors.append(described.descriptors)
-    regions[:, 2:] /= extractors[0].measurement_scale ** 2
+    regions[:, 2:] /= extractors[0].region_scale ** 2
     return View(regions, (photo.height, photo.width), descriptors)
 
 

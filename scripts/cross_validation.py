@@ -11,8 +11,8 @@ What is in the work folder is not done again, and a run that was stopped goes on
 are measured alone; each takes about as long as learning from their photos and indexing all sets once.
 
 usage: PYTHONPATH=. scripts/cross_validation.py [--set NAME]... [--learn LABEL=BASE:STAGE]... [--engine NAME]...
-           [--folds N] [--fold N]... [--with-unlabelled] [--turns N] [--seed N] [--list] [--json] [--work FOLDER]
-           [--workers N]
+           [--folds N] [--fold N]... [--with-unlabelled] [--max-features N] [--turns N] [--seed N] [--list] [--json]
+           [--work FOLDER] [--workers N]
 """
 
 import argparse
@@ -39,7 +39,9 @@ from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
 from retrieval.commands.progress import INDEXING
 from retrieval.descriptors.learnt import BASES
+from retrieval.features.options import FeatureOptions
 from retrieval.photos.listing import list_photos
+from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES
 
 DEFAULT_RECIPES = ("white=rootsift:whitening",)
@@ -133,6 +135,7 @@ def main() -> None:
     parser.add_argument(
         "--with-unlabelled", action="store_true", help="learn from all unlabelled photos too that show no tested scene"
     )
+    parser.add_argument("--max-features", type=int, default=0, help="of a photo that is searched, at most; 0: all [0]")
     parser.add_argument("--turns", type=int, default=8, help="turns of a query [8]")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn [0]")
     parser.add_argument("--list", action="store_true", help="print the folds, and stop")
@@ -147,7 +150,8 @@ def main() -> None:
             print_folds(folds, sets)
             return
         recipes = [recipe(given, arguments.seed) for given in arguments.learn or DEFAULT_RECIPES]
-        options = CollectionOptions(descriptor="rootsift", words=0, seed=arguments.seed)
+        features = FeatureOptions(RegionOptions(max_features=arguments.max_features))
+        options = CollectionOptions(descriptor="rootsift", words=0, seed=arguments.seed, features=features)
         engines = dict.fromkeys(arguments.engine or ["tf-idf", "tf-idf-sp"])
         cells = [Cell(photos, photos, options, engine, arguments.turns) for photos in sets for engine in engines]
         with progress_bars(False, {**INDEXING, **STEPS, "queries": "Queries"}) as progress:

@@ -46,6 +46,8 @@ class Extractor:
     measurement_scale : float
         Size of the measurement region over that of the detected one: as the options say, or else the detector's own
         and as many times as large as the descriptor asks for.
+    region_scale : float
+        The same but for what the descriptor asks for: by regions of that size it is told whether two are the same.
     fingerprint : str
         Of descriptor and options: features compare only with features of the same.
     """
@@ -55,7 +57,8 @@ class Extractor:
         self.options = options
         detector = find_detector(options.regions.detector)
         wanted = options.measurement_scale
-        self.measurement_scale = detector.measurement_scale * descriptor.extent if wanted is None else wanted
+        self.region_scale = detector.measurement_scale if wanted is None else wanted
+        self.measurement_scale = self.region_scale * descriptor.extent if wanted is None else wanted
         if not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
         self.fingerprint = features_fingerprint(descriptor, options)

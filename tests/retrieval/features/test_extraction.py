@@ -38,6 +38,7 @@ def test_a_descriptor_asks_for_larger_patches_unless_the_options_say_how_large(p
     wide = LearntDescriptor(replace(LearntModel("rootsift"), extent=1.5))
     asked = Extractor(wide, FeatureOptions())
     assert asked.measurement_scale == pytest.approx(1.5 * extractor().measurement_scale)
+    assert asked.region_scale == extractor().region_scale == extractor().measurement_scale
     scaled = FeatureOptions(measurement_scale=asked.measurement_scale)
     found = asked.extract(photo).descriptors
     np.testing.assert_array_equal(found, Extractor(find_descriptor("rootsift"), scaled).extract(photo).descriptors)
