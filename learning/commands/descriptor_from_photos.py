@@ -267,7 +267,7 @@ def _write_report(
     meta = matches.meta
     counts = meta.get("counts", {})
     options = meta.get("options", {})
-    image = options.get("image", {})
+    image, features = options.get("image", {}), options.get("features", {})
     chosen = {record.key for record in (learnt.pooling, learnt.projection) if record is not None}
     facts = {
         "Photos": f"{meta.get('source')}: {counts.get('photos', 0):,} in image pairs that overlap",
@@ -275,8 +275,8 @@ def _write_report(
         f"kept; {learnt.training:,} to learn from, {len(verdict.nearest.learnt.recall):,} held out",
         "Features": f"{matches.features:,} with a match, {counts.get('positives', 0):,} positives, "
         f"{counts.get('ambiguous', 0):,} ambiguous, {counts.get('negatives', 0):,} negatives",
-        "Regions": f"{options.get('features', {}).get('regions', {}).get('detector')}, measurement scale "
-        f"{meta.get('measurement_scale')}, {'upright' if options.get('features', {}).get('upright') else 'rotated'}",
+        "Regions": f"{features.get('regions', {}).get('detector')}, measurement scale {meta.get('measurement_scale')}, "
+        f"patches {matches.extent:g} times as large, {'upright' if features.get('upright') else 'rotated'}",
         "Descriptor": f"{learnt.model.name}, {LearntDescriptor(learnt.model).dim} dimensions",
         "Comparison": "\n".join(verdict.details),
     }
@@ -285,10 +285,11 @@ def _write_report(
             "stage": record.stage,
             "round": record.round + 1,
             "share": record.share,
-            "mu": record.mu,
-            "gamma": record.gamma,
-            "dim": record.dim,
-            "recall": record.recall or None,  # of a whitening it is not measured
+            **(
+                {"shrinkage": record.mu, "dim": record.dim}
+                if record.stage == "whitening"
+                else {"mu": record.mu, "gamma": record.gamma, "dim": record.dim, "recall": record.recall}
+            ),
             "validation": record.validation or None,  # of what is too large it is not measured
             "chosen": record.key in chosen,
         }

@@ -151,7 +151,7 @@ class WhiteningWork:
             chosen = np.sort(np.argsort(distances, kind="stable")[:count])
             if parameters is not None:
                 objective = float(np.average(distances[chosen], weights=training.weights[chosen]))
-                history.append(LogEntry(STAGE, len(history), "positives", objective, None, None))
+                history.append(LogEntry(STAGE, 0, "positives", objective, None, None))
             if len(history) == self.alternations:
                 break
             references = rows[training.references]

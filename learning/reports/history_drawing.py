@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from learning.latent.alternation import STEPS, LogEntry
+from learning.latent.whitening import STAGE
 from learning.reports.figures import new_figure
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def _objective(axes: "Axes", entries: list[LogEntry]) -> None:
     for step, (marker, colour, _) in _LOOKS.items():
         at = [place for place, entry in enumerate(entries) if entry.step == step]
         axes.scatter(steps[at], values[at], marker=marker, color=colour, s=34, zorder=2, label=step)
-    axes.set_ylabel("objective (equation 16)")
+    whitens = bool(entries) and entries[0].stage == STAGE
+    axes.set_ylabel("squared distance of the K matches" if whitens else "objective (equation 16)")
     _mark_rounds(axes, entries)
 
 

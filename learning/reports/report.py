@@ -10,6 +10,7 @@ from index.arrays import save_bytes
 from index.errors import CairnError
 from index.text import printable
 from learning.latent.alternation import LogEntry
+from learning.latent.whitening import STAGE
 from learning.reports.closeup import KINDS, Closeup
 from learning.reports.closeup_drawing import closeup_figure
 from learning.reports.figures import image_bytes, require_matplotlib
@@ -25,6 +26,7 @@ _HEADINGS = {  # of the table of models, by the key of a model's entry
     "stage": "stage",
     "share": "K, share of features",
     "mu": "μ",
+    "shrinkage": "shrinkage",
     "gamma": "γ",
     "dim": "dimensions",
     "recall": "recall, training",
@@ -176,6 +178,12 @@ def _pooling(model: LearntModel) -> str:
 def _history(history: Sequence[LogEntry]) -> list[str]:
     if not history:
         return ["<p>Not recorded.</p>"]
+    if history[0].stage == STAGE:
+        caption = (
+            "Two steps take turns: the whitening is fitted to the K features that come nearest to their matches, and "
+            "each feature takes its nearest positive as its match."
+        )
+        return [_figure(history_figure(history), "png", "Distance of matches, step by step", caption)]
     caption = (
         "Three steps take turns: parameters are learnt, each feature takes its nearest positive as its match, and the "
         "K features of least loss are selected. None of them raises the objective. Before each round (dotted lines) "
