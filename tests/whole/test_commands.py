@@ -291,9 +291,9 @@ def test_a_collection_keeps_its_descriptor(indexed: Indexed, cairn: Cairn, tmp_p
     refusal = cairn("index", indexed.folder, tmp_path / "a.png", "--descriptor", "cairn").refused()
     assert "another descriptor than cairn" in refusal
     made = tmp_path / "learnt.cairn"
-    cairn("index", made, tmp_path / "a.png", "--descriptor", "cairn", "--words", 40)
+    cairn("index", made, tmp_path / "a.png", "--descriptor", "pr-proj", "--words", 40)
     assert cairn("info", made, "--json").json["descriptor"]["dim"] == 123
-    again = cairn("index", made, tmp_path / "a.png", "--descriptor", "cairn", "--json").json
+    again = cairn("index", made, tmp_path / "a.png", "--descriptor", "pr-proj", "--json").json
     assert (again["added"], again["unchanged"]) == (0, 1)
 
 
