@@ -153,8 +153,8 @@ class MinedMatches:
         with reading(path, "file of mined matches", "cairn mine"):
             with open_archive(path) as archive:
                 meta = archive.table(_META)
-                if "pairs.npy" not in archive.names:  # a descriptor file, whose formats are counted otherwise
-                    raise ValueError("it has no image pairs")
+                if "base" in meta:  # a descriptor file, whose formats are counted otherwise
+                    raise ValueError("it is a descriptor")
                 check_format(path, meta.get("format"), FORMAT)
                 arrays = {name: _read_entry(path, archive, name) for name in _SHAPES}
                 contents = sorted((entry.filename, entry.CRC, entry.file_size) for entry in archive.zip.infolist())
