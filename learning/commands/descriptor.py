@@ -46,8 +46,9 @@ def descriptor(
     found the command says which of the two to index with. The collection stays as it is: for a new one there is cairn
     index --descriptor. Of a file of matches nearest neighbours alone are compared.
 
-    First pooling regions are selected, then a projection to few dimensions is learnt, each by a grid of models; what
-    does best on validation pairs is taken. An interrupted run is picked up by running the same command again, and a run
+    From photos a whitening of rootSIFT is learnt. From labelled patches, or with --stage both, pooling regions are
+    selected first, then a projection to few dimensions is learnt. Each is tried in a grid of settings; what does best
+    on validation pairs is taken. An interrupted run is picked up by running the same command again, and a run
     for another --dim with the same --work finds what is common there.
     """
     from index.errors import CairnError
