@@ -15,11 +15,9 @@ from learning.latent.anchors import Anchors
 from learning.latent.descriptor import Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.latent.models import PoolingWork, ProjectionWork
 from learning.mining.matches import MinedMatches
-from learning.mining.mining import MiningOptions, mine_matches
-from learning.mining.photo_source import PhotoSource
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from tests.support.learning.mined_files import drawn, in_memory
-from tests.support.learning.unlabelled_cases import QUICK, SHOWN, write_views
+from tests.support.learning.unlabelled_cases import QUICK, mine_views, recall
 
 FROBENIUS = replace(QUICK, dim=128, projection=replace(QUICK.projection, norm="frobenius"))
 BASES = {
@@ -32,10 +30,7 @@ WORKS = {"pooling": PoolingWork, "projection": ProjectionWork}
 
 @pytest.fixture(scope="module")
 def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
-    folder = tmp_path_factory.mktemp("mined")
-    photos = PhotoSource.open(write_views(folder / "photos", *SHOWN))
-    mine_matches(photos, folder / "matches.npz", MiningOptions(propose="random"))
-    return MinedMatches.open(folder / "matches.npz")
+    return mine_views(tmp_path_factory.mktemp("mined"))
 
 
 class Spy:
@@ -73,15 +68,10 @@ def told(records: list[Any]) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: (entry["stage"], entry["round"], entry["key"]))
 
 
-def recall(matches: MinedMatches, features: np.ndarray, model: LearntModel) -> float:
-    """Equation 15, one feature and one candidate at a time."""
+def recall_of(matches: MinedMatches, features: np.ndarray, model: LearntModel) -> float:
+    """Equation 15 of the rows of a model."""
     rows = LearntDescriptor(model).describe(np.asarray(matches.patches)).astype(np.float16).astype(np.float64)
-    right = 0
-    for x in features.tolist():
-        own = rows[matches.reference[x]]
-        near = min(np.square(rows[y] - own).sum() for y in matches.positives(x))
-        right += all(np.square(rows[y] - own).sum() > near for y in matches.negatives(x))
-    return right / len(features)
+    return recall(matches, features, rows)
 
 
 # What is learnt
@@ -121,9 +111,9 @@ def test_a_descriptor_of_each_base_is_learnt_on_some_image_pairs_and_validated_o
 
     # What a model was chosen by is true of what comes out.
     features = found.held.features
-    assert recall(mined, features, model) == pytest.approx(record.validation, abs=1.5 / len(features))
+    assert recall_of(mined, features, model) == pytest.approx(record.validation, abs=1.5 / len(features))
     if found.pooling is not None:
-        expected = recall(mined, features, LearntModel("pooled", model.pooling))
+        expected = recall_of(mined, features, LearntModel("pooled", model.pooling))
         assert found.pooling.validation == pytest.approx(expected, abs=1.5 / len(features))
     for chosen in (found.pooling, record):
         if chosen is not None:

@@ -25,22 +25,18 @@ from learning.latent.whitening import (
     whiten,
 )
 from learning.mining.matches import MinedMatches
-from learning.mining.mining import MiningOptions, mine_matches
-from learning.mining.photo_source import PhotoSource
+from learning.mining.mining import MiningOptions
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.sift import Sift
 from tests.support.learning.mined_files import drawn, in_memory
-from tests.support.learning.unlabelled_cases import QUICK, SHOWN, write_views
+from tests.support.learning.unlabelled_cases import QUICK, mine_views, recall
 
 WHITE = replace(QUICK, stage="whitening", base="rootsift", dim=32)
 
 
 @pytest.fixture(scope="module")
 def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
-    folder = tmp_path_factory.mktemp("mined")
-    photos = PhotoSource.open(write_views(folder / "photos", *SHOWN))
-    mine_matches(photos, folder / "matches.npz", MiningOptions(propose="random"))
-    return MinedMatches.open(folder / "matches.npz")
+    return mine_views(tmp_path_factory.mktemp("mined"))
 
 
 def cloud(seed: int, number: int, dim: int) -> np.ndarray:
@@ -158,16 +154,6 @@ def test_the_nearest_positive_is_the_match_and_features_without_one_are_left_out
 def learnt(mined: MinedMatches, tmp_path_factory: pytest.TempPathFactory) -> tuple[Unlabelled, Path]:
     folder = tmp_path_factory.mktemp("learnt")
     return learn_unlabelled(mined, folder, WHITE), folder
-
-
-def recall(matches: MinedMatches, features: np.ndarray, rows: np.ndarray) -> float:
-    """Equation 15, one feature and one candidate at a time."""
-    right = 0
-    for x in features.tolist():
-        own = rows[matches.reference[x]]
-        near = min(np.square(rows[y] - own).sum() for y in matches.positives(x))
-        right += all(np.square(rows[y] - own).sum() > near for y in matches.negatives(x))
-    return right / len(features)
 
 
 def test_a_whitening_is_chosen_by_image_pairs_held_out(mined: MinedMatches, learnt: tuple[Unlabelled, Path]) -> None:

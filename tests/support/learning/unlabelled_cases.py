@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import cv2
+import numpy as np
 
 from learning.convex.candidates import PoolOptions
 from learning.convex.projection import ProjectionOptions
 from learning.convex.ring_selection import SelectionOptions
 from learning.latent.descriptor import UnlabelledOptions
+from learning.mining.matches import MinedMatches
+from learning.mining.mining import MiningOptions, mine_matches
+from learning.mining.photo_source import PhotoSource
 from tests.whole.test_learning import VIEWS, view_of
 
 SHOWN = ("astronaut", "chelsea", "coffee", "rocket")
@@ -39,3 +43,20 @@ def write_views(folder: Path, *names: str) -> Path:
             small = cv2.resize(view, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA)
             cv2.imwrite(str(folder / f"{name}{number}.png"), small)
     return folder
+
+
+def mine_views(folder: Path) -> MinedMatches:
+    """Mine views of all that is `SHOWN`, in a folder of their own."""
+    photos = PhotoSource.open(write_views(folder / "photos", *SHOWN))
+    mine_matches(photos, folder / "matches.npz", MiningOptions(propose="random"))
+    return MinedMatches.open(folder / "matches.npz")
+
+
+def recall(matches: MinedMatches, features: np.ndarray, rows: np.ndarray) -> float:
+    """Equation 15 of rows of all patches, one feature and one candidate at a time."""
+    right = 0
+    for x in features.tolist():
+        own = rows[matches.reference[x]]
+        near = min(np.square(rows[y] - own).sum() for y in matches.positives(x))
+        right += all(np.square(rows[y] - own).sum() > near for y in matches.negatives(x))
+    return right / len(features)
