@@ -255,9 +255,8 @@ def settle(
     from retrieval.descriptors.learnt import load_model
 
     dim = model.dim or dim
-    usual = ModelOptions()
-    convex = model.base == "pooled" or bool(model.norm or model.pooling) or tuning != TuningOptions()
-    convex = convex or model.max_pooled_dim != usual.max_pooled_dim
+    pooled = model.base == "pooled" or model.max_pooled_dim != ModelOptions.max_pooled_dim
+    convex = pooled or bool(model.norm or model.pooling) or tuning != TuningOptions()
     stage = model.stage or ("whitening" if whitens and not convex else "both")
     base = model.base or ("rootsift" if stage == "whitening" else "pooled")
     if stage == "whitening" and model.norm:

@@ -19,6 +19,7 @@ from learning.latent.described_patches import Described
 from learning.latent.models import Held, LatentRecord
 from learning.latent.nearest import find_nearest
 from learning.mining.matches import MinedMatches
+from learning.patches.rows import squared_distances
 from retrieval.descriptors.learnt import centred
 from retrieval.groups.links import components
 
@@ -68,6 +69,24 @@ class Positives:
             described.places(np.concatenate(lists)),
             scene_weights(matches, features),
         )
+
+    def nearest(self, rows: NDArray[np.float32], share: float) -> "Closest":
+        """Find the nearest positive of each feature, and the features that come nearest to theirs, so large a share."""
+        owners = np.repeat(self.references, np.diff(self.positives.starts))
+        distances = squared_distances(rows.__getitem__, owners, self.positive_rows)
+        place = self.positives.nearest(distances)
+        count = max(1, round(share * len(self.references)))
+        chosen = np.sort(np.argsort(distances[place], kind="stable")[:count])
+        return Closest(chosen, self.positive_rows[place][chosen], distances[place][chosen])
+
+
+@dataclass(frozen=True)
+class Closest:
+    """The K features that come nearest to their matches."""
+
+    chosen: NDArray[np.int64]  # (K,) places among the training features, rising
+    matches: NDArray[np.int64]  # (K,) row of the match of each
+    distances: NDArray[np.float32]  # (K,) squared distance to it
 
 
 def scene_weights(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -142,39 +161,32 @@ class WhiteningWork:
         """Learn a whitening."""
         began = perf_counter()
         training, rows = self.training, self.described.rows.astype(np.float32)
-        count = max(1, round(setting.share * len(training.references)))
-        parameters: NDArray[np.float64] | None = None
+        references = rows[training.references]
+        nearest = training.nearest(rows, setting.share)
+        parameters = np.empty((0, 0))
         history: list[LogEntry] = []
-        while True:
-            seen = rows if parameters is None else whiten(rows, parameters)
-            distances, matches = _nearest(training, seen)
-            chosen = np.sort(np.argsort(distances, kind="stable")[:count])
-            if parameters is not None:
-                objective = float(np.average(distances[chosen], weights=training.weights[chosen]))
-                history.append(LogEntry(STAGE, 0, "positives", objective, None, None))
-            if len(history) == self.alternations:
-                break
-            references = rows[training.references]
-            differences = references[chosen] - rows[matches[chosen]]
-            parameters = fit_whitening(references, differences, training.weights[chosen], setting.shrinkage)
-            parameters = parameters[: setting.dim]
-        assert parameters is not None
-        validation = self._validate(parameters)
+        for _ in range(self.alternations):
+            differences = references[nearest.chosen] - rows[nearest.matches]
+            weights = training.weights[nearest.chosen]
+            parameters = fit_whitening(references, differences, weights, setting.shrinkage)[: setting.dim]
+            nearest = training.nearest(whiten(rows, parameters), setting.share)
+            objective = float(np.average(nearest.distances, weights=training.weights[nearest.chosen]))
+            history.append(LogEntry(STAGE, 0, "positives", objective, None, None))
         record = LatentRecord(
-            STAGE,
-            key,
-            setting.share,
-            setting.shrinkage,
-            0.0,
-            0,
-            len(parameters),
-            0,
-            0.0,
-            validation,
-            history[-1].objective,
-            0,
-            [asdict(entry) for entry in history],
-            perf_counter() - began,
+            stage=STAGE,
+            key=key,
+            share=setting.share,
+            mu=setting.shrinkage,
+            gamma=0.0,
+            round=0,
+            dim=len(parameters),
+            rings=0,
+            recall=0.0,
+            validation=self._validate(parameters),
+            objective=history[-1].objective,
+            refits=0,
+            history=[asdict(entry) for entry in history],
+            seconds=perf_counter() - began,
         )
         return [(record, parameters)]
 
@@ -193,16 +205,3 @@ def grid(shares: Sequence[float], options: WhiteningOptions, dim: int) -> list[W
         for shrinkage in options.shrinkages
         for most in dims
     ]
-
-
-def _nearest(training: Positives, rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Of each feature the squared distance to its nearest positive (F,), and that one's row (F,)."""
-    lengths = np.diff(training.positives.starts)
-    distances = np.empty(len(training.positive_rows), np.float32)
-    owners = np.repeat(training.references, lengths)
-    for start in range(0, len(owners), 1 << 16):
-        part = slice(start, start + (1 << 16))
-        theta = rows[owners[part]] - rows[training.positive_rows[part]]
-        distances[part] = np.einsum("ij,ij->i", theta, theta)
-    place = training.positives.nearest(distances)
-    return distances[place], training.positive_rows[place]
