@@ -58,18 +58,26 @@ SPLITS = (
 )
 # Name in the table: what is learnt (arguments of cairn learn descriptor), or what it is compressed from and how.
 LEARNT: dict[str, list[str]] = {
+    "whitening <= 128": ["--stage", "whitening", "--dim", "128"],
+    "whitening <= 80": ["--stage", "whitening", "--dim", "80"],
+    "whitening <= 48": ["--stage", "whitening", "--dim", "48"],
+    "whitening <= 32": ["--stage", "whitening", "--dim", "32"],
+    "sift whitening <= 80": ["--stage", "whitening", "--base", "sift", "--dim", "80"],
     "pooling <= 640": ["--stage", "pooling", "--max-pooled-dim", "640"],
     "pooling <= 384": ["--stage", "pooling", "--max-pooled-dim", "384"],
-    "projection <= 80": ["--dim", "80"],
-    "projection <= 64": ["--dim", "64"],
-    "projection <= 48": ["--dim", "48"],
-    "projection <= 32": ["--dim", "32"],
+    "projection <= 80": ["--stage", "both", "--dim", "80"],
+    "projection <= 64": ["--stage", "both", "--dim", "64"],
+    "projection <= 48": ["--stage", "both", "--dim", "48"],
+    "projection <= 32": ["--stage", "both", "--dim", "32"],
     "rootsift-proj <= 80": ["--base", "rootsift", "--stage", "projection", "--dim", "80"],
     "sift-proj <= 80": ["--base", "sift", "--stage", "projection", "--dim", "80"],
     "rootsift-proj": ["--base", "rootsift", "--stage", "projection", "--dim", "128"],
     "sift-proj": ["--base", "sift", "--stage", "projection", "--dim", "128"],
 }
 COMPRESSED: dict[str, tuple[str, list[str]]] = {
+    "binary 128 bits (of whitening <= 80)": ("whitening <= 80", ["--bits", "128"]),
+    "binary 1024 bits (of whitening <= 80)": ("whitening <= 80", ["--bits", "1024"]),
+    "product 64 bits (of whitening <= 80)": ("whitening <= 80", ["--product", "64"]),
     "binary 64 bits (of <= 48)": ("projection <= 48", ["--bits", "64"]),
     "binary 128 bits (of <= 64)": ("projection <= 64", ["--bits", "128"]),
     "binary 1024 bits (of <= 80)": ("projection <= 80", ["--bits", "1024"]),

@@ -39,17 +39,17 @@ def descriptor(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Learn a descriptor by convex optimisation (Simonyan, Vedaldi, Zisserman, 2014).
+    """Learn a descriptor from photos, or from patches that are known to match.
 
     From a collection no labels are needed: photos that overlap are found and matched by geometry (cairn mine). In the
     end photos are searched with the descriptor and with rootSIFT, for parts of scenes that were held out; by what is
     found the command says which of the two to index with. The collection stays as it is: for a new one there is cairn
     index --descriptor. Of a file of matches nearest neighbours alone are compared.
 
-    From photos a whitening of rootSIFT is learnt. From labelled patches, or with --stage both, pooling regions are
-    selected first, then a projection to few dimensions is learnt. Each is tried in a grid of settings; what does best
-    on validation pairs is taken. An interrupted run is picked up by running the same command again, and a run
-    for another --dim with the same --work finds what is common there.
+    What is learnt is a whitening of rootSIFT, which takes a minute; with --stage both pooling regions are selected, and
+    then a projection to few dimensions, by convex optimisation (Simonyan, Vedaldi, Zisserman, 2014). Each is tried in a
+    grid of settings; what does best on validation pairs is taken. An interrupted run is picked up by running the same
+    command again, and a run for another --dim with the same --work finds what is common there.
     """
     from index.errors import CairnError
     from learning.commands.descriptor_from_patches import learn_from_patches

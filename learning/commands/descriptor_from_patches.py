@@ -26,6 +26,7 @@ _TITLES = {
     "pooling": "Pooling regions",
     "describe": "Describing",
     "projection": "Projections",
+    "whitening": "Whitenings",
 }
 
 
@@ -93,7 +94,7 @@ def learn_from_patches(
         )
     if learnt.projection is not None:
         say(
-            f"projection   {pooled} to {learnt.projection.dim} dimensions, "
+            f"{learnt.projection.stage:<12} {pooled} to {learnt.projection.dim} dimensions, "
             f"{100 * learnt.projection.fpr95:.2f}% false positives"
         )
     say(f"{out}: {described.name}, {len(learnt.tried)} models tried in {seconds:.0f} s, listed in {folder / TABLE}")

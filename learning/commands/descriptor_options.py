@@ -24,8 +24,8 @@ class ModelOptions:
         typer.Option(
             rich_help_panel=MODEL,
             metavar="NAME",
-            help="pooling, projection, both, or whitening (default: both; from photos without labels whitening, unless "
-            "something is asked for that it has not).",
+            help="whitening, or pooling, projection or both (default: whitening, unless something is asked for that it "
+            "has not, and then both).",
         ),
     ] = None
     base: Annotated[
@@ -33,15 +33,16 @@ class ModelOptions:
         typer.Option(
             rich_help_panel=MODEL,
             metavar="NAME",
-            help="What is projected or whitened: pooled (learnt pooling regions), rootsift or sift (default: pooled; "
-            "rootsift for a whitening).",
+            help="What is whitened or projected: rootsift, sift, or pooled (learnt pooling regions; for projections "
+            "alone, and their default).",
         ),
     ] = None
     dim: Annotated[
         int | None,
         typer.Option(
             rich_help_panel=MODEL,
-            help="Dimensions of the projected descriptor, at most (default: 80; 128 from photos without labels).",
+            help="Dimensions of the whitened or projected descriptor, at most (default: 80; 128 from photos without "
+            "labels).",
             min=1,
         ),
     ] = None
@@ -79,8 +80,8 @@ class PatchOptions:
         int | None,
         typer.Option(
             rich_help_panel=DATA,
-            help="Copies of each labelled pair, one patch distorted as another view, for projections; 0: none "
-            "(default: 2).",
+            help="Copies of each labelled pair, one patch distorted as another view, for whitenings and projections; "
+            "0: none (default: 2).",
             min=0,
         ),
     ] = None
@@ -243,7 +244,7 @@ class Settled:
 
 
 def settle(
-    model: ModelOptions, tuning: TuningOptions, dim: int, channels: "ChannelOptions", *, whitens: bool = False
+    model: ModelOptions, tuning: TuningOptions, dim: int, channels: "ChannelOptions", *, whitens: bool = True
 ) -> Settled:
     """Settle what is left open, given the usual dimensions and channels, and whether a whitening is what is usual.
 

@@ -30,6 +30,7 @@ from learning.convex.ring_selection import (
 )
 from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
 from learning.convex.study import Study, Trial
+from learning.convex.whitening import STAGE, WhiteningOptions, WhiteningSetting, learn_whitening, whitened
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
 from learning.patches.sources import Source, describe_patches
@@ -60,7 +61,9 @@ class LearningOptions:
     pool: PoolOptions = field(default_factory=PoolOptions)
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     projection: ProjectionOptions = field(default_factory=ProjectionOptions)
-    # Of the pairs that projections are learnt from. Pooling regions came out worse with it, wide ones being favoured.
+    whitening: WhiteningOptions = field(default_factory=WhiteningOptions)
+    # Of the pairs that projections and whitenings are learnt from. Pooling regions came out worse with it, wide ones
+    # being favoured.
     augmentation: AugmentationOptions = field(default_factory=AugmentationOptions)
 
     def __post_init__(self) -> None:
@@ -195,8 +198,18 @@ class _Learner:
         return replace(model, projection=projection), record
 
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Record]:
-        """Raise CairnError: what a whitening is for is told by features of photos."""
-        raise CairnError("A whitening is learnt from photos: from labelled patches learn a projection.")
+        """Learn a whitening of a descriptor's rows."""
+        train, validation = self._differences(model)
+
+        def trial(setting: WhiteningSetting) -> Trial[Record]:
+            key = self._key(STAGE, [model.fingerprint, setting, self.options.augmentation])
+            return key, partial(learn_whitening, train, validation, key, setting)
+
+        dim = min(self.options.dim, train.positive.descriptors.shape[1])
+        grid = [trial(setting) for setting in self.options.whitening.settings(dim)]
+        record = best(self.study.learn(STAGE, grid, bool), dim)
+        assert record is not None
+        return whitened(model, self.records.parameters(record)), record
 
     def with_moments(self, model: LearntModel) -> LearntModel:
         """Add the mean and covariance of the training patches' descriptors, which codes are learnt from."""

@@ -20,13 +20,14 @@ from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import SelectionOptions, pooling_of
 from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
 from learning.convex.study import Study
+from learning.convex.whitening import STAGE, WhiteningOptions, whitened
 from learning.latent.alternation import LogEntry
 from learning.latent.anchors import Anchors, draw_features
 from learning.latent.described_patches import Described, describe_mined
 from learning.latent.metric_problem import units_of
 from learning.latent.models import Held, LatentRecord, PoolingWork, ProjectionWork, Setting
 from learning.latent.nearest import candidates_of, find_nearest
-from learning.latent.whitening import STAGE, Positives, WhiteningOptions, WhiteningWork, grid
+from learning.latent.whitening import Positives, WhiteningWork, grid
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.rows import BlockRows, squared_distances
 from retrieval.descriptors.contract import Descriptor
@@ -294,8 +295,7 @@ class _Learner:
         chosen = best(self.study.learn(STAGE, trials, bool), options.dim)
         assert chosen is not None
         self._remember(chosen)
-        parameters = self.records.parameters(chosen).astype(np.float32)
-        return replace(model, projection=parameters[:, :-1], centre=parameters[:, -1]), chosen
+        return whitened(model, self.records.parameters(chosen)), chosen
 
     def with_moments(self, model: LearntModel) -> LearntModel:
         """Add the mean and covariance of training patches' descriptors, which codes are learnt from."""

@@ -1,9 +1,7 @@
-"""Whitening learnt from mined matches: a projection in closed form, after which rows are centred and of unit length.
+"""Whitening learnt from mined matches (see `learning.convex.whitening`).
 
-The metric A = S⁻¹, S the covariance of the differences between matches, is what minimises tr(AS) - log det A: a change
-between two photos of the same thing then counts alike in all directions. Of what is left, the directions of most
-variance are kept (Mikolajczyk, Matas, ICCV 2007). Which positive of a feature is its match, and which features have
-one, is latent as in Simonyan14 section 9: the nearest positive, and the K features that come nearest to theirs.
+Which positive of a feature is its match, and which features have one, is latent as in Simonyan14 section 9: the nearest
+positive, and the K features that come nearest to theirs.
 """
 
 from collections.abc import Sequence
@@ -14,33 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import one_thread
+from learning.convex.whitening import STAGE, WhiteningOptions, WhiteningSetting, fit_whitening, whiten
 from learning.latent.alternation import LogEntry, Rows
 from learning.latent.described_patches import Described
 from learning.latent.models import Held, LatentRecord
 from learning.latent.nearest import find_nearest
 from learning.mining.matches import MinedMatches
 from learning.patches.rows import squared_distances
-from retrieval.descriptors.learnt import centred
 from retrieval.groups.links import components
 
-STAGE = "whitening"
-
 
 @dataclass(frozen=True)
-class WhiteningOptions:
-    """Which whitenings are tried."""
-
-    shrinkages: tuple[float, ...] = (0.1, 0.3, 1.0)  # of S to a multiple of the identity; see `fit_whitening`
-    kept: tuple[float, ...] = (1.0, 0.75, 0.5)  # shares of the wanted dimensions that are kept
-
-
-@dataclass(frozen=True)
-class WhiteningSetting:
+class LatentSetting:
     """What whitenings of a grid differ in."""
 
     share: float  # K over the number of training features
-    shrinkage: float
-    dim: int  # dimensions that are kept, at most
+    whitening: WhiteningSetting
 
 
 @dataclass(frozen=True)
@@ -79,6 +66,14 @@ class Positives:
         chosen = np.sort(np.argsort(distances[place], kind="stable")[:count])
         return Closest(chosen, self.positive_rows[place][chosen], distances[place][chosen])
 
+    def spread(self, rows: NDArray[np.float32], closest: "Closest") -> NDArray[np.float64]:
+        """Weighted mean of θθᵀ (n, n) over the differences of matches."""
+        differences = rows[self.references[closest.chosen]] - rows[closest.matches]
+        weights = self.weights[closest.chosen]
+        with one_thread():
+            moments = (differences * weights[:, None].astype(np.float32)).T @ differences
+        return np.asarray(moments.astype(np.float64) / weights.sum())
+
 
 @dataclass(frozen=True)
 class Closest:
@@ -102,51 +97,6 @@ def scene_weights(matches: MinedMatches, features: NDArray[np.int64]) -> NDArray
     return np.asarray(weights / weights.mean())
 
 
-def fit_whitening(
-    rows: NDArray[np.float32], differences: NDArray[np.float32], weights: NDArray[np.float64], shrinkage: float
-) -> NDArray[np.float64]:
-    """Fit a whitening.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, n), float32
-        Of features, whose variance orders the directions.
-    differences : ndarray, shape (K, n), float32
-        Between matches.
-    weights : ndarray, shape (K,), float64
-        Of the differences.
-    shrinkage : float
-        S + shrinkage · tr(S)/n · I takes the place of S, so that no direction is magnified without limit.
-
-    Returns
-    -------
-    ndarray, shape (n, n + 1), float64
-        W of `whiten`, the direction of most variance first, and beside it the centre W μ. The first m rows are the
-        whitening to m dimensions.
-    """
-    n = rows.shape[1]
-    with one_thread():
-        weighted = differences * weights[:, None].astype(np.float32)
-        spread = (weighted.T @ differences).astype(np.float64) / weights.sum()
-        spread += shrinkage * np.trace(spread) / n * np.eye(n)
-        values, vectors = np.linalg.eigh(spread)
-        whitening = (vectors / np.sqrt(values)) @ vectors.T
-        mean = rows.mean(axis=0, dtype=np.float64)
-        variance = np.cov(rows, rowvar=False, dtype=np.float64)
-        _, directions = np.linalg.eigh(whitening @ variance @ whitening)
-        projection = directions[:, ::-1].T @ whitening
-    # Of either sign; so that the same photos give the same file.
-    projection *= np.sign(projection[np.arange(n), np.abs(projection).argmax(axis=1)])[:, None]
-    return np.column_stack([projection, projection @ mean])
-
-
-def whiten(rows: NDArray[np.floating], parameters: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Whiten rows (N, n) by parameters (m, n + 1): (N, m) float32 of unit length."""
-    projection, centre = parameters[:, :-1].astype(np.float32), parameters[:, -1].astype(np.float32)
-    with one_thread():
-        return centred(rows.astype(np.float32) @ projection.T, centre)
-
-
 @dataclass(frozen=True)
 class WhiteningWork:
     """What whitenings have in common."""
@@ -157,7 +107,7 @@ class WhiteningWork:
     validation: Described  # and of the validation features' candidates
     alternations: int  # of fitting and of choosing the matches, at most
 
-    def learn(self, setting: WhiteningSetting, key: str) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
+    def learn(self, setting: LatentSetting, key: str) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
         """Learn a whitening."""
         began = perf_counter()
         training, rows = self.training, self.described.rows.astype(np.float32)
@@ -166,9 +116,8 @@ class WhiteningWork:
         parameters = np.empty((0, 0))
         history: list[LogEntry] = []
         for _ in range(self.alternations):
-            differences = references[nearest.chosen] - rows[nearest.matches]
-            weights = training.weights[nearest.chosen]
-            parameters = fit_whitening(references, differences, weights, setting.shrinkage)[: setting.dim]
+            spread = training.spread(rows, nearest)
+            parameters = fit_whitening(references, spread, setting.whitening.shrinkage)[: setting.whitening.dim]
             nearest = training.nearest(whiten(rows, parameters), setting.share)
             objective = float(np.average(nearest.distances, weights=training.weights[nearest.chosen]))
             history.append(LogEntry(STAGE, 0, "positives", objective, None, None))
@@ -176,7 +125,7 @@ class WhiteningWork:
             stage=STAGE,
             key=key,
             share=setting.share,
-            mu=setting.shrinkage,
+            mu=setting.whitening.shrinkage,
             gamma=0.0,
             round=0,
             dim=len(parameters),
@@ -196,12 +145,6 @@ class WhiteningWork:
         return find_nearest(self.held.matches, self.held.features, Described(self.validation.numbers, rows)).recall
 
 
-def grid(shares: Sequence[float], options: WhiteningOptions, dim: int) -> list[WhiteningSetting]:
+def grid(shares: Sequence[float], options: WhiteningOptions, dim: int) -> list[LatentSetting]:
     """All settings to try, for so many dimensions at most."""
-    dims = dict.fromkeys(max(1, int(dim * kept)) for kept in options.kept)
-    return [
-        WhiteningSetting(share, shrinkage, most)
-        for share in dict.fromkeys(shares)
-        for shrinkage in options.shrinkages
-        for most in dims
-    ]
+    return [LatentSetting(share, one) for share in dict.fromkeys(shares) for one in options.settings(dim)]

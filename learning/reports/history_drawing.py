@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from learning.convex.whitening import STAGE
 from learning.latent.alternation import STEPS, LogEntry
-from learning.latent.whitening import STAGE
 from learning.reports.figures import new_figure
 
 if TYPE_CHECKING:

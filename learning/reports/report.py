@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from index.arrays import save_bytes
 from index.errors import CairnError
 from index.text import printable
+from learning.convex.whitening import STAGE
 from learning.latent.alternation import LogEntry
-from learning.latent.whitening import STAGE
 from learning.reports.closeup import KINDS, Closeup
 from learning.reports.closeup_drawing import closeup_figure
 from learning.reports.figures import image_bytes, require_matplotlib

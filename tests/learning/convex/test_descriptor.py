@@ -239,6 +239,24 @@ class TestWhatIsLearnt:
                 assert len(learnt.tried) == 2
         assert max(dims["nuclear"][:2]) < min(dims["frobenius"])
 
+    def test_a_whitening_is_chosen_by_its_error_on_validation_pairs(
+        self, sources: list[Source], tmp_path: Path
+    ) -> None:
+        options = replace(SMALL, stage="whitening", base="rootsift", augmentation=AugmentationOptions(copies=1))
+        learnt = learn_descriptor(sources, tmp_path, options)
+        model, record = learnt.model, learnt.projection
+        assert learnt.pooling is None and record is not None and model.pooling is None
+        assert model.name == "rootsift-white" and model.extent == 1
+        assert model.projection is not None and model.centre is not None
+        assert model.projection.shape == (record.dim, 128) and record.dim <= options.dim
+        assert len(learnt.tried) == len(options.whitening.settings(options.dim))
+        assert record.fpr95 == min(one.fpr95 for one in learnt.tried)
+        again = learn_descriptor(sources, tmp_path, options, workers=2)
+        assert again.model.fingerprint == model.fingerprint and again.tried == learnt.tried
+        # Another share of copies is another model.
+        other = learn_descriptor(sources, tmp_path, replace(options, augmentation=SMALL.augmentation))
+        assert other.model.fingerprint != model.fingerprint
+
     def test_given_regions_are_projected_as_they_are(self, sources: list[Source], tmp_path: Path) -> None:
         given = some_pooling()
         options = replace(SMALL, stage="projection", dim=60)

@@ -1,29 +1,18 @@
-"""Whitening from mined matches: what it does to differences, which matches it is of, and what comes of photos."""
+"""Whitening from mined matches: which matches it is of, and what comes of photos."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.linalg import sqrtm
 
 from index.errors import CairnError
+from learning.convex.whitening import WhiteningOptions, WhiteningSetting
 from learning.latent.alternation import Rows
 from learning.latent.described_patches import Described
 from learning.latent.descriptor import Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.latent.models import Held
-from learning.latent.whitening import (
-    Positives,
-    WhiteningOptions,
-    WhiteningSetting,
-    WhiteningWork,
-    fit_whitening,
-    grid,
-    scene_weights,
-    whiten,
-)
+from learning.latent.whitening import LatentSetting, Positives, WhiteningWork, grid, scene_weights
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions
 from retrieval.descriptors.learnt import LearntDescriptor
@@ -39,62 +28,11 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> MinedMatches:
     return mine_views(tmp_path_factory.mktemp("mined"))
 
 
-def cloud(seed: int, number: int, dim: int) -> np.ndarray:
-    """Points (N, n) float32 of a Gaussian that is no ball, off the origin."""
-    rng = np.random.default_rng(seed)
-    return np.asarray(rng.normal(size=(number, dim)) @ rng.normal(size=(dim, dim)) + rng.normal(size=dim), np.float32)
-
-
-# The whitening itself
-
-
-@given(st.integers(0, 10_000), st.integers(2, 12))
-@settings(max_examples=40, deadline=None)
-def test_differences_become_alike_in_all_directions_and_rows_uncorrelated(seed: int, dim: int) -> None:
-    rows, differences = cloud(seed, 300, dim), cloud(seed + 1, 200, dim)
-    weights = np.random.default_rng(seed).uniform(0.5, 2, 200)
-    found = fit_whitening(rows, differences, weights, 0.0)
-    projection, centre = found[:, :-1], found[:, -1]
-    after = differences @ projection.T
-    spread = (after * weights[:, None]).T @ after / weights.sum()
-    np.testing.assert_allclose(spread, np.eye(dim), atol=2e-2)
-    variance = np.cov(rows @ projection.T, rowvar=False)
-    np.testing.assert_allclose(variance / variance.max(), np.diag(np.diag(variance)) / variance.max(), atol=2e-2)
-    assert (np.diff(np.diag(variance)) <= 1e-2 * variance.max()).all()  # the direction of most variance first
-    np.testing.assert_allclose(centre, projection @ rows.mean(axis=0), rtol=1e-3, atol=1e-3)
-
-
-def test_it_is_the_inverse_root_of_the_shrunk_covariance() -> None:
-    rows, differences = cloud(2, 500, 6), cloud(3, 400, 6)
-    found = fit_whitening(rows, differences, np.ones(400), 0.3)[:, :-1]
-    spread = differences.astype(np.float64).T @ differences / 400
-    metric = np.linalg.inv(spread + 0.3 * np.trace(spread) / 6 * np.eye(6))
-    np.testing.assert_allclose(found.T @ found, metric, rtol=1e-3, atol=1e-4 * np.abs(metric).max())
-    # Its directions are those of the rows, once whitened.
-    root = np.real(sqrtm(metric))
-    values = np.linalg.eigvalsh(np.cov((rows @ root).T))[::-1]
-    np.testing.assert_allclose(np.diag(np.cov((rows @ found.T).T)), values, rtol=1e-3)
-
-
-def test_without_limit_nothing_but_the_directions_of_rows_is_left() -> None:
-    # S is drowned by the identity: principal components, of one length.
-    found = fit_whitening(cloud(4, 500, 5), cloud(5, 300, 5), np.ones(300), 1e6)[:, :-1]
-    lengths = np.linalg.norm(found, axis=1)
-    np.testing.assert_allclose(found @ found.T, lengths.mean() ** 2 * np.eye(5), atol=1e-4 * lengths.mean() ** 2)
-
-
-def test_whitened_rows_are_of_unit_length_and_a_row_at_the_centre_stays_finite() -> None:
-    rows = cloud(6, 100, 8)
-    parameters = fit_whitening(rows, cloud(7, 100, 8), np.ones(100), 0.1)[:5]
-    np.testing.assert_allclose(np.linalg.norm(whiten(rows, parameters), axis=1), 1, atol=1e-5)
-    assert np.isfinite(whiten(rows.mean(axis=0, keepdims=True), parameters)).all()
-
-
 def test_the_grid_has_each_setting_once() -> None:
     settings = grid((0.8, 0.5, 0.8), WhiteningOptions((0.1, 1.0), (1.0, 0.5, 1.0)), 100)
     assert len(settings) == len(set(settings)) == 8
-    assert {setting.dim for setting in settings} == {100, 50}
-    assert {setting.dim for setting in grid((0.8,), WhiteningOptions(kept=(0.1,)), 1)} == {1}
+    assert {setting.whitening.dim for setting in settings} == {100, 50}
+    assert {setting.whitening.dim for setting in grid((0.8,), WhiteningOptions(kept=(0.1,)), 1)} == {1}
 
 
 # Which matches
@@ -138,7 +76,7 @@ def test_the_nearest_positive_is_the_match_and_features_without_one_are_left_out
     held = Held(mined, np.zeros(0, np.int64), np.arange(4))
     work = WhiteningWork(held, training, described, Described(np.arange(4), every[:4]), 3)
     monkeypatch.setattr(WhiteningWork, "_validate", lambda work, parameters: 0.0)  # there are no photos
-    ((record, parameters),) = work.learn(WhiteningSetting(0.8, 0.001, dim), "a" * 64)
+    ((record, parameters),) = work.learn(LatentSetting(0.8, WhiteningSetting(0.001, dim)), "a" * 64)
     metric = parameters[:, :-1].T @ parameters[:, :-1]
     # As strong in each direction as the noise is weak there: its inverse variance.
     wanted = noise**-2 / (noise**-2).max()

@@ -1,0 +1,124 @@
+"""Whitening: a projection in closed form, after which rows are centred and of unit length.
+
+The metric A = S⁻¹, S the covariance of the differences between matches, is what minimises tr(AS) - log det A: a change
+between two photos of the same thing then counts alike in all directions. Of what is left, the directions of most
+variance are kept (Mikolajczyk, Matas, ICCV 2007).
+"""
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.parallel import one_thread
+from learning.convex.projection import DifferencePairs
+from learning.convex.records import Record
+from learning.convex.ring_selection import fpr95_of
+from learning.patches.rows import squared_distances
+from retrieval.descriptors.learnt import LearntModel, centred
+
+STAGE = "whitening"
+
+
+@dataclass(frozen=True)
+class WhiteningOptions:
+    """Which whitenings are tried."""
+
+    shrinkages: tuple[float, ...] = (0.1, 0.3, 1.0)  # of S to a multiple of the identity; see `fit_whitening`
+    kept: tuple[float, ...] = (1.0, 0.75, 0.5)  # shares of the wanted dimensions that are kept
+
+    def settings(self, dim: int) -> list["WhiteningSetting"]:
+        """All settings to try, for so many dimensions at most."""
+        dims = dict.fromkeys(max(1, int(dim * kept)) for kept in self.kept)
+        return [WhiteningSetting(shrinkage, most) for shrinkage in self.shrinkages for most in dims]
+
+
+@dataclass(frozen=True)
+class WhiteningSetting:
+    """What whitenings differ in."""
+
+    shrinkage: float
+    dim: int  # dimensions that are kept, at most
+
+
+def fit_whitening(rows: NDArray[np.float32], spread: NDArray[np.float64], shrinkage: float) -> NDArray[np.float64]:
+    """Fit a whitening.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, n), float32
+        Of features, whose variance orders the directions.
+    spread : ndarray, shape (n, n), float64
+        S, the mean of θθᵀ over the differences θ between matches.
+    shrinkage : float
+        S + shrinkage · tr(S)/n · I takes the place of S, so that no direction is magnified without limit.
+
+    Returns
+    -------
+    ndarray, shape (n, n + 1), float64
+        W of `whiten`, the direction of most variance first, and beside it the centre W μ. The first m rows are the
+        whitening to m dimensions.
+    """
+    n = rows.shape[1]
+    with one_thread():
+        values, vectors = np.linalg.eigh(spread + shrinkage * np.trace(spread) / n * np.eye(n))
+        whitening = (vectors / np.sqrt(values)) @ vectors.T
+        mean = rows.mean(axis=0, dtype=np.float64)
+        variance = np.cov(rows, rowvar=False, dtype=np.float64)
+        _, directions = np.linalg.eigh(whitening @ variance @ whitening)
+        projection = directions[:, ::-1].T @ whitening
+    # Of either sign; so that the same photos give the same file.
+    projection *= np.sign(projection[np.arange(n), np.abs(projection).argmax(axis=1)])[:, None]
+    return np.column_stack([projection, projection @ mean])
+
+
+def whiten(rows: NDArray[np.floating], parameters: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Whiten rows (N, n) by parameters (m, n + 1): (N, m) float32 of unit length."""
+    projection, centre = parameters[:, :-1].astype(np.float32), parameters[:, -1].astype(np.float32)
+    with one_thread():
+        return centred(rows.astype(np.float32) @ projection.T, centre)
+
+
+def whitened(model: LearntModel, parameters: NDArray[np.float64]) -> LearntModel:
+    """Add a whitening, as `fit_whitening` gives it, to a descriptor."""
+    single = parameters.astype(np.float32)
+    return replace(model, projection=single[:, :-1], centre=single[:, -1])
+
+
+def learn_whitening(
+    train: DifferencePairs, validation: DifferencePairs, key: str, setting: WhiteningSetting
+) -> list[tuple[Record, NDArray[np.float64]]]:
+    """Learn a whitening from labelled pairs.
+
+    Parameters
+    ----------
+    train, validation : DifferencePairs
+        The positive ones of the former tell S, and all their rows the variance; both kinds of the latter the error.
+    key : str
+        Fingerprint of all that the model depends on.
+    setting : WhiteningSetting
+        Which one.
+    """
+    began = perf_counter()
+    rows = train.positive.descriptors
+    parameters = fit_whitening(rows, train.positive.moment(), setting.shrinkage)[: setting.dim]
+    seen = whiten(rows, parameters)
+    objective = squared_distances(seen.__getitem__, train.positive.first, train.positive.second).mean(dtype=np.float64)
+    distances = (
+        squared_distances(seen.__getitem__, pairs.first, pairs.second)
+        for pairs in (validation.positive, validation.negative)
+    )
+    record = Record(
+        stage=STAGE,
+        key=key,
+        mu=setting.shrinkage,
+        gamma=0.0,
+        dim=len(parameters),
+        rings=0,
+        fpr95=fpr95_of(*distances),
+        objective=float(objective),
+        refits=0,
+        seconds=perf_counter() - began,
+    )
+    return [(record, parameters)]
