@@ -10,9 +10,9 @@ The sets lie in the folder that CAIRN_DATASETS points to: those of retrieval_tab
 What is in the work folder is not done again, and a run that was stopped goes on where it was. With --fold some folds
 are measured alone; each takes about as long as learning from their photos and indexing all sets once.
 
-usage: PYTHONPATH=. scripts/cross_validation.py [--set NAME]... [--learn LABEL=BASE:STAGE]... [--engine NAME]...
-           [--folds N] [--fold N]... [--with-unlabelled] [--max-features N] [--turns N] [--seed N] [--list] [--json]
-           [--work FOLDER] [--workers N]
+usage: PYTHONPATH=. scripts/cross_validation.py [--set NAME]... [--learn LABEL=BASE:STAGE:GEOMETRY]...
+           [--engine NAME]... [--folds N] [--fold N]... [--with-unlabelled] [--max-features N] [--turns N] [--seed N]
+           [--list] [--json] [--work FOLDER] [--workers N]
 """
 
 import argparse
@@ -30,10 +30,10 @@ from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
 from eval.tables.retrieval import Cell, markdown
 from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
 from index.errors import CairnError
-from learning.commands.descriptor_from_photos import STEPS
+from learning.commands.descriptor_from_photos import STEPS, usual_geometry
 from learning.convex.stages import STAGES
 from learning.latent.descriptor import UnlabelledOptions
-from learning.mining.mining import MiningOptions
+from learning.mining.mining import GEOMETRIES, MiningOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
@@ -59,13 +59,17 @@ def find_sets(names: Sequence[str] | None) -> tuple[Path, list[RetrievalSet]]:
 
 
 def recipe(given: str, seed: int) -> Recipe:
-    """Read LABEL=BASE:STAGE."""
+    """Read LABEL=BASE:STAGE:GEOMETRY."""
     label, found, way = given.partition("=")
-    base, _, stage = way.partition(":")
-    if not found or base not in BASES or (stage or "both") not in STAGES:
-        raise CairnError(f"--learn {given}: give LABEL=BASE:STAGE, of {', '.join(BASES)} and {', '.join(STAGES)}.")
-    learning = UnlabelledOptions(base=base, stage=stage or "both", seed=seed)
-    return Recipe(label, learning, MiningOptions(seed=seed))
+    base, _, rest = way.partition(":")
+    stage, _, geometry = rest.partition(":")
+    stage = stage or "both"
+    geometry = geometry or usual_geometry(stage)
+    if not found or base not in BASES or stage not in STAGES or geometry not in GEOMETRIES:
+        known = [", ".join(names) for names in (BASES, STAGES, GEOMETRIES)]
+        raise CairnError(f"--learn {given}: give LABEL=BASE:STAGE:GEOMETRY, of {'; '.join(known)}.")
+    learning = UnlabelledOptions(base=base, stage=stage, seed=seed)
+    return Recipe(label, learning, MiningOptions(geometry=geometry, seed=seed))
 
 
 def choose_folds(arguments: argparse.Namespace, root: Path, sets: Sequence[RetrievalSet]) -> list[Fold]:
@@ -127,7 +131,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--set", action="append", help=f"may be repeated [landmarks, paintings, {HARD}, {SOLID}]")
     parser.add_argument(
-        "--learn", action="append", metavar="LABEL=BASE:STAGE", help=f"may be repeated [{', '.join(DEFAULT_RECIPES)}]"
+        "--learn",
+        action="append",
+        metavar="LABEL=BASE:STAGE:GEOMETRY",
+        help=f"may be repeated [{', '.join(DEFAULT_RECIPES)}]",
     )
     parser.add_argument("--engine", action="append", choices=ENGINES, help="may be repeated [tf-idf, tf-idf-sp]")
     parser.add_argument("--folds", type=int, default=5, help="into how many parts the scenes are dealt out [5]")

@@ -62,8 +62,8 @@ def descriptor(
         raise CairnError("--pairs and --augment are for labelled patches: take them away.")
     if not unlabelled and (of_photos.given or catalogue is not None):
         raise CairnError(
-            "--share, --rounds, --no-judge, --report, --photos and --catalogue are for photos without labels: take "
-            "them away."
+            "--geometry, --share, --rounds, --no-judge, --report, --photos and --catalogue are for photos without "
+            "labels: take them away."
         )
     if of_photos.photos is not None and (of_photos.report is None or sources[0].suffix != ".npz"):
         raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")

@@ -14,13 +14,14 @@ from learning.commands.descriptor_options import ModelOptions, PhotoOptions, Run
 from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
+from learning.convex.whitening import STAGE
 from learning.judge.conclusion import Conclusion, conclude
 from learning.judge.judging import TITLES
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
 from learning.latent.verdict import compare
 from learning.mining.matches import MinedMatches
-from learning.mining.mining import FEATURES, MiningOptions, TooLittle, mine_matches
+from learning.mining.mining import FEATURES, VIEWS, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
 from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
@@ -41,13 +42,14 @@ JUDGED = "judged"
 
 STEPS = {
     "features": "Features",
+    "views": "Views",
     "pairs": "Image pairs",
     "patches": "Patches",
     "describe": "Describing",
     "psi": "Ring distances",
     "pooling": "Pooling regions",
     "projection": "Projections",
-    "whitening": "Whitenings",
+    STAGE: "Whitenings",
 }
 """Titles of the steps of mining and learning."""
 
@@ -68,6 +70,11 @@ def is_unlabelled(sources: Sequence[Path]) -> bool:
     return bool(found)
 
 
+def usual_geometry(stage: str) -> str:
+    """Give what photos are mined by, one of `mining.GEOMETRIES`, where that is not said."""
+    return "views" if stage == STAGE else "homography"
+
+
 def learn_from_photos(
     source: Path,
     out: Path,
@@ -84,7 +91,7 @@ def learn_from_photos(
     began = perf_counter()
     usual = UnlabelledOptions()
     settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoOptions.rounds)
-    if settled.stage == "whitening" and data.rounds != PhotoOptions.rounds:
+    if settled.stage == STAGE and data.rounds != PhotoOptions.rounds:
         raise CairnError("--rounds is of looking for negatives: a whitening has none.")
     pooling, workers = settled.pooling, run.workers or cores()
     options = UnlabelledOptions(
@@ -107,15 +114,19 @@ def learn_from_photos(
 
         check_report(data.report)
     shown = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
-    if catalogue is not None and source.suffix == ".npz":
-        raise CairnError("--catalogue is for a collection: take it away.")
+    if (catalogue or data.geometry) and source.suffix == ".npz":
+        raise CairnError("--catalogue and --geometry are for a collection: take them away.")
     found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
     folder = run.work or out.with_suffix(".learning")
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with progress_bars(quiet or json, {**STEPS, **TITLES}) as tell:
-            file, failed = (source, []) if found is None else _mine(found, folder / MINED, options.seed, workers, tell)
+            file: Path = source
+            failed: list[dict[str, str]] = []
+            if found is not None:
+                geometry = data.geometry or usual_geometry(settled.stage)
+                file, failed = _mine(found, folder / MINED, geometry, options.seed, workers, tell)
             matches = MinedMatches.open(file)
             learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
             described = LearntDescriptor(learnt.model)
@@ -146,7 +157,9 @@ def learn_from_photos(
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
     save_model(out, learnt.model)
     if data.report is not None:
-        _write_report(data.report, found.paths if found is not None else shown, matches, learnt, verdict)
+        if found is not None:
+            shown = [*found.paths, *sorted((folder / MINED / MINING / VIEWS).glob("*.jpg"))]
+        _write_report(data.report, shown, matches, learnt, verdict)
     shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
     if run.work is None:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
@@ -198,7 +211,7 @@ def learn_from_photos(
 
 
 def _mine(
-    source: PhotoSource, folder: Path, seed: int, workers: int, progress: Progress
+    source: PhotoSource, folder: Path, geometry: str, seed: int, workers: int, progress: Progress
 ) -> tuple[Path, list[dict[str, str]]]:
     """Mine the photos of a collection, unless that is done.
 
@@ -206,7 +219,7 @@ def _mine(
     """
     assert source.collection is not None
     own = source.collection.options
-    mining = MiningOptions(seed=seed, features=own.features, image=own.image)
+    mining = MiningOptions(geometry=geometry, seed=seed, features=own.features, image=own.image)
     photos = [(str(path), _state(path)) for path in source.paths]
     file = folder / f"{fingerprint({}, {'options': mining, 'photos': photos})[:16]}.npz"
     folder.mkdir(exist_ok=True)
@@ -287,7 +300,7 @@ def _write_report(
             "share": record.share,
             **(
                 {"shrinkage": record.mu, "dim": record.dim}
-                if record.stage == "whitening"
+                if record.stage == STAGE
                 else {"mu": record.mu, "gamma": record.gamma, "dim": record.dim, "recall": record.recall}
             ),
             "validation": record.validation or None,  # of what is too large it is not measured

@@ -96,6 +96,15 @@ class PatchOptions:
 class PhotoOptions:
     """What is for photos without labels alone."""
 
+    geometry: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=DATA,
+            metavar="NAME",
+            help="What a collection is learnt from: views (photos, and views of them that are rendered), homography "
+            "(photos that show the same), or both (default: views; homography for pooling and projections).",
+        ),
+    ] = None
     share: Annotated[
         list[float] | None,
         typer.Option(
@@ -136,7 +145,7 @@ class PhotoOptions:
     @property
     def given(self) -> bool:
         """Whether one is asked for."""
-        asked = bool(self.share) or self.rounds != 2 or not self.judge
+        asked = bool(self.geometry or self.share) or self.rounds != 2 or not self.judge
         return asked or self.report is not None or self.photos is not None
 
 

@@ -24,6 +24,24 @@ def mine(
             min=0,
         ),
     ] = 0,
+    geometry: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            metavar="NAME",
+            help="How it is known where a photo's regions are in another: homography (found between photos that show "
+            "the same), views (the other is a view of it that is rendered: turned, stretched, blurred, noisy), or "
+            "both.",
+        ),
+    ] = "homography",
+    views: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            help="Photos that a view is rendered of, with --geometry views or both; 0: 100.",
+            min=0,
+        ),
+    ] = 0,
     inliers: Annotated[
         int,
         typer.Option(
@@ -100,10 +118,10 @@ def mine(
 ) -> None:
     """Mine matches to learn a descriptor from, out of photos without any label (Simonyan, Vedaldi, Zisserman, 2014).
 
-    Photos that show the same thing are found by matching features. From then on geometry alone decides: a feature of
-    the first photo has those features of the second as positives whose regions, mapped to the first, overlap its own
-    by more than 0.6, and those as negatives that overlap it by less than 0.3. An interrupted run is picked up by
-    running the same command again.
+    Photos that show the same thing are found by matching features, or views of photos are rendered. From then on
+    geometry alone decides: a feature of the first photo has those features of the second as positives whose regions,
+    mapped to the first, overlap its own by more than 0.6, and those as negatives that overlap it by less than 0.3. An
+    interrupted run is picked up by running the same command again.
     """
     from dataclasses import replace
 
@@ -133,8 +151,14 @@ def mine(
         features = replace(features, upright=upright)
     if max_side is not None:
         image = replace(image, max_side=max_side)
+    if views and geometry == "homography":
+        raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
+    if geometry == "views" and (pairs or propose is not None):
+        raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
     options = MiningOptions(
+        geometry=geometry,
         pairs=pairs,
+        views=views,
         propose=propose,
         map=MapOptions(inliers=inliers, model=model),
         seed=seed,
@@ -142,7 +166,7 @@ def mine(
         image=image,
         extent=extent,
     )
-    titles = {"features": "Features", "pairs": "Image pairs", "patches": "Patches"}
+    titles = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
     with progress_bars(quiet or json, titles) as tell:
         report = mine_matches(photos, out, options, work=work, workers=workers or cores(), progress=tell)
     seconds = round(perf_counter() - started, 3)
@@ -164,9 +188,13 @@ def mine(
             }
         )
         return
-    origin = "proposed by the ranking" if report.proposals == "ranking" else "drawn at random"
+    origin = {
+        "ranking": "proposed by the ranking show the same",
+        "random": "drawn at random show the same",
+        "views": "of photos and their views have matches",
+    }
     say(
-        f"{out}: {report.kept} of {report.tried} image pairs {origin} show the same; "
+        f"{out}: {report.kept} of {report.tried} image pairs {origin[report.proposals]}; "
         f"{report.features} features of {report.photos} photos, {report.patches} patches, in {seconds:.1f} s"
     )
     say(

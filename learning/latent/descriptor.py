@@ -81,7 +81,8 @@ class UnlabelledOptions:
         default_factory=lambda: SelectionOptions(mus=(0.3, 0.1), gammas=(0.1,), iterations=600)
     )
     projection: ProjectionOptions = field(default_factory=lambda: metric_options("nuclear"))
-    whitening: WhiteningOptions = field(default_factory=WhiteningOptions)
+    # Fewer dimensions find matches as well, and fewer photos by words: docs/measurements/without-labels.md.
+    whitening: WhiteningOptions = field(default_factory=lambda: WhiteningOptions(kept=(1.0,)))
     seed: int = 0  # of what is drawn
 
     def __post_init__(self) -> None:

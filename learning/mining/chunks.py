@@ -25,6 +25,7 @@ class Chunk:
     file: Path
     numbers: list[int]  # of the pairs
     pairs: list[tuple[MinedPhoto, MinedPhoto]]
+    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: how the photos of each pair map, where that is known
 
     def mine(self, staging: Staging, options: MapOptions, overlaps: Overlaps) -> int:
         """Mine the pairs, unless that has been done; give their number."""
@@ -40,8 +41,8 @@ class Chunk:
 
         scale = staging.extractor.measurement_scale
         found = [
-            mine_pair(features(first), features(second), scale, options, overlaps, number)
-            for number, (first, second) in zip(self.numbers, self.pairs, strict=True)
+            mine_pair(features(first), features(second), scale, options, overlaps, number, known)
+            for number, (first, second), known in zip(self.numbers, self.pairs, self.maps, strict=True)
         ]
         self._write([one for one in found if one is not None])
         return len(self.pairs)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from learning.mining.homographies import MapOptions, PhotoFeatures, find_map
+from learning.mining.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map
 from retrieval.features.staging import Staged
 from retrieval.regions.overlap import overlap_sets
 
@@ -27,7 +27,7 @@ class MinedPair:
 
     number: int  # of the pair, among all that were proposed
     homography: NDArray[np.float64]  # (3, 3) float64: pixels of the first upright original to those of the second
-    inliers: int  # matches that agree on an affine map
+    inliers: int  # matches that agree on an affine map; 0 where the map was known
     positives: NDArray[np.int32]  # (N, 2) int32, sorted: x, and a member of P(x)
     ambiguous: NDArray[np.int32]  # (M, 2) int32, sorted: x with a positive, and what is in neither P(x) nor N(x)
 
@@ -52,7 +52,13 @@ class Overlaps:
 
 
 def mine_pair(
-    first: PhotoFeatures, second: PhotoFeatures, scale: float, options: MapOptions, overlaps: Overlaps, number: int = 0
+    first: PhotoFeatures,
+    second: PhotoFeatures,
+    scale: float,
+    options: MapOptions,
+    overlaps: Overlaps,
+    number: int = 0,
+    known: NDArray[np.float64] | None = None,
 ) -> MinedPair | None:
     """Mine one image pair.
 
@@ -68,13 +74,15 @@ def mine_pair(
         What is positive, and what negative.
     number : int
         Of the pair.
+    known : ndarray, shape (3, 3), float64, optional
+        The map, where it need not be found.
 
     Returns
     -------
     MinedPair or None
         None where they do not show the same, or no feature has a positive.
     """
-    found = find_map(first, second, options)
+    found = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
     if found is None:
         return None
     regions1, regions2 = (measurement_regions(photo.features.ellipses, scale) for photo in (first, second))

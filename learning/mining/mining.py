@@ -18,6 +18,7 @@ from learning.mining.chunks import Chunk
 from learning.mining.homographies import MapOptions
 from learning.mining.image_pairs import MinedPhoto, Overlaps
 from learning.mining.photo_source import PhotoSource
+from learning.mining.views import View, ViewOptions, write_view
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
@@ -27,7 +28,15 @@ from retrieval.photos.options import ImageOptions
 FEATURES = "features"
 """Folder, within that of what is computed on the way, of the photos' features."""
 
+VIEWS = "views"
+"""Folder, beside it, of the views that are rendered."""
+
+GEOMETRIES = ("homography", "views", "both")
+"""How it is known where a photo's regions are in another: by homographies that are found between photos that show the
+same, as in the paper; as the other is a view of it that was rendered (see `views`); or some of each."""
+
 _CHUNK = 16  # image pairs whose results are kept in one file
+_NAMED = 40  # letters of a photo's name in that of its view
 
 
 class TooLittle(CairnError):
@@ -38,7 +47,10 @@ class TooLittle(CairnError):
 class MiningOptions:
     """What is mined, and how."""
 
+    geometry: str = "homography"  # one of `GEOMETRIES`
     pairs: int = 0  # image pairs to try; 0: see `photo_source.PAIRS`
+    views: int = 0  # photos to render a view of; 0: see `photo_source.VIEWS`
+    view: ViewOptions = field(default_factory=ViewOptions)  # how these differ from the photos
     propose: str | None = None  # random or ranking; None: ranking where the source is a collection with a vocabulary
     map: MapOptions = field(default_factory=MapOptions)  # which pairs are kept
     overlaps: Overlaps = field(default_factory=Overlaps)  # what is positive, and what negative
@@ -54,8 +66,12 @@ class MiningOptions:
     def __post_init__(self) -> None:
         if not 0.1 <= self.extent <= 10:
             raise CairnError(f"The extent of patches must lie between 0.1 and 10, and is {self.extent}.")
+        if self.geometry not in GEOMETRIES:
+            raise CairnError(f"There is no geometry {self.geometry!r}; choose one of {', '.join(GEOMETRIES)}.")
         if self.pairs < 0:
             raise CairnError(f"The number of image pairs cannot be {self.pairs}.")
+        if self.views < 0:
+            raise CairnError(f"The number of views cannot be {self.views}.")
 
 
 @dataclass(frozen=True)
@@ -85,8 +101,9 @@ def mine_matches(
 ) -> MiningReport:
     """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
 
-    Homographies are established between image pairs from matches of descriptors. Then P(x) and N(x) of each feature x
-    of a first photo follow from the overlap of measurement regions alone, whatever they look like.
+    Homographies are established between image pairs from matches of descriptors, or are those that views of photos are
+    rendered by. Then P(x) and N(x) of each feature x of a first photo follow from the overlap of measurement regions
+    alone, whatever they look like.
 
     Parameters
     ----------
@@ -102,28 +119,38 @@ def mine_matches(
     workers : int
         Processes. The file is the same to the last byte whatever their number.
     progress : callable, optional
-        Told about the steps ``features``, ``pairs`` and ``patches``.
+        Told about the steps ``features``, ``views``, ``pairs`` and ``patches``.
 
     Raises
     ------
     CairnError
-        There are not two photos; or, `TooLittle`, no two overlap, or what was mined is too little to learn from.
+        There are not two photos, or none; or, `TooLittle`, no two overlap, or what was mined is too little to learn
+        from.
     """
     folder = work or out.with_name(f"{out.name}.mining")
-    how, proposed = source.propose(options.propose, options.pairs, options.seed)
+    how, proposed, seen = _propose(source, options)
     extractor = Extractor(find_descriptor(options.descriptor), options.features)
     staging = Staging(folder / FEATURES, extractor, options.image)
     try:
-        photos, failed = _stage(source, np.unique(proposed), staging, workers, progress)
-        if len(photos) < 2 and failed:
-            path, reason = failed[0]
-            raise CairnError(
-                f"{source.name} has not two photos that can be read ({path}: {reason}): add some that can."
-            )
+        paths = {int(at): source.paths[at] for at in np.unique(np.concatenate([proposed.ravel(), seen]))}
+        photos, failed = _stage(paths, staging, workers, progress)
+        _refuse_too_few(photos, failed, source, options)
         pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
+        maps: list[NDArray[np.float64] | None] = [None] * len(pairs)
+        names = {at: printable(path.stem) for at, path in paths.items()}
+        views = _render({at: photos[at] for at in seen.tolist() if at in photos}, folder / VIEWS, options, workers)
+        # Views are photos like others, numbered on from those of the source.
+        rendered = {len(source.paths) + place: view for place, (_, view) in enumerate(views)}
+        more, _ = _stage({at: view.path for at, view in rendered.items()}, staging, workers, progress, "views")
+        for (at, view), number in zip(views, rendered, strict=True):
+            if number in more:
+                pairs.append((at, number))
+                maps.append(view.homography)
+                names[number] = printable(view.path.stem)
+        photos |= more
         # What depends on pairs and thresholds has a folder of its own; features depend on the extractor alone.
         key = fingerprint(
-            {"pairs": np.array(pairs, np.int64)},
+            {"pairs": np.array(pairs, np.int64).reshape(-1, 2)},
             {
                 "options": asdict(options),
                 "extractor": extractor.fingerprint,
@@ -134,15 +161,15 @@ def mine_matches(
         results.mkdir(exist_ok=True)
         chunks = []
         for start in range(0, len(pairs), _CHUNK):
-            part = pairs[start : start + _CHUNK]
-            both = [(photos[one], photos[two]) for one, two in part]
-            chunks.append(Chunk(results / f"{start:09d}.npz", list(range(start, start + len(part))), both))
+            part = slice(start, min(start + _CHUNK, len(pairs)))
+            both = [(photos[one], photos[two]) for one, two in pairs[part]]
+            numbers = list(range(part.start, part.stop))
+            chunks.append(Chunk(results / f"{start:09d}.npz", numbers, both, maps[part]))
         _mine(chunks, staging, options, workers, len(pairs), progress)
         # A scale that was given is what the learnt descriptor will be used at, too.
         extent = options.extent if options.features.measurement_scale is None else 1.0
         assembly = Assembly(chunks, photos, pairs, extent)
         _refuse_too_little(assembly, source, options, len(pairs))
-        names = {at: printable(source.paths[at].stem) for at in photos}
         meta = {
             "source": source.name,
             "proposals": how,
@@ -173,14 +200,23 @@ def mine_matches(
     )
 
 
+def _propose(source: PhotoSource, options: MiningOptions) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+    """Propose image pairs (T, 2), and photos (V,) to render views of; and say how the pairs were found."""
+    how, pairs, seen = "views", np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+    if options.geometry != "views":
+        how, pairs = source.propose(options.propose, options.pairs, options.seed)
+    if options.geometry != "homography":
+        seen = source.choose(options.views, options.seed)
+    return how, pairs, seen
+
+
 def _stage(
-    source: PhotoSource, wanted: NDArray[np.int64], staging: Staging, workers: int, progress: Progress
+    paths: dict[int, Path], staging: Staging, workers: int, progress: Progress, step: str = "features"
 ) -> tuple[dict[int, MinedPhoto], list[tuple[str, str]]]:
-    """Extract the features of photos; give them by their place in the source, and (path, reason) of the others."""
+    """Extract the features of photos; give them by their numbers, and (path, reason) of the others."""
     keys: dict[int, str] = {}
     failed = []
-    for at in wanted.tolist():
-        path = source.paths[at]
+    for at, path in paths.items():
         try:
             if not path.is_file():
                 raise CairnError("there is no such file, or it is none that can be read")
@@ -188,14 +224,29 @@ def _stage(
         except (CairnError, OSError) as error:
             failed.append((printable(str(path)), str(getattr(error, "strerror", None) or error)))
     photos = {}
-    listed = [(source.paths[at], key) for at, key in keys.items()]
+    listed = [(paths[at], key) for at, key in keys.items()]
     for done, ((at, key), staged) in enumerate(zip(keys.items(), stage_all(staging, listed, workers), strict=True)):
         if staged.reason is None:
-            photos[at] = MinedPhoto(source.paths[at], key, staged)
+            photos[at] = MinedPhoto(paths[at], key, staged)
         else:
-            failed.append((printable(str(source.paths[at])), staged.reason))
-        progress("features", done + 1, len(keys))
+            failed.append((printable(str(paths[at])), staged.reason))
+        progress(step, done + 1, len(keys))
     return photos, failed
+
+
+def _render(
+    photos: dict[int, MinedPhoto], folder: Path, options: MiningOptions, workers: int
+) -> list[tuple[int, View]]:
+    """Render a view of each photo; give them with the photos' numbers."""
+    if not photos:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = []
+    for photo in photos.values():
+        target = folder / f"{photo.path.stem[:_NAMED]}-view-{photo.key[:8]}.jpg"
+        drawn = options.seed, int(photo.key[:16], 16)
+        tasks.append(partial(write_view, photo.path, options.image, target, options.view, drawn))
+    return list(zip(photos, run(tasks, workers), strict=True))
 
 
 def _mine(
@@ -208,13 +259,27 @@ def _mine(
         progress("pairs", done, pairs)
 
 
+def _refuse_too_few(
+    photos: dict[int, MinedPhoto], failed: list[tuple[str, str]], source: PhotoSource, options: MiningOptions
+) -> None:
+    """Raise CairnError where too few photos can be read."""
+    if len(photos) < (1 if options.geometry == "views" else 2) and failed:
+        path, reason = failed[0]
+        few = "no photo" if options.geometry == "views" else "not two photos"
+        raise CairnError(f"{source.name} has {few} that can be read ({path}: {reason}): add some that can.")
+
+
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
-    advice = "add photos that show the same things, or try more pairs (cairn mine --pairs)"
+    """Raise `TooLittle` where nothing, or not enough, was mined."""
+    if options.geometry == "views":
+        advice = "add photos with more to see, or make more views (cairn mine --views)"
+    else:
+        advice = "add photos that show the same things, or try more pairs (cairn mine --pairs)"
     if not assembly.kept:
-        raise TooLittle(
-            f"None of {tried} image pairs of {source.name} has {options.map.inliers} matches that agree on one map: "
-            f"{advice}."
-        )
+        what = "a feature that is found again in its view"
+        if options.geometry != "views":
+            what = f"{options.map.inliers} matches that agree on one map"
+        raise TooLittle(f"None of {tried} image pairs of {source.name} has {what}: {advice}.")
     if assembly.features < options.least:
         raise TooLittle(
             f"Only {assembly.features} features of {len(assembly.kept)} image pairs of {source.name} have a match, and "

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from learning.mining.proposals import random_pairs, ranked_pairs
+from learning.mining.proposals import random_pairs, ranked_pairs, together
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS
 from retrieval.photos.listing import list_photos
@@ -15,6 +15,11 @@ from retrieval.photos.listing import list_photos
 PROPOSALS = ("random", "ranking")
 PAIRS = {"random": 10_000, "ranking": 2_000}
 """Image pairs that are proposed by default. Of random ones few overlap."""
+
+VIEWS = 100
+"""Photos that a view is rendered of by default: more tell nothing more, see docs/measurements/without-labels.md."""
+
+_FEW = 10  # as many in any case, though it is more than half of the photos: else the others are left to judge by
 
 
 @dataclass(frozen=True)
@@ -88,3 +93,32 @@ class PhotoSource:
         if not len(ranked):  # of two photos no word tells anything
             return "random", random_pairs(len(self.paths), number or PAIRS["random"], rng)
         return how, ranked
+
+    def choose(self, number: int, seed: int) -> NDArray[np.int64]:
+        """Choose photos to render views of.
+
+        Parameters
+        ----------
+        number : int
+            How many, or all there are; 0: see `VIEWS`.
+        seed : int
+            Of what is drawn.
+
+        Returns
+        -------
+        ndarray, shape (V,), int64
+            Places in `paths`, rising. Of a collection with a vocabulary, photos that its ranking takes to show the same
+            come together, so that of what the others show nothing is learnt.
+
+        Raises
+        ------
+        CairnError
+            There is no photo.
+        """
+        if not self.paths:
+            raise CairnError(f"{self.name} has no photos: add some.")
+        rng = np.random.default_rng(seed)
+        wanted = min(number or max(min(VIEWS, len(self.paths) // 2), _FEW), len(self.paths))
+        if self.collection is not None and self.collection.has_vocabulary and self.numbers is not None:
+            return together(self.collection, self.numbers, wanted, rng)
+        return np.sort(rng.permutation(len(self.paths))[:wanted])

@@ -59,7 +59,7 @@ class Closeup:
     matches: tuple[Match, ...]  # those that are shown, a kind after the other
     counts: dict[str, int]  # by kind: how many there are in all
     overlaps: Overlaps  # thresholds that tell the kinds apart
-    inliers: int  # of the map between the photos
+    inliers: int  # of the map between the photos; 0 where it was known
     reference_crop: Crop
     target_crop: Crop
 

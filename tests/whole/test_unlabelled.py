@@ -185,6 +185,26 @@ def test_a_whitening_of_rootsift_is_learnt_where_nothing_else_is_asked_for(
     assert {hit["name"] for hit in hits[:2]} == {"coffee0.png", "coffee1.png"}
 
 
+@plots
+def test_from_a_collection_of_which_nothing_overlaps_views_of_its_photos_are_learnt_from(
+    made: Made, cairn: Cairn, tmp_path: Path
+) -> None:
+    of = index(cairn, tmp_path / "apart", *(made.photos / f"{name}0.png" for name in SHOWN))
+    file, page = tmp_path / "d.npz", tmp_path / "r.html"
+    told = cairn("learn", "descriptor", of, "--out", file, "--report", page, "--workers", 1, "--json").json
+    model = load_model(file)
+    assert model.name == "rootsift-white" and model.provenance["matches"]["proposals"] == "views"
+    assert told["image_pairs"]["training"] + told["image_pairs"]["validation"] == len(SHOWN)
+    assert told["verdict"]["outcome"] == "cannot say"
+    shown = re.findall(r'alt="Close-up of (\w+) and (\w+)-view-\w+" src="data:image/jpeg;base64,', page.read_text())
+    assert shown and all(one == other for one, other in shown)
+    assert "was rendered" in page.read_text() and str(tmp_path) not in page.read_text()
+    # The paper's way needs photos that show the same.
+    for given in (("--geometry", "homography"), ("--stage", "both")):
+        ran = cairn("learn", "descriptor", of, "--out", tmp_path / "e.npz", *given, "--workers", 1)
+        assert "matches that agree on one map" in ran.refused()
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -471,7 +491,7 @@ def test_a_report_without_matplotlib_is_refused_before_any_work(
         (["--report", "r.txt"], "let it end with .html"),
         (["--report", "nowhere/r.html"], "nowhere"),
         (["--photos", "nowhere", "--report", "r.html"], "nowhere"),
-        (["--catalogue", "sqlite://"], "--catalogue is for a collection"),
+        (["--catalogue", "sqlite://"], "--catalogue and --geometry are for a collection"),
         (["--share", 0], "share of features"),
         (["--share", 1.5], "share of features"),
         (["--share", 0.5, "--share", -1], "share of features"),

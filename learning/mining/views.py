@@ -1,0 +1,118 @@
+"""Views of single photos, rendered at random: two photos of which it is known how the one maps to the other.
+
+Where photos that overlap are few, or to find them takes long, a photo and a view of itself tell what a change of the
+camera does to a region: how it moves the detector, and what light, blur, noise and compression do to the patch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.options import ImageOptions
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """How views differ from their photos. All are standard deviations but where said otherwise."""
+
+    rotation: float = 9.0  # degrees
+    scale: float = 0.2  # of the logarithm
+    stretch: float = 0.15  # of the logarithm, along a random direction; the reverse across it
+    slant: float = 0.15  # of the scale's change from one end of the photo to the other
+    gamma: float = 0.25  # of the logarithm of the exponent that light is taken to
+    blur: float = 1.5  # pixels, at most, for one view in two
+    noise: float = 7.0  # grey values, at most, for one view in two
+    quality: tuple[int, int] = (40, 95)  # of the JPEG, drawn evenly from these two on and below
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of a photo, in a file of its own."""
+
+    path: Path
+    homography: NDArray[np.float64]  # (3, 3) float64: pixels of the upright original to those of the view
+
+
+def write_view(path: Path, image: ImageOptions, target: Path, options: ViewOptions, seed: Sequence[int]) -> View:
+    """Render a view of a photo, and write it as a JPEG, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The photo.
+    image : ImageOptions
+        How it is read.
+    target : Path
+        File of the view; its folder must exist.
+    options : ViewOptions
+        How the view differs.
+    seed : sequence of int
+        Of what is drawn.
+
+    Raises
+    ------
+    CairnError
+        The photo cannot be read.
+    """
+    photo = read_photo(path, image)
+    rng = np.random.default_rng(seed)
+    warp = draw_warp(photo.grey.shape, rng, options)
+    seen = render(photo.grey, warp, rng, options)
+    quality = int(rng.integers(options.quality[0], options.quality[1], endpoint=True))
+    done, encoded = cv2.imencode(".jpg", seen, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    if not done:
+        raise CairnError("no view of it can be written")
+    save_bytes(target, encoded.tobytes())
+    return View(target, warp @ _to_working(photo))
+
+
+def draw_warp(shape: tuple[int, ...], rng: np.random.Generator, options: ViewOptions) -> NDArray[np.float64]:
+    """Draw a homography (3, 3) float64 from the pixels of a photo (H, W) to those of a view of the same size."""
+    height, width = shape[:2]
+    turn, direction = np.deg2rad(options.rotation) * rng.standard_normal(), rng.uniform(0, np.pi)
+    stretch, axes = np.exp(options.stretch * rng.standard_normal()), _rotation(direction)
+    linear = _rotation(turn) @ axes @ np.diag([stretch, 1 / stretch]) @ axes.T
+    linear *= np.exp(options.scale * rng.standard_normal())
+    slant, towards = options.slant * np.clip(rng.standard_normal(), -2, 2), rng.uniform(0, 2 * np.pi)
+    warp = np.eye(3)
+    warp[:2, :2] = linear
+    # Depth grows by so much from the middle to where half the diagonal ends.
+    warp[2, :2] = slant * np.array([np.cos(towards), np.sin(towards)]) / np.hypot(height, width)
+    middle = np.array([[1, 0, (width - 1) / 2], [0, 1, (height - 1) / 2], [0, 0, 1.0]])
+    return np.asarray(middle @ warp @ np.linalg.inv(middle))
+
+
+def render(
+    grey: NDArray[np.float32], warp: NDArray[np.float64], rng: np.random.Generator, options: ViewOptions
+) -> NDArray[np.uint8]:
+    """Render a view (H, W) uint8 of a photo; what lies outside is its border continued."""
+    height, width = grey.shape
+    # Where the view is smaller, what it cannot show is smoothed away first.
+    shrink = 1 / np.sqrt(abs(np.linalg.det(warp[:2, :2])))
+    source = cv2.GaussianBlur(grey, (0, 0), 0.5 * np.sqrt(shrink**2 - 1)) if shrink > 1.05 else grey
+    seen: NDArray[Any] = cv2.warpPerspective(source, warp, (width, height), borderMode=cv2.BORDER_REPLICATE)
+    blurred, noisy = rng.random(2) < 0.5
+    if blurred:
+        seen = cv2.GaussianBlur(seen, (0, 0), max(options.blur * rng.random(), 0.1))
+    seen = 255 * (np.clip(seen, 0, 255) / 255) ** np.float32(np.exp(options.gamma * rng.standard_normal()))
+    if noisy:
+        seen = seen + options.noise * rng.random() * rng.standard_normal(seen.shape, dtype=np.float32)
+    return np.asarray(np.clip(np.rint(seen), 0, 255), np.uint8)
+
+
+def _to_working(photo: Photo) -> NDArray[np.float64]:
+    """Matrix (3, 3) that takes pixels of the upright original to those of the working image."""
+    across, down = photo.scale
+    return np.array([[1 / across, 0, 0.5 / across - 0.5], [0, 1 / down, 0.5 / down - 0.5], [0, 0, 1]])
+
+
+def _rotation(angle: float) -> NDArray[np.float64]:
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
