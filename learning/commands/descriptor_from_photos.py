@@ -283,7 +283,8 @@ def _write_report(
     image, features = options.get("image", {}), options.get("features", {})
     chosen = {record.key for record in (learnt.pooling, learnt.projection) if record is not None}
     facts = {
-        "Photos": f"{meta.get('source')}: {counts.get('photos', 0):,} in image pairs that overlap",
+        "Photos": f"{meta.get('source')}: {counts.get('photos', 0):,} in image pairs that overlap"
+        + (", half of them rendered views of the others" if meta.get("proposals") == "views" else ""),
         "Image pairs": f"{meta.get('image_pairs_tried', 0):,} tried ({meta.get('proposals')}), {len(matches.pairs):,} "
         f"kept; {learnt.training:,} to learn from, {len(verdict.nearest.learnt.recall):,} held out",
         "Features": f"{matches.features:,} with a match, {counts.get('positives', 0):,} positives, "

@@ -42,6 +42,7 @@ h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; } figcaption { color: #444; }
 table { border-collapse: collapse; } th, td { border-bottom: 1px solid #ccc; padding: 0.3rem 1rem 0.3rem 0;
        text-align: left; vertical-align: top; white-space: pre-line; }
+th { overflow-wrap: normal; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .chosen { background: #e6f5e6; font-weight: 600; }
 """.strip()
