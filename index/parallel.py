@@ -82,6 +82,8 @@ def run(
         return
     from joblib import Parallel, delayed
 
+    # A worker that was idle for long, or has grown, ends and another takes its place: nobody needs to know.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     parallel = Parallel(
         n_jobs=processes,
         return_as="generator" if ordered else "generator_unordered",
