@@ -41,10 +41,11 @@ def descriptor(
 ) -> None:
     """Learn a descriptor from photos, or from patches that are known to match.
 
-    From a collection no labels are needed: photos that overlap are found and matched by geometry (cairn mine). In the
-    end photos are searched with the descriptor and with rootSIFT, for parts of scenes that were held out; by what is
-    found the command says which of the two to index with. The collection stays as it is: for a new one there is cairn
-    index --descriptor. Of a file of matches nearest neighbours alone are compared.
+    From a collection no labels are needed: views of some photos are rendered, or photos that overlap are found, and
+    their regions are matched by geometry (cairn mine). In the end photos are searched with the descriptor and with
+    rootSIFT, for parts of scenes that were held out; by what is found the command says which of the two to index with.
+    The collection stays as it is: for a new one there is cairn index --descriptor. Of a file of matches nearest
+    neighbours alone are compared.
 
     What is learnt is a whitening of rootSIFT, which takes a minute; with --stage both pooling regions are selected, and
     then a projection to few dimensions, by convex optimisation (Simonyan, Vedaldi, Zisserman, 2014). Each is tried in a

@@ -83,14 +83,10 @@ def together(
 
     Parameters
     ----------
-    collection : Collection
-        Open, with a vocabulary.
-    numbers : ndarray, shape (P,), int
-        Its image numbers.
+    collection, numbers, rng
+        See `ranked_pairs`.
     wanted : int
         How many photos, P at most.
-    rng : Generator
-        Decides which photos are asked, and in which order.
 
     Returns
     -------
