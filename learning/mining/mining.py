@@ -274,7 +274,10 @@ def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningO
     if options.geometry == "views":
         advice = "add photos with more to see, or make more views (cairn mine --views)"
     else:
-        advice = "add photos that show the same things, or try more pairs (cairn mine --pairs)"
+        advice = (
+            "add photos that show the same things, try more pairs (cairn mine --pairs), or learn from views of the "
+            "photos (--geometry views)"
+        )
     if not assembly.kept:
         what = "a feature that is found again in its view"
         if options.geometry != "views":
