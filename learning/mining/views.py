@@ -60,16 +60,19 @@ def write_view(path: Path, image: ImageOptions, target: Path, options: ViewOptio
     Raises
     ------
     CairnError
-        The photo cannot be read.
+        The photo can no longer be read.
     """
-    photo = read_photo(path, image)
+    try:
+        photo = read_photo(path, image)
+    except CairnError as error:
+        raise CairnError(f"{path} can no longer be read ({error}): mine again.") from error
     rng = np.random.default_rng(seed)
     warp = draw_warp(photo.grey.shape, rng, options)
     seen = render(photo.grey, warp, rng, options)
     quality = int(rng.integers(options.quality[0], options.quality[1], endpoint=True))
     done, encoded = cv2.imencode(".jpg", seen, [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not done:
-        raise CairnError("no view of it can be written")
+        raise CairnError(f"No view of {path} can be written.")
     save_bytes(target, encoded.tobytes())
     return View(target, warp @ _to_working(photo))
 

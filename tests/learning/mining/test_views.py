@@ -142,8 +142,12 @@ def test_what_cannot_be_learnt_from_is_refused(tmp_path: Path) -> None:
     (blank / "grey.png").write_bytes(b"no photo")
     with pytest.raises(CairnError, match="no photo that can be read"):
         mine_matches(PhotoSource.open(blank), out, MiningOptions(geometry="views"))
+    with pytest.raises(CairnError, match="grey.png can no longer be read"):
+        write_view(blank / "grey.png", ImageOptions(), out, ViewOptions(), (0,))
     with pytest.raises(CairnError, match="no geometry"):
         MiningOptions(geometry="epipolar")
+    with pytest.raises(CairnError, match="number of views"):
+        MiningOptions(geometry="views", views=-1)
     assert not out.exists() and not out.with_name("m.npz.mining").exists()
 
 
