@@ -78,7 +78,7 @@ class MiningOptions:
 class MiningReport:
     """What was mined."""
 
-    proposals: str  # random or ranking
+    proposals: str  # random, ranking, or views where these are all
     tried: int  # image pairs
     kept: int
     photos: int  # of the pairs that were kept

@@ -1,5 +1,6 @@
 """Views of photos: they show what their homographies say, are the same again, and are learnt from like other photos."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -16,7 +17,7 @@ from learning.mining.photo_source import PhotoSource
 from learning.mining.views import ViewOptions, draw_warp, render, write_view
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
-from tests.conftest import Indexed
+from tests.conftest import Indexed, Ran
 
 PLAIN = ViewOptions(gamma=0.0, blur=0.0, noise=0.0, quality=(95, 95))
 NAMES = ("astronaut", "camera", "chelsea", "coffee")
@@ -142,13 +143,43 @@ def test_what_cannot_be_learnt_from_is_refused(tmp_path: Path) -> None:
     (blank / "grey.png").write_bytes(b"no photo")
     with pytest.raises(CairnError, match="no photo that can be read"):
         mine_matches(PhotoSource.open(blank), out, MiningOptions(geometry="views"))
-    with pytest.raises(CairnError, match="grey.png can no longer be read"):
+    with pytest.raises(CairnError, match=r"grey\.png can no longer be read"):
         write_view(blank / "grey.png", ImageOptions(), out, ViewOptions(), (0,))
     with pytest.raises(CairnError, match="no geometry"):
         MiningOptions(geometry="epipolar")
     with pytest.raises(CairnError, match="number of views"):
         MiningOptions(geometry="views", views=-1)
     assert not out.exists() and not out.with_name("m.npz.mining").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--views", 3), "--views goes with --geometry views or both"),
+        (("--geometry", "views", "--pairs", 3), "--pairs and --propose are of photos that show the same"),
+        (("--geometry", "views", "--propose", "random"), "--pairs and --propose are of photos that show the same"),
+        (("--geometry", "lens"), "There is no geometry 'lens'"),
+    ],
+)
+def test_requests_that_contradict_themselves_are_refused(
+    photos: Path, cairn: Callable[..., Ran], tmp_path: Path, arguments: tuple[object, ...], sentence: str
+) -> None:
+    assert sentence in cairn("mine", photos, "--out", tmp_path / "m.npz", *arguments).refused()
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_tells_of_views_in_words_and_as_the_contract_has_it(
+    photos: Path, cairn: Callable[..., Ran], tmp_path: Path
+) -> None:
+    command = ("mine", photos, "--out", tmp_path / "m.npz", "--geometry", "views", "--views", 2, "--workers", 1)
+    told = cairn(*command, "--json").json
+    assert (told["proposals"], told["image_pairs_tried"], told["image_pairs_kept"], told["photos"]) == (
+        "views",
+        2,
+        2,
+        4,
+    )
+    assert "2 of 2 image pairs of photos and their views have matches" in cairn(*command).out
 
 
 # Which photos
