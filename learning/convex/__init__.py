@@ -1,1 +1,1 @@
-"""Simonyan14: dual averaging, rings and projection with labels; the stages, grid and records that both kinds share."""
+"""Simonyan14: dual averaging, rings and projection with labels; whitening; stages, grid and records that both share."""

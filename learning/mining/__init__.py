@@ -1,1 +1,1 @@
-"""Matches made from unlabelled photos: propose pairs, map, overlap, assemble, the file of matches."""
+"""Matches made from unlabelled photos: propose pairs and map them, or render views; overlap, assemble, the file."""
