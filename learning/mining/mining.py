@@ -138,7 +138,9 @@ def mine_matches(
         pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
         maps: list[NDArray[np.float64] | None] = [None] * len(pairs)
         names = {at: printable(path.stem) for at, path in paths.items()}
-        views = _render({at: photos[at] for at in seen.tolist() if at in photos}, folder / VIEWS, options, workers)
+        # Of a photo that is there twice there is one view: the other would tell in validation what was learnt.
+        once = {photos[at].key: at for at in reversed(seen.tolist()) if at in photos}
+        views = _render({at: photos[at] for at in sorted(once.values())}, folder / VIEWS, options, workers)
         # Views are photos like others, numbered on from those of the source.
         rendered = {len(source.paths) + place: view for place, (_, view) in enumerate(views)}
         more, _ = _stage({at: view.path for at, view in rendered.items()}, staging, workers, progress, "views")

@@ -120,6 +120,15 @@ def test_views_do_not_depend_on_the_processes_and_a_kept_folder_is_gone_on_from(
         assert (tmp_path / "m.npz").read_bytes() == mined.path.read_bytes()
 
 
+def test_of_a_photo_that_is_there_twice_there_is_one_view(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for name, of in (("a", "coffee"), ("b", "coffee"), ("c", "camera")):
+        (tmp_path / "photos" / f"{name}.png").write_bytes((photos / f"{of}.png").read_bytes())
+    mine_matches(PhotoSource.open(tmp_path / "photos"), tmp_path / "m.npz", MiningOptions(geometry="views"))
+    names = MinedMatches.open(tmp_path / "m.npz").names.tolist()
+    assert [name.partition("-view-")[0] for name in names] == ["a", "c", "a", "c"]
+
+
 def test_both_geometries_go_into_one_file(photos: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / "photos").mkdir(exist_ok=True)
