@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from index.arrays import save_bytes
 from index.errors import CairnError
+from learning.patches.distortion import draw_linear, expose
 from retrieval.photos.decoding import Photo, read_photo
 from retrieval.photos.options import ImageOptions
 
@@ -80,10 +81,7 @@ def write_view(path: Path, image: ImageOptions, target: Path, options: ViewOptio
 def draw_warp(shape: tuple[int, ...], rng: np.random.Generator, options: ViewOptions) -> NDArray[np.float64]:
     """Draw a homography (3, 3) float64 from the pixels of a photo (H, W) to those of a view of the same size."""
     height, width = shape[:2]
-    turn, direction = np.deg2rad(options.rotation) * rng.standard_normal(), rng.uniform(0, np.pi)
-    stretch, axes = np.exp(options.stretch * rng.standard_normal()), _rotation(direction)
-    linear = _rotation(turn) @ axes @ np.diag([stretch, 1 / stretch]) @ axes.T
-    linear *= np.exp(options.scale * rng.standard_normal())
+    linear = draw_linear(rng, options.rotation, options.stretch, options.scale)
     slant, towards = options.slant * np.clip(rng.standard_normal(), -2, 2), rng.uniform(0, 2 * np.pi)
     warp = np.eye(3)
     warp[:2, :2] = linear
@@ -102,20 +100,10 @@ def render(
     shrink = 1 / np.sqrt(abs(np.linalg.det(warp[:2, :2])))
     source = cv2.GaussianBlur(grey, (0, 0), 0.5 * np.sqrt(shrink**2 - 1)) if shrink > 1.05 else grey
     seen: NDArray[Any] = cv2.warpPerspective(source, warp, (width, height), borderMode=cv2.BORDER_REPLICATE)
-    blurred, noisy = rng.random(2) < 0.5
-    if blurred:
-        seen = cv2.GaussianBlur(seen, (0, 0), max(options.blur * rng.random(), 0.1))
-    seen = 255 * (np.clip(seen, 0, 255) / 255) ** np.float32(np.exp(options.gamma * rng.standard_normal()))
-    if noisy:
-        seen = seen + options.noise * rng.random() * rng.standard_normal(seen.shape, dtype=np.float32)
-    return np.asarray(np.clip(np.rint(seen), 0, 255), np.uint8)
+    return expose(seen, rng, options.blur, options.gamma, options.noise)
 
 
 def _to_working(photo: Photo) -> NDArray[np.float64]:
     """Matrix (3, 3) that takes pixels of the upright original to those of the working image."""
     across, down = photo.scale
     return np.array([[1 / across, 0, 0.5 / across - 0.5], [0, 1 / down, 0.5 / down - 0.5], [0, 0, 1]])
-
-
-def _rotation(angle: float) -> NDArray[np.float64]:
-    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

@@ -5,13 +5,13 @@ on others with it.
 """
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import fingerprint
+from learning.patches.distortion import draw_linear, expose
 from learning.patches.phototour import Pairs
 from learning.patches.sources import Patches, Source
 
@@ -82,24 +82,9 @@ def distort(patch: NDArray[np.uint8], rng: np.random.Generator, options: Augment
     """Give a patch (S, S) uint8 as another view of the same might look; what lies outside is its border continued."""
     size = len(patch)
     centre = np.full(2, (size - 1) / 2)
-    turn, direction = np.deg2rad(options.rotation) * rng.standard_normal(), rng.uniform(0, np.pi)
-    stretch = np.exp(options.stretch * rng.standard_normal())
-    axes = _rotation(direction)
-    view = _rotation(turn) @ axes @ np.diag([stretch, 1 / stretch]) @ axes.T
-    view *= np.exp(options.scale * rng.standard_normal())
+    view = draw_linear(rng, options.rotation, options.stretch, options.scale)
     offset = centre - view @ centre + options.shift * size * rng.standard_normal(2)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     warp = np.column_stack([view, offset])
     warped = cv2.warpAffine(patch, warp, (size, size), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    seen: NDArray[Any] = warped.astype(np.float32)
-    blurred, noisy = rng.random(2) < 0.5
-    if blurred:
-        seen = cv2.GaussianBlur(seen, (0, 0), max(options.blur * size * rng.random(), 0.1))
-    seen = 255 * (seen / 255) ** np.float32(np.exp(options.gamma * rng.standard_normal()))
-    if noisy:
-        seen += options.noise * rng.random() * rng.standard_normal(seen.shape, dtype=np.float32)
-    return np.clip(np.rint(seen), 0, 255).astype(np.uint8)
-
-
-def _rotation(angle: float) -> NDArray[np.float64]:
-    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return expose(warped.astype(np.float32), rng, options.blur * size, options.gamma, options.noise)
