@@ -30,7 +30,7 @@ from learning.convex.ring_selection import (
 )
 from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
 from learning.convex.study import Study, Trial
-from learning.convex.whitening import STAGE, WhiteningOptions, WhiteningSetting, learn_whitening, whitened
+from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, WhiteningSetting, learn_whitening, whitened
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
 from learning.patches.sources import Source, describe_patches
@@ -200,12 +200,15 @@ class _Learner:
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Record]:
         """Learn a whitening of a descriptor's rows."""
         train, validation = self._differences(model)
+        moments = RowMoments.of(train.positive.descriptors)
+        with one_thread():
+            spread = train.positive.moment()
 
         def trial(setting: WhiteningSetting) -> Trial[Record]:
             key = self._key(STAGE, [model.fingerprint, setting, self.options.augmentation])
-            return key, partial(learn_whitening, train, validation, key, setting)
+            return key, partial(learn_whitening, train, validation, moments, spread, key, setting)
 
-        dim = min(self.options.dim, train.positive.descriptors.shape[1])
+        dim = min(self.options.dim, len(spread))
         grid = [trial(setting) for setting in self.options.whitening.settings(dim)]
         record = best(self.study.learn(STAGE, grid, bool), dim)
         assert record is not None

@@ -42,13 +42,27 @@ class WhiteningSetting:
     dim: int  # dimensions that are kept, at most
 
 
-def fit_whitening(rows: NDArray[np.float32], spread: NDArray[np.float64], shrinkage: float) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class RowMoments:
+    """The centre of features' rows, and their variance, which orders the directions."""
+
+    mean: NDArray[np.float64]  # (n,) float64
+    covariance: NDArray[np.float64]  # (n, n) float64
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float32]) -> "RowMoments":
+        """Take them of rows (N, n)."""
+        with one_thread():
+            return cls(rows.mean(axis=0, dtype=np.float64), np.cov(rows, rowvar=False, dtype=np.float64))
+
+
+def fit_whitening(moments: RowMoments, spread: NDArray[np.float64], shrinkage: float) -> NDArray[np.float64]:
     """Fit a whitening.
 
     Parameters
     ----------
-    rows : ndarray, shape (N, n), float32
-        Of features, whose variance orders the directions.
+    moments : RowMoments
+        Of the rows to be whitened.
     spread : ndarray, shape (n, n), float64
         S, the mean of θθᵀ over the differences θ between matches.
     shrinkage : float
@@ -60,17 +74,15 @@ def fit_whitening(rows: NDArray[np.float32], spread: NDArray[np.float64], shrink
         W of `whiten`, the direction of most variance first, and beside it the centre W μ. The first m rows are the
         whitening to m dimensions.
     """
-    n = rows.shape[1]
+    n = len(spread)
     with one_thread():
         values, vectors = np.linalg.eigh(spread + shrinkage * np.trace(spread) / n * np.eye(n))
         whitening = (vectors / np.sqrt(values)) @ vectors.T
-        mean = rows.mean(axis=0, dtype=np.float64)
-        variance = np.cov(rows, rowvar=False, dtype=np.float64)
-        _, directions = np.linalg.eigh(whitening @ variance @ whitening)
+        _, directions = np.linalg.eigh(whitening @ moments.covariance @ whitening)
         projection = directions[:, ::-1].T @ whitening
     # Of either sign; so that the same photos give the same file.
     projection *= np.sign(projection[np.arange(n), np.abs(projection).argmax(axis=1)])[:, None]
-    return np.column_stack([projection, projection @ mean])
+    return np.column_stack([projection, projection @ moments.mean])
 
 
 def whiten(rows: NDArray[np.floating], parameters: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -87,23 +99,29 @@ def whitened(model: LearntModel, parameters: NDArray[np.float64]) -> LearntModel
 
 
 def learn_whitening(
-    train: DifferencePairs, validation: DifferencePairs, key: str, setting: WhiteningSetting
+    train: DifferencePairs,
+    validation: DifferencePairs,
+    moments: RowMoments,
+    spread: NDArray[np.float64],
+    key: str,
+    setting: WhiteningSetting,
 ) -> list[tuple[Record, NDArray[np.float64]]]:
     """Learn a whitening from labelled pairs.
 
     Parameters
     ----------
     train, validation : DifferencePairs
-        The positive ones of the former tell S, and all their rows the variance; both kinds of the latter the error.
+        The positive ones of the former are brought near each other; both kinds of the latter tell the error.
+    moments, spread
+        Of the rows of all training pairs, and of the positive ones; see `fit_whitening`.
     key : str
         Fingerprint of all that the model depends on.
     setting : WhiteningSetting
         Which one.
     """
     began = perf_counter()
-    rows = train.positive.descriptors
-    parameters = fit_whitening(rows, train.positive.moment(), setting.shrinkage)[: setting.dim]
-    seen = whiten(rows, parameters)
+    parameters = fit_whitening(moments, spread, setting.shrinkage)[: setting.dim]
+    seen = whiten(train.positive.descriptors, parameters)
     objective = squared_distances(seen.__getitem__, train.positive.first, train.positive.second).mean(dtype=np.float64)
     distances = (
         squared_distances(seen.__getitem__, pairs.first, pairs.second)

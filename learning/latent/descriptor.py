@@ -20,7 +20,7 @@ from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import SelectionOptions, pooling_of
 from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
 from learning.convex.study import Study
-from learning.convex.whitening import STAGE, WhiteningOptions, whitened
+from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, whitened
 from learning.latent.alternation import LogEntry
 from learning.latent.anchors import Anchors, draw_features
 from learning.latent.described_patches import Described, describe_mined
@@ -281,7 +281,8 @@ class _Learner:
         described = self._describe(descriptor, Positives.patches_of(matches, features))
         validation = describe_mined(matches, self.held.candidates, descriptor.describe, workers=self.workers)
         training = Positives.of(matches, features, described)
-        work = WhiteningWork(self.held, training, described, validation, options.alternations)
+        moments = RowMoments.of(described.rows[training.references].astype(np.float32))
+        work = WhiteningWork(self.held, training, moments, described, validation, options.alternations)
         settings = grid(options.shares, options.whitening, min(options.dim, described.dim))
         common = {
             "stage": STAGE,

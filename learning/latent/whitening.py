@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import one_thread
-from learning.convex.whitening import STAGE, WhiteningOptions, WhiteningSetting, fit_whitening, whiten
+from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, WhiteningSetting, fit_whitening, whiten
 from learning.latent.alternation import LogEntry, Rows
 from learning.latent.described_patches import Described
 from learning.latent.models import Held, LatentRecord
@@ -103,6 +103,7 @@ class WhiteningWork:
 
     held: Held
     training: Positives
+    moments: RowMoments  # of the training features' rows
     described: Described  # rows of the training features and their positives
     validation: Described  # and of the validation features' candidates
     alternations: int  # of fitting and of choosing the matches, at most
@@ -111,13 +112,12 @@ class WhiteningWork:
         """Learn a whitening."""
         began = perf_counter()
         training, rows = self.training, self.described.rows.astype(np.float32)
-        references = rows[training.references]
         nearest = training.nearest(rows, setting.share)
         parameters = np.empty((0, 0))
         history: list[LogEntry] = []
         for _ in range(self.alternations):
             spread = training.spread(rows, nearest)
-            parameters = fit_whitening(references, spread, setting.whitening.shrinkage)[: setting.whitening.dim]
+            parameters = fit_whitening(self.moments, spread, setting.whitening.shrinkage)[: setting.whitening.dim]
             nearest = training.nearest(whiten(rows, parameters), setting.share)
             objective = float(np.average(nearest.distances, weights=training.weights[nearest.chosen]))
             history.append(LogEntry(STAGE, 0, "positives", objective, None, None))

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
 from learning.convex.projection import DifferencePairs
-from learning.convex.whitening import WhiteningOptions, WhiteningSetting, fit_whitening, learn_whitening, whiten
+from learning.convex.whitening import (
+    RowMoments,
+    WhiteningOptions,
+    WhiteningSetting,
+    fit_whitening,
+    learn_whitening,
+    whiten,
+)
 from learning.measures.roc import fpr95
 
 
@@ -31,7 +38,7 @@ def moment(differences: np.ndarray, weights: np.ndarray | None = None) -> np.nda
 def test_differences_become_alike_in_all_directions_and_rows_uncorrelated(seed: int, dim: int) -> None:
     rows, differences = cloud(seed, 300, dim), cloud(seed + 1, 200, dim)
     weights = np.random.default_rng(seed).uniform(0.5, 2, 200)
-    found = fit_whitening(rows, moment(differences, weights), 0.0)
+    found = fit_whitening(RowMoments.of(rows), moment(differences, weights), 0.0)
     projection, centre = found[:, :-1], found[:, -1]
     after = differences @ projection.T
     spread = (after * weights[:, None]).T @ after / weights.sum()
@@ -44,7 +51,7 @@ def test_differences_become_alike_in_all_directions_and_rows_uncorrelated(seed: 
 
 def test_it_is_the_inverse_root_of_the_shrunk_covariance() -> None:
     rows, differences = cloud(2, 500, 6), cloud(3, 400, 6)
-    found = fit_whitening(rows, moment(differences), 0.3)[:, :-1]
+    found = fit_whitening(RowMoments.of(rows), moment(differences), 0.3)[:, :-1]
     spread = differences.astype(np.float64).T @ differences / 400
     metric = np.linalg.inv(spread + 0.3 * np.trace(spread) / 6 * np.eye(6))
     np.testing.assert_allclose(found.T @ found, metric, rtol=1e-3, atol=1e-4 * np.abs(metric).max())
@@ -56,14 +63,14 @@ def test_it_is_the_inverse_root_of_the_shrunk_covariance() -> None:
 
 def test_without_limit_nothing_but_the_directions_of_rows_is_left() -> None:
     # S is drowned by the identity: principal components, of one length.
-    found = fit_whitening(cloud(4, 500, 5), moment(cloud(5, 300, 5)), 1e6)[:, :-1]
+    found = fit_whitening(RowMoments.of(cloud(4, 500, 5)), moment(cloud(5, 300, 5)), 1e6)[:, :-1]
     lengths = np.linalg.norm(found, axis=1)
     np.testing.assert_allclose(found @ found.T, lengths.mean() ** 2 * np.eye(5), atol=1e-4 * lengths.mean() ** 2)
 
 
 def test_whitened_rows_are_of_unit_length_and_a_row_at_the_centre_stays_finite() -> None:
     rows = cloud(6, 100, 8)
-    parameters = fit_whitening(rows, moment(cloud(7, 100, 8)), 0.1)[:5]
+    parameters = fit_whitening(RowMoments.of(rows), moment(cloud(7, 100, 8)), 0.1)[:5]
     np.testing.assert_allclose(np.linalg.norm(whiten(rows, parameters), axis=1), 1, atol=1e-5)
     assert np.isfinite(whiten(rows.mean(axis=0, keepdims=True), parameters)).all()
 
@@ -87,10 +94,11 @@ def labelled(seed: int, number: int = 400, dim: int = 10) -> DifferencePairs:
 def test_what_differs_between_views_of_the_same_no_longer_counts() -> None:
     train, validation = labelled(2), labelled(3)
     key = "0" * 64
-    ((record, parameters),) = learn_whitening(train, validation, key, WhiteningSetting(0.01, 6))
+    moments, spread = RowMoments.of(train.positive.descriptors), train.positive.moment()
+    ((record, parameters),) = learn_whitening(train, validation, moments, spread, key, WhiteningSetting(0.01, 6))
     assert (record.stage, record.key, record.mu, record.dim, record.rings) == ("whitening", key, 0.01, 6, 0)
     assert parameters.shape == (6, 11)
-    expected = fit_whitening(train.positive.descriptors, train.positive.moment(), 0.01)[:6]
+    expected = fit_whitening(moments, spread, 0.01)[:6]
     np.testing.assert_array_equal(parameters, expected)
     seen = validation.positive.descriptors.astype(np.float64) @ expected[:, :-1].T - expected[:, -1]
     seen /= np.linalg.norm(seen, axis=1, keepdims=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.convex.whitening import WhiteningOptions, WhiteningSetting
+from learning.convex.whitening import RowMoments, WhiteningOptions, WhiteningSetting
 from learning.latent.alternation import Rows
 from learning.latent.described_patches import Described
 from learning.latent.descriptor import Unlabelled, UnlabelledOptions, learn_unlabelled
@@ -74,7 +74,8 @@ def test_the_nearest_positive_is_the_match_and_features_without_one_are_left_out
     described = Described(np.arange(len(every)), every)
     mined = in_memory(drawn(np.random.default_rng(0)))
     held = Held(mined, np.zeros(0, np.int64), np.arange(4))
-    work = WhiteningWork(held, training, described, Described(np.arange(4), every[:4]), 3)
+    moments = RowMoments.of(every[references].astype(np.float32))
+    work = WhiteningWork(held, training, moments, described, Described(np.arange(4), every[:4]), 3)
     monkeypatch.setattr(WhiteningWork, "_validate", lambda work, parameters: 0.0)  # there are no photos
     ((record, parameters),) = work.learn(LatentSetting(0.8, WhiteningSetting(0.001, dim)), "a" * 64)
     metric = parameters[:, :-1].T @ parameters[:, :-1]
