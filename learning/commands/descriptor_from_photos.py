@@ -21,7 +21,7 @@ from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, l
 from learning.latent.models import LatentRecord
 from learning.latent.verdict import compare
 from learning.mining.matches import MinedMatches
-from learning.mining.mining import FEATURES, VIEWS, MiningOptions, TooLittle, mine_matches
+from learning.mining.mining import FEATURES, RENDERED, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
 from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
@@ -158,7 +158,7 @@ def learn_from_photos(
     save_model(out, learnt.model)
     if data.report is not None:
         if found is not None:
-            shown = [*found.paths, *sorted((folder / MINED / MINING / VIEWS).glob("*.jpg"))]
+            shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
         _write_report(data.report, shown, matches, learnt, verdict)
     shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
     if run.work is None:

@@ -193,8 +193,9 @@ def mine(
         "random": "drawn at random show the same",
         "views": "of photos and their views have matches",
     }
+    beside = ", or are of photos and their views" if geometry == "both" else ""
     say(
-        f"{out}: {report.kept} of {report.tried} image pairs {origin[report.proposals]}; "
+        f"{out}: {report.kept} of {report.tried} image pairs {origin[report.proposals]}{beside}; "
         f"{report.features} features of {report.photos} photos, {report.patches} patches, in {seconds:.1f} s"
     )
     say(

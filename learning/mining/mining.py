@@ -28,7 +28,7 @@ from retrieval.photos.options import ImageOptions
 FEATURES = "features"
 """Folder, within that of what is computed on the way, of the photos' features."""
 
-VIEWS = "views"
+RENDERED = "views"
 """Folder, beside it, of the views that are rendered."""
 
 GEOMETRIES = ("homography", "views", "both")
@@ -140,11 +140,11 @@ def mine_matches(
         names = {at: printable(path.stem) for at, path in paths.items()}
         # Of a photo that is there twice there is one view: the other would tell in validation what was learnt.
         once = {photos[at].key: at for at in reversed(seen.tolist()) if at in photos}
-        views = _render({at: photos[at] for at in sorted(once.values())}, folder / VIEWS, options, workers)
+        views = _render({at: photos[at] for at in sorted(once.values())}, folder / RENDERED, options, workers)
         # Views are photos like others, numbered on from those of the source.
-        rendered = {len(source.paths) + place: view for place, (_, view) in enumerate(views)}
-        more, _ = _stage({at: view.path for at, view in rendered.items()}, staging, workers, progress, "views")
-        for (at, view), number in zip(views, rendered, strict=True):
+        rendered = dict(enumerate(views, start=len(source.paths)))
+        more, _ = _stage({at: view.path for at, (_, view) in rendered.items()}, staging, workers, progress, "views")
+        for number, (at, view) in rendered.items():
             if number in more:
                 pairs.append((at, number))
                 maps.append(view.homography)
