@@ -4,6 +4,8 @@ EXTRAS = {
     "heic": "pillow-heif",
     "postgresql": "psycopg[binary]",
     "pyflann": "pyflann-ibeis",
+    "cluster": "distributed",
+    "s3": "s3fs",
     "plots": "matplotlib",
     "peers": "pycolmap",
 }

@@ -17,12 +17,23 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+
+
+class Pool(Protocol):
+    """Workers that are not processes of this one: see `index.cluster.connection.Cluster`."""
+
+    def run(self, tasks: Iterable[Callable[[], T]], *, ordered: bool = True, batch: int = 1) -> Iterator[T]:
+        """Run tasks, as `run` does."""
+
+
+Workers = int | Pool
+"""Who is at work: a number of processes on this machine, or a pool of workers."""
 
 _LOOK = 0.5  # seconds between two looks of a worker at whether its parent is there
 
@@ -35,7 +46,7 @@ class Terminated(BaseException):
 
 def run(
     tasks: Iterable[Callable[[], T]],
-    workers: int,
+    workers: Workers,
     *,
     ordered: bool = True,
     threads: bool = False,
@@ -49,8 +60,8 @@ def run(
     ----------
     tasks : iterable of callable
         Without arguments. Processes get them pickled; large arrays in them are shared and not copied.
-    workers : int
-        Processes, at most. They are kept for further calls.
+    workers : int or Pool
+        Processes, at most. They are kept for further calls. Or a pool, which gets the tasks pickled, too.
     ordered : bool
         Whether the results come in the order of the tasks, or as soon as they are there.
     threads : bool
@@ -69,6 +80,11 @@ def run(
         A process was killed, for want of memory maybe. What a task raises is raised here too. Either way no process is
         at work any longer.
     """
+    if not isinstance(workers, int) and threads:
+        workers = os.cpu_count() or 1
+    if not isinstance(workers, int):
+        yield from workers.run(tasks, ordered=ordered, batch=batch or 1)
+        return
     todo = iter(tasks)
     first = list(islice(todo, workers * (batch or 1)))
     processes = -(-len(first) // (batch or 1))

@@ -1,0 +1,227 @@
+"""A Dask cluster: one that runs at an address, or one that is started here; both refused where versions differ."""
+
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from index.cluster.tasks import Tasks
+from index.cluster.versions import compare_versions, own_versions, version_of
+from index.errors import CairnError
+from index.extras import install_command
+from index.parallel import without_interrupt
+
+if TYPE_CHECKING:
+    from distributed import Client, LocalCluster
+
+T = TypeVar("T")
+
+LOCAL = re.compile(r"local:([1-9][0-9]{0,2})")
+_SCHEDULER = re.compile(r"(?:(?:tcp|tls)://)?[^\s/:]+:[0-9]{1,5}|(?:tcp|tls)://\[[0-9a-fA-F:.]+\]:[0-9]{1,5}")
+HELLO = 5.0  # seconds that a scheduler has to answer
+PATIENCE = 120.0  # seconds that are waited for a scheduler or for workers that have gone
+
+
+class ClusterError(CairnError):
+    """A cluster that cannot be reached, has no workers, or would compute something else."""
+
+
+class Cluster:
+    """Workers of a Dask cluster. Use `connect`, and close it: it is a context manager.
+
+    It takes the place of a number of processes wherever `index.parallel.run` is given one.
+
+    Attributes
+    ----------
+    address : str
+        As it was given.
+    client : distributed.Client
+        The connection at this moment: another one after a scheduler was lost.
+    """
+
+    def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
+        self.address = address
+        self.patience = patience
+        self._local: LocalCluster | None = None
+        self._client: Client | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def connect(cls, address: str, *, patience: float = PATIENCE) -> Self:
+        """Connect to a cluster.
+
+        Parameters
+        ----------
+        address : str
+            Of a scheduler, such as ``tcp://host:8786``; or ``local:N``, for N workers of one thread on this machine,
+            which end with this process.
+        patience : float
+            Seconds that are waited for a scheduler or for workers that have gone, before that is an error.
+
+        Raises
+        ------
+        ClusterError
+            The address is none, nobody answers there, it has no workers, or they have other versions than this
+            process. Dask is not installed.
+        """
+        found = cls(check_address(address), patience=patience)
+        try:
+            found._open(HELLO)
+            found.check_versions()
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    @property
+    def client(self) -> "Client":
+        """The connection."""
+        assert self._client is not None
+        return self._client
+
+    @property
+    def threads(self) -> int:
+        """Threads of all workers that are there now."""
+        return sum(self.client.nthreads().values())
+
+    def run(
+        self,
+        tasks: Iterable[Callable[[], T]],
+        *,
+        ordered: bool = True,
+        batch: int = 1,
+        instead: Callable[[Callable[[], T]], T] | None = None,
+    ) -> Iterator[T]:
+        """Run tasks on the workers, and give their results as they come: see `index.parallel.run`.
+
+        No more tasks are under way than keep the workers busy. A task is run again where its worker dies, and where the
+        scheduler is lost and comes back: it must do no harm to run it twice.
+
+        Parameters
+        ----------
+        tasks : iterable of callable
+            Without arguments, and picklable by the names of what is in them.
+        ordered : bool
+            Whether the results come in the order of the tasks.
+        batch : int
+            Tasks that a worker takes at a time.
+        instead : callable, optional
+            Gives the result of a task at which worker after worker died; where it is left out, that is an error.
+
+        Raises
+        ------
+        ClusterError
+            The scheduler, or the last worker, was lost and did not come back; or workers died at a task.
+        """
+        return Tasks(self, ordered=ordered, batch=batch, instead=instead).run(tasks)
+
+    def check_versions(self) -> None:
+        """Raise ClusterError where a worker has other versions of what results depend on than this process."""
+        for worker, found in self._versions().items():
+            compare_versions(own_versions(), found, worker)
+
+    def reconnect(self, lost: "Client") -> None:
+        """Connect again, when a scheduler was lost with a connection; wait for it. Once for each connection."""
+        with self._lock:
+            if self._client is not lost:
+                return
+            _close(lost)
+            self._client = None
+            end = time.monotonic() + self.patience
+            while True:
+                try:
+                    self._open(min(HELLO, self.patience))
+                    return
+                except ClusterError:
+                    if self._local is not None or time.monotonic() > end:
+                        raise ClusterError(
+                            f"The cluster at {self.address} was lost: start its scheduler and workers, and run the "
+                            "same command again; it goes on where it stopped."
+                        ) from None
+                    time.sleep(1)
+
+    def close(self) -> None:
+        """Leave the cluster; end it where it was started here."""
+        if self._client is not None:
+            _close(self._client)
+            self._client = None
+        if self._local is not None:
+            with contextlib.suppress(Exception):
+                self._local.close(timeout=5)
+            self._local = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, timeout: float) -> None:
+        distributed = _distributed()
+        local = LOCAL.fullmatch(self.address)
+        if local and self._local is None:
+            with without_interrupt():  # the thread that starts the workers is made here
+                self._local = distributed.LocalCluster(
+                    n_workers=int(local[1]),
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+        try:
+            self._client = distributed.Client(
+                self.address if self._local is None else self._local, timeout=timeout, set_as_default=False
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(
+                f"No Dask scheduler answers at {self.address}: start one with dask scheduler, or name another."
+            ) from error
+        self._await_workers(timeout)
+
+    def _await_workers(self, timeout: float) -> None:
+        end = time.monotonic() + timeout
+        while not self.client.nthreads():
+            if time.monotonic() > end:
+                raise ClusterError(
+                    f"The cluster at {self.address} has no workers: start some with dask worker {self.address}."
+                )
+            time.sleep(0.1)
+
+    def _versions(self) -> dict[str, dict[str, str]]:
+        """The versions on each worker, by its address."""
+        # A function of the standard library, by its name: a worker that lacks Cairn can run it, too.
+        found: dict[str, dict[str, str]] = {worker: {} for worker in self.client.nthreads()}
+        for package in own_versions():
+            for worker, version in self.client.run(version_of(package), on_error="return").items():
+                found.setdefault(worker, {})[package] = version if isinstance(version, str) else ""
+        return found
+
+
+def check_address(address: str) -> str:
+    """Give an address of a cluster back; ClusterError where it is none."""
+    is_local = address == "local" or address.startswith("local:")
+    if (LOCAL if is_local else _SCHEDULER).fullmatch(address) is None:
+        raise ClusterError(
+            f"{address!r} is no address of a cluster: give that of a Dask scheduler, such as tcp://host:8786, or "
+            "local:4 for 4 workers on this machine."
+        )
+    return address
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError(f"A cluster needs Dask: {install_command('cluster')}.") from None
+    for name in [one for one in logging.root.manager.loggerDict if one.split(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said by us
+    return distributed
+
+
+def _close(client: Any) -> None:
+    with contextlib.suppress(Exception):
+        client.close(timeout=2)

@@ -1,0 +1,271 @@
+"""Files that all machines of a cluster reach: a shared folder, or an object store such as S3, copied to each disk."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from index.errors import CairnError
+from index.extras import EXTRAS, install_command
+
+CACHE_VARIABLE = "CAIRN_CACHE"
+_TOKENS = ".tokens"  # folder, of a cache, with what the store said of each file when it was fetched
+
+
+class StorageError(CairnError):
+    """A store that cannot be reached, is full, or does not let us write or read."""
+
+
+class Storage(Protocol):
+    """Files and folders by names such as ``segments/000001``, with ``/`` between the parts.
+
+    What is sent is there for all machines as soon as `send` is back. A folder is not there in part: its description,
+    the last of its files by name of those named ``*.json``, comes last.
+    """
+
+    place: str
+    """What `open_storage` takes on another machine to reach the same files."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder of this name."""
+
+    def fetch(self, name: str) -> Path:
+        """Give a file or folder as a path of this machine, as it is in the store now; CairnError where there is none."""
+
+    def send(self, name: str, source: Path) -> None:
+        """Put a file or folder of this machine in the store, in place of what is there."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, if it is there."""
+
+    def names(self, folder: str) -> list[str]:
+        """Names of what lies in a folder, files and folders, sorted; none where it is not there."""
+
+
+class FolderStorage:
+    """A folder that all machines see under the same path. What lies there already is sent by being there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        self.place = str(folder)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder: see `Storage.has`."""
+        return (self.folder / name).exists()
+
+    def fetch(self, name: str) -> Path:
+        """Give a path: see `Storage.fetch`."""
+        path = self.folder / name
+        if not path.exists():
+            raise StorageError(f"{path} is not there: on each machine, the collection's folder must be at this path.")
+        return path
+
+    def send(self, name: str, source: Path) -> None:
+        """Copy a file or folder, unless it is there by being the same: see `Storage.send`."""
+        path = self.folder / name
+        if path.exists() and path.samefile(source):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            if source.is_dir():
+                shutil.copytree(source, temporary)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                shutil.copyfile(source, temporary)
+            temporary.replace(path)
+        finally:
+            if temporary.is_dir():
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                temporary.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder: see `Storage.remove`."""
+        path = self.folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+    def names(self, folder: str) -> list[str]:
+        """Names of what lies in a folder: see `Storage.names`."""
+        path = self.folder / folder
+        return sorted(one.name for one in path.iterdir()) if path.is_dir() else []
+
+
+class ObjectStorage:
+    """An object store, by fsspec, such as ``s3://bucket/folder``; each machine keeps a copy of what it has fetched.
+
+    A copy is taken for as good as the store's as long as size and ETag (or time) there are what they were.
+
+    Parameters
+    ----------
+    place : str
+        Address of the folder; keys and the like come from the environment, as the store's own tools take them.
+    cache : Path, optional
+        Folder of the copies; one for the place in the folder that the variable CAIRN_CACHE names, or else in the
+        user's cache.
+
+    Raises
+    ------
+    StorageError
+        The kind of store is unknown, or what it needs is not installed.
+    """
+
+    def __init__(self, place: str, cache: Path | None = None) -> None:
+        self.place = place.rstrip("/")
+        kind = place.split("://", 1)[0]
+        try:
+            import fsspec
+
+            with _refusals(self.place):
+                self._files: Any
+                self._files, self._root = fsspec.url_to_fs(self.place)
+        except ImportError as error:
+            wanted = kind if kind in EXTRAS else "cluster"
+            raise StorageError(f"Files at {place} need another package: {install_command(wanted)}.") from error
+        except ValueError as error:
+            raise StorageError(
+                f"{place!r} is no place for files: give a folder, or one such as s3://bucket/folder."
+            ) from error
+        self._cache = cache or _cache_folder() / hashlib.sha256(self.place.encode()).hexdigest()[:16]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder: see `Storage.has`."""
+        return bool(self._found(name))
+
+    def fetch(self, name: str) -> Path:
+        """Give a path of this machine, after files that are new or have changed were fetched: see `Storage.fetch`."""
+        found = self._found(name)
+        if not found:
+            raise StorageError(f"{self.place}/{name} is not there: was it indexed with this --storage?")
+        for relative, info in found.items():
+            self._fetch(relative, info)
+        here = self._cache / name
+        if here.is_dir():  # what is no longer in the store goes here, too
+            for path in [path for path in here.rglob("*") if path.is_file()]:
+                if path.relative_to(self._cache).as_posix() not in found:
+                    path.unlink(missing_ok=True)
+        return here
+
+    def send(self, name: str, source: Path) -> None:
+        """Upload a file or folder: see `Storage.send`."""
+        before = set(self._found(name))
+        files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
+        # What describes the others goes last: where it is, all are.
+        files.sort(key=lambda path: path.suffix == ".json")
+        sent = set()
+        for path in files:
+            relative = name if path == source else f"{name}/{path.relative_to(source).as_posix()}"
+            with _refusals(f"{self.place}/{relative}"):
+                self._files.put_file(str(path), f"{self._root}/{relative}")
+            sent.add(relative)
+        for relative in sorted(before - sent):
+            self._remove_file(relative)
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, there and here: see `Storage.remove`."""
+        # What describes the others goes first: where it is, all are.
+        for relative in sorted(self._found(name), key=lambda one: not one.endswith(".json")):
+            self._remove_file(relative)
+        here = self._cache / name
+        if here.is_dir():
+            shutil.rmtree(here, ignore_errors=True)
+        else:
+            here.unlink(missing_ok=True)
+
+    def names(self, folder: str) -> list[str]:
+        """Names of what lies in a folder: see `Storage.names`."""
+        return sorted({relative[len(folder) + 1 :].split("/")[0] for relative in self._found(folder)})
+
+    def _found(self, name: str) -> dict[str, dict[str, Any]]:
+        """What the store knows of a file, or of all files of a folder, by their names."""
+        path = f"{self._root}/{name}"
+        with _refusals(f"{self.place}/{name}"):
+            self._files.invalidate_cache()
+            try:
+                found = self._files.find(path, detail=True)
+            except FileNotFoundError:
+                return {}
+        return {str(one)[len(self._root) + 1 :]: dict(info) for one, info in found.items()}
+
+    def _remove_file(self, relative: str) -> None:
+        with _refusals(f"{self.place}/{relative}"), contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._root}/{relative}")
+
+    def _fetch(self, relative: str, info: dict[str, Any]) -> None:
+        here, token = self._cache / relative, self._cache / _TOKENS / relative
+        said = json.dumps([info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("created"))])
+        with contextlib.suppress(OSError):
+            if here.stat().st_size == info.get("size") and token.read_text() == said:
+                return
+        for path in (here, token):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = here.with_name(f".{here.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with _refusals(f"{self.place}/{relative}"):
+                self._files.get_file(f"{self._root}/{relative}", str(temporary))
+            token.unlink(missing_ok=True)
+            temporary.replace(here)
+            token.write_text(said)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def open_storage(place: str) -> Storage:
+    """Open the files at a place: a folder, or an address such as ``s3://bucket/folder``.
+
+    Raises
+    ------
+    StorageError
+        The place is none, or a package is missing that it needs.
+    """
+    if place.startswith("file://"):
+        place = place.removeprefix("file://")
+    return ObjectStorage(place) if "://" in place else FolderStorage(Path(place))
+
+
+def _cache_folder() -> Path:
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cairn"
+
+
+_REASONS = {
+    errno.EACCES: "we may not read or write there",
+    errno.EPERM: "we may not read or write there",
+    errno.EROFS: "it is read-only",
+    errno.ENOSPC: "it is full",
+    errno.EDQUOT: "it is full",
+}
+
+
+@contextlib.contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    """Say in one sentence what a store refuses, or this machine's disk."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except PermissionError as error:
+        raise StorageError(f"{what} cannot be used: {_REASONS[errno.EACCES]}; check keys and rights.") from error
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0) or _short(error)
+        raise StorageError(f"{what} cannot be used: {reason}.") from error
+    except (ValueError, ImportError):
+        raise
+    except Exception as error:  # each store has errors of its own
+        raise StorageError(f"{what} cannot be used: {_short(error)}.") from error
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())[:160].rstrip(".")
+    return text if text.isprintable() and text else type(error).__name__

@@ -1,0 +1,225 @@
+"""Tasks on the workers of a cluster: few at a time, and again where a worker or the scheduler is lost."""
+
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from index.cluster.versions import compare_versions, own_versions
+from index.errors import CairnError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+T = TypeVar("T")
+
+AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
+WAITING = 4  # times as many results as that may wait for one that comes before them
+TRIES = 3  # times that a task is given out anew of which the scheduler says that it killed workers
+_LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
+_COUNT = 5.0  # seconds after which workers are counted again
+
+
+class WorkerDied(CairnError):
+    """Workers died, one after the other, at the same task."""
+
+
+class Connected(Protocol):
+    """What gives a connection to a cluster, and a new one where it is lost."""
+
+    address: str
+    patience: float
+
+    @property
+    def client(self) -> "Client":
+        """The connection at this moment."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of all workers that are there now."""
+
+    def reconnect(self, lost: "Client") -> None:
+        """Connect again; CairnError where that cannot be done in some time."""
+
+
+@dataclass
+class _Batch(Generic[T]):
+    """Tasks that one worker does, one after the other."""
+
+    number: int
+    tasks: Sequence[Callable[[], T]]
+    future: "Future[Any] | None" = None
+    deaths: int = 0
+
+
+class Tasks(Generic[T]):
+    """One series of tasks under way: see `Cluster.run`."""
+
+    def __init__(
+        self,
+        cluster: Connected,
+        *,
+        ordered: bool,
+        batch: int,
+        instead: Callable[[Callable[[], T]], T] | None,
+    ) -> None:
+        self._cluster = cluster
+        self._client = cluster.client
+        self._ordered = ordered
+        self._size = batch
+        self._instead = instead
+        self._under_way: dict[int, _Batch[T]] = {}
+        self._done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()  # number, and the future that is done
+
+    def run(self, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
+        """Run tasks, and give their results."""
+        todo = iter(tasks)
+        found: dict[int, list[T]] = {}  # results that wait for one before them
+        given, number = 0, 0
+        counted, threads = 0.0, 1
+        try:
+            while True:
+                if time.monotonic() - counted > _COUNT:
+                    counted, threads = time.monotonic(), self._threads() or threads
+                while len(self._under_way) < AHEAD * threads and len(found) < WAITING * AHEAD * threads:
+                    some = list(islice(todo, self._size))
+                    if not some:
+                        break
+                    self._submit(_Batch(number, some))
+                    number += 1
+                if not self._under_way and given == number:
+                    return
+                done, results = self._next()
+                found[done] = results
+                if not self._ordered:
+                    yield from found.pop(done)
+                    given += 1
+                while given in found:
+                    yield from found.pop(given)
+                    given += 1
+        finally:
+            self._give_up()
+
+    def _threads(self) -> int:
+        try:
+            return self._cluster.threads
+        except (OSError, TimeoutError):
+            return 0
+
+    def _submit(self, batch: _Batch[T]) -> None:
+        self._under_way[batch.number] = batch
+        while True:
+            client = self._cluster.client
+            try:
+                future = client.submit(perform, batch.tasks, own_versions(), pure=False)
+            except Exception:
+                if client.status == "running":
+                    raise
+                self._recover()
+                return  # with this batch
+            batch.future = future
+            future.add_done_callback(lambda one, number=batch.number: self._done.put((number, one)))
+            return
+
+    def _next(self) -> tuple[int, list[T]]:
+        """Wait for the next batch, and give its number and results."""
+        alone_since: float | None = None
+        while True:
+            try:
+                number, future = self._done.get(timeout=_LOOK)
+            except queue.Empty:
+                alone_since = self._look(alone_since)
+                continue
+            batch = self._under_way.get(number)
+            if batch is None or batch.future is not future:
+                continue  # of a connection that was lost
+            results = self._results(batch)
+            if results is not None:
+                del self._under_way[number]
+                return number, results
+
+    def _look(self, alone_since: float | None) -> float | None:
+        """See whether scheduler and workers are there; give since when there has been no worker."""
+        try:
+            if self._client is not self._cluster.client or self._client.status != "running":
+                self._recover()
+            elif self._client.nthreads():
+                return None
+        except (OSError, TimeoutError):
+            self._recover()
+        now = time.monotonic()
+        if alone_since is not None and now - alone_since > self._cluster.patience:
+            raise WorkerDied(
+                f"The cluster at {self._cluster.address} has had no workers for {self._cluster.patience:.0f} s: start "
+                "some, and run the same command again; it goes on where it stopped."
+            )
+        return alone_since or now
+
+    def _results(self, batch: _Batch[T]) -> list[T] | None:
+        """Fetch the results of a batch that is done; None where it is given out anew."""
+        from distributed import CancelledError, KilledWorker
+
+        future = batch.future
+        assert future is not None
+        try:
+            results: list[T] = future.result()
+            return results
+        except KilledWorker as error:
+            batch.deaths += 1
+            if batch.deaths < TRIES:
+                self._submit(batch)
+                return None
+            if self._instead is not None:
+                return [self._instead(task) for task in batch.tasks]
+            raise WorkerDied(
+                f"{batch.deaths} times, workers of {self._cluster.address} died at the same work: see their logs, and "
+                "give them more memory maybe."
+            ) from error
+        except (CancelledError, TimeoutError, OSError) as error:
+            # What a task itself raises is no sign of a connection that is lost.
+            if future.status == "error" and not isinstance(error, CancelledError):
+                raise
+            self._recover()
+            return None
+
+    def _recover(self) -> None:
+        """Connect again, and give out all that was under way."""
+        self._cluster.reconnect(self._client)
+        self._client = self._cluster.client
+        for batch in list(self._under_way.values()):
+            self._submit(batch)
+
+    def _give_up(self) -> None:
+        futures = [batch.future for batch in self._under_way.values() if batch.future is not None]
+        self._under_way.clear()
+        if futures:
+            try:
+                self._client.cancel(futures, force=True)
+            except Exception:  # the cluster may have gone
+                return
+
+
+def perform(tasks: Sequence[Callable[[], T]], versions: dict[str, str]) -> list[T]:
+    """Do tasks in a worker, one after the other, if it has the same versions as the process that asks."""
+    _prepare()
+    compare_versions(versions, own_versions(), _name())
+    return [task() for task in tasks]
+
+
+@cache
+def _prepare() -> None:
+    """Keep each task on the one thread that it is given: every core is another's already."""
+    import cv2
+    import faiss
+
+    cv2.setNumThreads(1)
+    faiss.omp_set_num_threads(1)
+
+
+def _name() -> str:
+    from distributed import get_worker
+
+    return str(get_worker().address)

@@ -1,0 +1,62 @@
+"""Versions of what results depend on: workers of a cluster must have those of the process that asks them."""
+
+import importlib.metadata
+import platform
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+
+from index.errors import CairnError
+
+PYTHON = "python"
+PACKAGES = (
+    "cairn-search",
+    "numpy",
+    "scipy",
+    "opencv-contrib-python-headless",
+    "faiss-cpu",
+    "scikit-image",
+    "pillow",
+    "dask",
+    "distributed",
+)
+"""Packages that decide what is computed, or how it is sent."""
+
+
+class VersionsDiffer(CairnError):
+    """A worker has another version of something than the process that asks it."""
+
+
+@cache
+def own_versions() -> dict[str, str]:
+    """Versions in this process, by package; "" of what is not installed."""
+    found = {PYTHON: platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
+
+
+def version_of(package: str) -> Callable[[], str]:
+    """Give a function of the standard library alone that tells a version where it is called."""
+    return platform.python_version if package == PYTHON else partial(importlib.metadata.version, package)
+
+
+def compare_versions(own: Mapping[str, str], found: Mapping[str, str], where: str) -> None:
+    """Raise VersionsDiffer, naming the first package that has another version on a worker than here."""
+    for package, version in own.items():
+        there = found.get(package, "")
+        if there == version or (package == PYTHON and _minor(there) == _minor(version)):
+            continue
+        if not there:
+            raise VersionsDiffer(f"The worker {where} has no {package}: install {package} {version} there, as here.")
+        raise VersionsDiffer(
+            f"The worker {where} has {package} {there}, and this command {version}: install the same version on all "
+            "machines."
+        )
+
+
+def _minor(version: str) -> list[str]:
+    """What of Python's version decides how objects are sent."""
+    return version.split(".")[:2]
