@@ -17,7 +17,8 @@ from index.progress import Step
 from index.search_backends import search_backend
 
 if TYPE_CHECKING:
-    from index.kmeans import DescriptorSource
+    from index.clustering.kmeans import Reader
+    from index.clustering.sources import DescriptorSource
     from index.neighbours import NearestNeighbours, SearchOptions
 
 FORMAT = 1
@@ -179,6 +180,7 @@ class Vocabulary:
         *,
         descriptor: str = "",
         trained_on: str = "",
+        reader: "Reader | None" = None,
         progress: Step | None = None,
     ) -> Self:
         """Make a vocabulary by approximate k-means.
@@ -186,10 +188,12 @@ class Vocabulary:
         Parameters
         ----------
         source : DescriptorSource
-            See `index.kmeans`: `ArraySource` or `FileSource`, or anything like them.
+            See `index.clustering.sources`: `ArraySource` or `FileSource`, or anything like them.
         options : VocabularyOptions
         descriptor, trained_on : str
             Recorded: see the attributes.
+        reader : callable, optional
+            Reads the descriptors: see `index.clustering.kmeans.approximate_kmeans`.
         progress : callable, optional
             Called with how much is done and how much there is, in no unit: about as much is done in any minute.
 
@@ -203,7 +207,7 @@ class Vocabulary:
         CairnError
             There are no descriptors, or no such search back-end.
         """
-        from index.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
+        from index.clustering.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
         from index.neighbours import recall_at_1
 
         backend = search_backend(options.backend)
@@ -222,9 +226,9 @@ class Vocabulary:
             if progress is not None:
                 progress(done, last)
 
-        result = approximate_kmeans(source, kmeans, progress=passes)
+        result = approximate_kmeans(source, kmeans, reader=reader, progress=passes)
         search = backend.build(result.centres, options.search, options.seed)
-        sample = sample_descriptors(source, options.recall_sample, options.seed)
+        sample = sample_descriptors(source, options.recall_sample, options.seed, reader)
         _, distances = search.search(sample, 1)
         recall = recall_at_1(search, search.points, sample)
         vocabulary = cls(

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from index.clustering.kmeans import KMeansOptions, approximate_kmeans
+from index.clustering.sources import ArraySource
 from index.errors import CairnError
-from index.kmeans import ArraySource, KMeansOptions, approximate_kmeans
 from index.parallel import one_thread
 from retrieval.descriptors.codes import WORDS, ProductCode
 

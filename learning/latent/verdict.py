@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kmeans import ArraySource
+from index.clustering.sources import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.latent.described_patches import describe_mined
 from learning.latent.models import Held

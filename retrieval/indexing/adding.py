@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from index.clustering.sources import FileSource
 from index.errors import CairnError, Unreadable
-from index.kmeans import FileSource
 from index.progress import Progress
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words

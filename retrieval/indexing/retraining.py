@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file, load_array, load_json, publish_folder, save_array, save_json
+from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import make_source
-from index.kmeans import FileSource
 from index.progress import Progress
 from index.segments.segment import ImageFeatures, Segment
 from index.text import printable

@@ -13,7 +13,8 @@ import cv2
 import faiss
 import numpy as np
 
-from index.kmeans import ArraySource, KMeansOptions, approximate_kmeans
+from index.clustering.kmeans import KMeansOptions, approximate_kmeans
+from index.clustering.sources import ArraySource
 
 SUFFIXES = {".jpg", ".jpeg", ".png"}
 LONGER_SIDE = 1024

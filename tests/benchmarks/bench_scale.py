@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
+from index.clustering.sources import FileSource
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import parseval_frame
-from index.kmeans import FileSource
 from index.segments.description import SIGNATURE
 from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary, VocabularyOptions

@@ -16,17 +16,17 @@ from typing import Any
 import faiss
 import numpy as np
 
-from index.faiss_search import FaissOptions, FaissSearch
-from index.kmeans import (
+from index.clustering.kmeans import (
     COST_BUILD,
     COST_NEAR,
     COST_READ,
     COST_SEARCH,
-    FileSource,
     KMeansOptions,
     approximate_kmeans,
     sample_descriptors,
 )
+from index.clustering.sources import FileSource
+from index.faiss_search import FaissOptions, FaissSearch
 from index.neighbours import recall_at_1
 from index.parallel import one_thread
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from index.clustering.sources import ArraySource
 from index.errors import CairnError
 from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
-from index.kmeans import ArraySource
 from index.vocabulary import Vocabulary, VocabularyFacts, VocabularyOptions, default_words
 
 OPTIONS = VocabularyOptions(words=300, iterations=4, seed=1, search=FaissOptions(exact_below=0, lists_from=0))

@@ -22,11 +22,11 @@ import numpy as np
 from PIL import Image
 
 from index.arrays import fingerprint, load_array, load_json, save_array, save_json
+from index.clustering.sources import ArraySource
 from index.errors import CairnError
 from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
 from index.inverted import InvertedIndex
-from index.kmeans import ArraySource
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment

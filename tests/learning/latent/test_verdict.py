@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.kmeans import ArraySource
+from index.clustering.sources import ArraySource
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.latent.models import Held
 from learning.latent.nearest import candidates_of

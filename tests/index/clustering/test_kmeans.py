@@ -7,16 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from index.clustering.blocks import Reserve
+from index.clustering.kmeans import KMeansOptions, _reseed, approximate_kmeans, sample_descriptors
+from index.clustering.sources import ArraySource, FileSource
 from index.errors import CairnError
-from index.kmeans import (
-    ArraySource,
-    FileSource,
-    KMeansOptions,
-    _reseed,
-    _Reserve,
-    approximate_kmeans,
-    sample_descriptors,
-)
 
 
 def blobs(count, means, dim, seed=0, spread=0.35):
@@ -98,8 +92,8 @@ def test_reseeding_keeps_sums_and_counts_in_step(points, assigned, expected):
     sums, counts = np.zeros((4, 1)), np.bincount(words, minlength=4)
     np.add.at(sums, words, values)
     means = (sums / np.maximum(counts, 1)[:, None])[words, 0]
-    reserve = _Reserve(100, 1)
-    reserve.add(values, ((values[:, 0] - means) ** 2 + 1e-3).astype(np.float32), 0)
+    reserve = Reserve(100, 1)
+    reserve.add(values, ((values[:, 0] - means) ** 2 + 1e-3).astype(np.float32), np.arange(len(values)))
     filled = _reseed(sums, counts, words, reserve)
     assert words.tolist() == expected
     assert filled == len(set(expected)) - len(set(assigned))
@@ -113,9 +107,11 @@ def test_the_reserve_holds_the_largest_of_all_blocks_whichever_way_they_are_cut(
     points = rng.random((300, 2), dtype=np.float32)
     order = np.argsort(-distances, kind="stable")[:25]
     for size in (7, 100, 300):
-        reserve = _Reserve(25, 2)
+        reserve = Reserve(25, 2)
         for start in range(0, 300, size):
-            reserve.add(points[start : start + size], distances[start : start + size], start)
+            reserve.add(
+                points[start : start + size], distances[start : start + size], np.arange(300)[start : start + size]
+            )
         np.testing.assert_array_equal(reserve.numbers, order)
         np.testing.assert_array_equal(reserve.points, points[order])
 

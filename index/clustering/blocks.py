@@ -1,0 +1,246 @@
+"""What k-means asks of all descriptors, block by block, whoever reads them."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from index.clustering.sources import DescriptorSource
+from index.neighbours import NearestNeighbours, squared_distances
+
+# Rows whose candidate lists are held at a time.
+CLOSURE_ROWS = 8_192
+# Points of largest error that are remembered in a pass, to re-seed empty clusters from.
+RESERVE = 4_096
+
+
+class Assignment:
+    """One pass's way from a descriptor to its centre.
+
+    Parameters
+    ----------
+    centres : (K, D) float32 ndarray
+    search : NearestNeighbours, optional
+        Over the centres, where descriptors are searched among all of them.
+    near : (K, n) int32 ndarray, optional
+        Centres near each centre, with which the descriptors that were its own are compared.
+    """
+
+    def __init__(
+        self,
+        centres: NDArray[np.float32],
+        search: NearestNeighbours | None,
+        near: NDArray[np.int32] | None,
+    ) -> None:
+        self.centres, self.search, self.near = centres, search, near
+
+    def __call__(
+        self, block: NDArray[np.float32], last: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Centres (n,) int32 of descriptors and squared distances (n,), given the centres they had before."""
+        if self.search is not None:
+            found, squared = self.search.search(block, 1)
+            words, distances = found[:, 0], squared[:, 0]
+        else:
+            words, distances = last.copy(), np.full(len(block), np.inf, np.float32)
+        if self.near is not None:
+            for start in range(0, len(block), CLOSURE_ROWS):
+                rows = slice(start, start + CLOSURE_ROWS)
+                near = self.near[last[rows]]
+                squared = squared_distances(block[rows], self.centres, near)
+                best = squared.argmin(axis=1)[:, None]
+                near, squared = np.take_along_axis(near, best, 1)[:, 0], np.take_along_axis(squared, best, 1)[:, 0]
+                nearer = squared < distances[rows]
+                words[rows][nearer], distances[rows][nearer] = near[nearer], squared[nearer]
+        return words, distances
+
+
+class Reserve:
+    """The points of largest error in a pass, and their numbers; ties go to the point that came first."""
+
+    def __init__(self, size: int, dim: int) -> None:
+        self._size = size
+        self.distances = np.empty(0, np.float32)
+        self.points = np.empty((0, dim), np.float32)
+        self.numbers = np.empty(0, np.int64)
+
+    def add(self, points: NDArray[np.float32], distances: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:
+        """Look at some points that come after those before; of equal distances the first must be of lower number."""
+        least = self.distances[-1] if len(self.distances) == self._size else np.float32(0)
+        largest = np.flatnonzero(distances > least)
+        largest = largest[np.argsort(-distances[largest], kind="stable")[: self._size]]
+        all_distances = np.concatenate([self.distances, distances[largest]])
+        keep = np.argsort(-all_distances, kind="stable")[: self._size]
+        self.distances = all_distances[keep]
+        self.points = np.concatenate([self.points, points[largest]])[keep]
+        self.numbers = np.concatenate([self.numbers, numbers[largest]])[keep]
+
+
+class Sums(NamedTuple):
+    """What some points add to the sums of words, or take away from them."""
+
+    words: NDArray[np.int32]  # (p,), each once, ascending
+    sums: NDArray[np.float64]  # (p, D)
+    counts: NDArray[np.int64]  # (p,)
+
+    def add_to(self, sums: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+        """Add to the sums (K, D) and counts (K,) of all words, in place."""
+        sums[self.words] += self.sums
+        counts[self.words] += self.counts
+
+
+class Looked(NamedTuple):
+    """What a look at some blocks, one after the other, gives."""
+
+    found: NDArray[np.int32]  # (n,) their descriptors' centres
+    errors: Sequence[float]  # of each block: the sum of its squared distances
+    moved: Sequence[Sums]  # what its descriptors change in the sums, in this order
+    points: NDArray[np.float32]  # (r, D) all descriptors, or RESERVE of those of largest error
+    distances: NDArray[np.float32]  # (r,) theirs
+    numbers: NDArray[np.int64]  # (r,) theirs, counted over all blocks
+
+
+class Blocks(Protocol):
+    """Descriptors in blocks, always the same ones, of which some sit out: those that are not in the sample."""
+
+    @property
+    def dim(self) -> int:
+        """Length of a descriptor; 0 where there are none to tell."""
+
+    def __len__(self) -> int:
+        """Number of descriptors that take part."""
+
+    def hashes(self) -> Iterator[NDArray[np.uint64]]:
+        """What tells descriptors apart (see `row_hashes`), in order; ValueError where one is not finite."""
+
+    def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
+        """The descriptors of ascending numbers, (n, D)."""
+
+    def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
+        """Look at all descriptors, in order, given the centres (N,) that they had before; -1: none."""
+
+
+class LocalBlocks:
+    """Descriptors in blocks that this process reads: see `Blocks`.
+
+    Parameters
+    ----------
+    source : DescriptorSource
+    sample : (N,) int64 ndarray, optional
+        Ascending numbers of the descriptors that take part; all where it is left out.
+    """
+
+    def __init__(self, source: DescriptorSource, sample: NDArray[np.int64] | None = None) -> None:
+        self._source = source
+        self._sample = sample
+
+    @property
+    def dim(self) -> int:
+        """Length of a descriptor: see `Blocks.dim`."""
+        return self._source.dim
+
+    def __len__(self) -> int:
+        return len(self._source) if self._sample is None else len(self._sample)
+
+    def hashes(self) -> Iterator[NDArray[np.uint64]]:
+        """Tell descriptors apart: see `Blocks.hashes`."""
+        return map(hash_block, self._blocks())
+
+    def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Give descriptors by their numbers: see `Blocks.rows`."""
+        return gathered(select(self._blocks(), numbers), self.dim)
+
+    def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
+        """Look at all descriptors: see `Blocks.look`."""
+        start = 0
+        for block in self._blocks():
+            yield look(block, assigned[start : start + len(block)], assignment, start)
+            start += len(block)
+
+    def _blocks(self) -> Iterator[NDArray[np.float32]]:
+        return self._source.blocks() if self._sample is None else select(self._source.blocks(), self._sample)
+
+
+def look(block: NDArray[np.float32], last: NDArray[np.int32], assignment: Assignment, start: int) -> Looked:
+    """Look at a block of descriptors (n, D), which had the centres `last` (n,) and the first of which has a number."""
+    found, distances = assignment(block, last)
+    moved = np.flatnonzero(found != last)
+    before = moved[last[moved] >= 0]
+    changes = [sums_of(block[before], last[before], -1), sums_of(block[moved], found[moved], 1)]
+    error = float(distances.sum(dtype=np.float64))
+    return Looked(found, [error], changes, block, distances, np.arange(start, start + len(block)))
+
+
+def put_together(parts: Sequence[Looked]) -> Looked:
+    """Make one of several looks at blocks that follow each other.
+
+    Their sums become one: so they are the same, to the bit, as long as they are exact. That of up to 500,000
+    descriptors in a word is, of 16-bit numbers of up to 1,000: each is a multiple of 2^-24, and a sum has 53 bits.
+    """
+    dim = parts[0].points.shape[1]
+    reserve = Reserve(RESERVE, dim)
+    for part in parts:
+        reserve.add(part.points, part.distances, part.numbers)
+    moved = [sums for part in parts for sums in part.moved]
+    words = np.concatenate([one.words for one in moved])
+    added = sums_of(np.concatenate([one.sums for one in moved]), words, 1)
+    counts = np.bincount(
+        np.searchsorted(added.words, words),
+        weights=np.concatenate([one.counts for one in moved]),
+        minlength=len(added.words),
+    )
+    return Looked(
+        np.concatenate([part.found for part in parts]),
+        [error for part in parts for error in part.errors],
+        [added._replace(counts=counts.astype(np.int64))],
+        reserve.points,
+        reserve.distances,
+        reserve.numbers,
+    )
+
+
+def sums_of(points: NDArray[np.floating], words: NDArray[np.int32], sign: int) -> Sums:
+    """Sums (p, D) float64 of points (n, D) a word, and how many there are of each; both negative for a sign of -1."""
+    if len(points) == 0:
+        return Sums(np.empty(0, np.int32), np.empty((0, points.shape[1])), np.empty(0, np.int64))
+    order = np.argsort(words, kind="stable")
+    present, starts = np.unique(words[order], return_index=True)
+    # Sums over groups of rows are the product with a sparse matrix of ones, a row for each word that is present.
+    shape = (len(present), len(points))
+    indptr = np.append(starts, len(points))
+    groups = scipy.sparse.csr_matrix((np.full(len(points), float(sign)), order, indptr), shape=shape)
+    return Sums(present, groups @ points, sign * np.diff(groups.indptr).astype(np.int64))
+
+
+def select(blocks: Iterator[NDArray[np.float32]], rows: NDArray[np.integer]) -> Iterator[NDArray[np.float32]]:
+    """From blocks, the rows of the given ascending numbers; no block without any."""
+    start = 0
+    for block in blocks:
+        first, last = np.searchsorted(rows, (start, start + len(block)))
+        if last > first:
+            yield block[rows[first:last] - start]
+        start += len(block)
+
+
+def gathered(parts: Iterator[NDArray[np.float32]], dim: int) -> NDArray[np.float32]:
+    """Put parts (n, D) of an array together, of which there may be none."""
+    return np.concatenate([np.empty((0, dim), np.float32), *parts])
+
+
+def hash_block(block: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Tell the descriptors of a block apart: see `row_hashes`; ValueError where one is not finite."""
+    if not np.isfinite(block).all():
+        raise ValueError("descriptors must be finite")
+    return row_hashes(block)
+
+
+def row_hashes(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """A 64-bit number for each row of float32, equal for equal rows and, in practice, for no others."""
+    # Adding 0 turns -0.0, which equals 0.0 and has other bits, into 0.0.
+    bits = np.ascontiguousarray(rows + np.float32(0)).view(np.uint32).astype(np.uint64)
+    factors = np.random.default_rng(0).integers(1 << 63, size=rows.shape[1], dtype=np.uint64) * np.uint64(
+        2
+    ) + np.uint64(1)
+    return bits @ factors
