@@ -118,6 +118,10 @@ class Cluster:
         """
         return Tasks(self, ordered=ordered, batch=batch, instead=instead).run(tasks)
 
+    def everywhere(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function on each worker that is there now, and wait until all have done so."""
+        self.client.run(function, *arguments)
+
     def check_versions(self) -> None:
         """Raise ClusterError where a worker has other versions of what results depend on than this process."""
         for worker, found in self._versions().items():

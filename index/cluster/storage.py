@@ -175,15 +175,26 @@ class ObjectStorage:
         # What describes the others goes first: where it is, all are.
         for relative in sorted(self._found(name), key=lambda one: not one.endswith(".json")):
             self._remove_file(relative)
-        here = self._cache / name
-        if here.is_dir():
-            shutil.rmtree(here, ignore_errors=True)
-        else:
-            here.unlink(missing_ok=True)
+        self.forget(name)
+
+    def forget(self, name: str) -> None:
+        """Remove the copy of a file or folder that this machine has."""
+        for here in (self._cache / name, self._cache / _TOKENS / name):
+            if here.is_dir():
+                shutil.rmtree(here, ignore_errors=True)
+            else:
+                here.unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
         """Names of what lies in a folder: see `Storage.names`."""
-        return sorted({relative[len(folder) + 1 :].split("/")[0] for relative in self._found(folder)})
+        path = f"{self._root}/{folder}".rstrip("/")
+        with _refusals(f"{self.place}/{folder}"):
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(path, detail=False)
+            except FileNotFoundError:
+                return []
+        return sorted({str(one).rstrip("/").rsplit("/", 1)[-1] for one in found} - {""})
 
     def _found(self, name: str) -> dict[str, dict[str, Any]]:
         """What the store knows of a file, or of all files of a folder, by their names."""

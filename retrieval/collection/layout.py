@@ -39,6 +39,9 @@ TRAINED_KEY = "cairn.vocabulary_images"
 SIGNATURE_KEY = "cairn.signature"
 """Setting: the kind of signature that features have; where it is not set, that of the options."""
 
+STORAGE_KEY = "cairn.storage"
+"""Setting: where the files of the collection are sent for other machines; where it is not set, they see its folder."""
+
 AUGMENTATION_KEY = "cairn.augmentation"
 """Setting: whether photos borrow features of others; it is written whenever what they borrow has changed."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,32 +11,58 @@ from index.hamming.sources import SignatureSource
 from index.segments.description import SIGNATURE
 from index.segments.segment import ImageFeatures
 from index.segments.writing import write_segment
+from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
+from retrieval.collection.options import CollectionOptions
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
 from retrieval.features.encoding import as_encoded_now, encode_geometry
 from retrieval.features.extraction import Features
 
 
-def quantise(collection: Collection, features: Features, side: float) -> ImageFeatures:
+class Quantiser(Protocol):
+    """What gives features their words: a collection, or as much of it as that takes."""
+
+    @property
+    def options(self) -> CollectionOptions:
+        """Options of the collection."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its vocabulary."""
+
+    @property
+    def signatures(self) -> SignatureSource | None:
+        """Gives features their signatures; None where they have none."""
+
+
+def quantise(collection: Quantiser, features: Features, side: float) -> tuple[ImageFeatures, float]:
     """Give the features of a photo their words, and the columns that a segment of the collection keeps of them.
 
     Parameters
     ----------
-    collection : Collection
+    collection : Quantiser
         With its vocabulary.
     features : Features
         As they were extracted.
     side : float
         Longer side of the photo, pixels.
+
+    Returns
+    -------
+    features : ImageFeatures
+    error : float
+        Mean squared distance of the descriptors to their words.
     """
-    words = collection.vocabulary.assign(features.descriptors.astype(np.float32))
+    descriptors = features.descriptors.astype(np.float32)
+    words = collection.vocabulary.assign(descriptors)
     columns = encode_geometry(features, side, upright=collection.options.features.upright)
     if collection.options.keep_descriptors:
         columns["descriptor"] = features.descriptors
-    return ImageFeatures(words, columns | sign(collection.signatures, features.descriptors, words))
+    columns |= sign(collection.signatures, features.descriptors, words)
+    return ImageFeatures(words, columns), collection.vocabulary.error_of(descriptors, words)
 
 
 def sign(

@@ -13,9 +13,11 @@ from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import printable_name
 from retrieval.commands.console import FAILED, likely, note, print_failures, print_json, progress_bars, say, tell_error
+from retrieval.commands.joining import joined
 from retrieval.commands.options import (
     Augmented,
     CatalogueAddress,
+    ClusterAddress,
     Descriptor,
     Detector,
     EngineName,
@@ -31,6 +33,7 @@ from retrieval.commands.options import (
     Signature,
     Similarity,
     Soft,
+    StoragePlace,
     TermFrequency,
     Turns,
     Upright,
@@ -103,6 +106,8 @@ def index(
             min=1,
         ),
     ] = 600,
+    cluster: ClusterAddress = None,
+    storage: StoragePlace = None,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -150,25 +155,27 @@ def index(
             RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
         ),
     )
-    opened = Collection.create(collection, options, catalogue=catalogue)
-    _tell_unused(context, opened, options)
+    with joined(cluster, storage) as join:
+        opened = Collection.create(collection, options, catalogue=catalogue)
+        _tell_unused(context, opened, options)
 
-    def run() -> Any:
-        with progress_bars(quiet or json, INDEXING) as tell:
-            return index_photos(
-                opened,
-                photos,
-                vocabulary=vocabulary,
-                again=again,
-                workers=workers or cores(),
-                time_limit=60 * time_limit if time_limit is not None else None,
-                progress=tell,
-            )
+        def run() -> Any:
+            with progress_bars(quiet or json, INDEXING) as tell:
+                return index_photos(
+                    opened,
+                    photos,
+                    vocabulary=vocabulary,
+                    again=again,
+                    workers=workers or cores(),
+                    preparer=join(opened) if join is not None else None,
+                    time_limit=60 * time_limit if time_limit is not None else None,
+                    progress=tell,
+                )
 
-    if watch:
-        _keep_indexing(opened, photos, run, every, json)
-        return
-    report = run()
+        if watch:
+            _keep_indexing(opened, photos, run, every, json)
+            return
+        report = run()
     _report_index(opened, report, json)
     if report.failed and (strict or not opened.catalogue.count()):
         raise typer.Exit(FAILED)

@@ -6,13 +6,33 @@ from typing import Annotated
 import typer
 
 from index.text import one_of
-from retrieval.commands.panels import OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
+from retrieval.commands.panels import CLUSTER, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
 from retrieval.regions.detectors.registry import DETECTORS
 from retrieval.search.engines.registry import EXPANSIONS, describe_engines
 
 Workers = Annotated[
     int,
     typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
+]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        rich_help_panel=CLUSTER,
+        metavar="ADDRESS",
+        help="Let the workers of a Dask cluster do the work: that of a scheduler, such as tcp://host:8786, or local:4 "
+        "for 4 workers on this machine. The result does not depend on it.",
+    ),
+]
+StoragePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        rich_help_panel=CLUSTER,
+        metavar="PLACE",
+        help="Where files of the collection are sent for the workers, such as s3://bucket/folder; it is remembered. "
+        "Without it, they must see the collection's folder at the same path.",
+    ),
 ]
 Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help=f"{one_of(DETECTORS)}.")]
 MeasurementScale = Annotated[

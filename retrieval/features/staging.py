@@ -15,7 +15,7 @@ import numpy as np
 
 from index.arrays import load_array, save_array, save_bytes
 from index.errors import CairnError
-from index.parallel import run
+from index.parallel import Workers, run
 from retrieval.features.extraction import Extractor, Features
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
@@ -30,6 +30,7 @@ class Staged:
     height: int
     reason: str | None = None  # why there are none; None: the photo was read
     is_new: bool = False  # extracted just now; else its features were there
+    unseen: bool = False  # there is no file where it was to be read
 
 
 class Staging:
@@ -67,7 +68,7 @@ class Staging:
         try:
             photo = read_photo(path, self.image)
         except CairnError as error:
-            return Staged(0, 0, 0, str(error))
+            return Staged(0, 0, 0, str(error), unseen=not path.exists())
         features = self.extractor.extract(photo)
         size = np.array([[photo.width, photo.height, 0, 0, 0, 0]], np.float32)
         rows = np.column_stack([features.ellipses, features.angles]).astype(np.float32)
@@ -112,7 +113,7 @@ class Staging:
         return Staged(len(rows) - 1, int(rows[0, 0]), int(rows[0, 1]))
 
 
-def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: int) -> Iterator[Staged]:
+def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: Workers) -> Iterator[Staged]:
     """Stage photos, given as (path, key), in the order given, on several processes.
 
     The number of processes changes nothing in the result.

@@ -7,23 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
-from index.clustering.sources import FileSource
-from index.errors import CairnError, Unreadable
+from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, find_vocabulary
-from retrieval.collection.layout import STAGING, TRAINED_KEY
+from retrieval.collection.layout import TRAINED_KEY
 from retrieval.collection.sealing import refuse_damaged, seal
-from retrieval.collection.segment_writing import quantise, write_photos
+from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
-from retrieval.features.staging import Staged, Staging, stage_all
+from retrieval.features.staging import Staged
 from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
+from retrieval.indexing.preparing import LocalPreparer, Prepared, Preparer
 from retrieval.metadata.fields import Metadata
-from retrieval.metadata.photo import read_metadata
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 
@@ -39,6 +38,7 @@ def index_photos(
     vocabulary: Path | None = None,
     again: bool = False,
     workers: int = 1,
+    preparer: Preparer | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
@@ -59,6 +59,8 @@ def index_photos(
         Take in photos that were removed for good, too: each leaves the list of these when it is in, or has failed.
     workers : int
         Processes; the result does not depend on it.
+    preparer : Preparer, optional
+        Who prepares the photos, where it is not `workers` processes of this machine.
     time_limit : float, optional
         Seconds, counted from when the new photos are known, after which no further photo is begun. The features of
         those that are done are kept, and the next run goes on with them; every run does at least one more. The
@@ -93,7 +95,7 @@ def index_photos(
         remove_leftovers(collection)
         # Not before: to find the new photos takes as long in every run, and each is to do some of them.
         end = time.monotonic() + time_limit if time_limit is not None else float("inf")
-        staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+        preparer = preparer or LocalPreparer(collection, workers)
         ready: set[Path] = set()  # photos whose features are there: some twice, for the vocabulary and for a segment
         all_new = len(files)
         goes_further = False  # than the runs before
@@ -111,7 +113,7 @@ def index_photos(
         try:
             if files and not collection.has_vocabulary:
                 with report.timed("vocabulary"):
-                    if not _make_vocabulary(collection, staging, files, report, workers, extracted, tell):
+                    if not _make_vocabulary(collection, preparer, files, report, extracted, tell):
                         collection.catalogue.include(_taken_again(files))
                         files, all_new = [], 0
             elif files:
@@ -123,11 +125,12 @@ def index_photos(
                     tell("index", before + number, all_new)
 
                 part = files[start : start + batch]
-                _add_segment(collection, staging, part, report, workers, extracted, has_words)
+                _add_segment(collection, preparer, part, report, extracted, has_words)
                 with report.timed("write"):
                     merger.merge()
+                    preparer.publish()
                 done = start + len(part)
-            staging.remove()
+            preparer.end()
         except _TimeIsUp:
             report.left = all_new - done
         report.notes = merger.notes
@@ -156,10 +159,9 @@ def _adopt_vocabulary(collection: Collection, source: Path) -> None:
 
 def _make_vocabulary(
     collection: Collection,
-    staging: Staging,
+    preparer: Preparer,
     files: list[FoundFile],
     report: IndexReport,
-    workers: int,
     extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
@@ -177,14 +179,14 @@ def _make_vocabulary(
     sample = [files[number] for number in chosen]
     staged = []
     start = time.perf_counter()
-    for file, one in zip(sample, stage_all(staging, [(file.path, file.key) for file in sample], workers), strict=True):
+    for file, one in zip(sample, preparer.stage(sample), strict=True):
         staged.append(one)
         extracted(file, one)
     spent = time.perf_counter() - start
     report.seconds["extract"] += spent
     report.seconds["vocabulary"] -= spent
 
-    described = [file for file, one in zip(sample, staged, strict=True) if one.features]
+    described = [(file, one) for file, one in zip(sample, staged, strict=True) if one.features]
     features = sum(one.features for one in staged)
     if not features:
         reasons = [one.reason or _FEATURELESS for one in staged]
@@ -196,48 +198,41 @@ def _make_vocabulary(
         return False
     expected = features * len(files) / len(sample)
     words = options.words or default_words(int(expected))
-    source = FileSource([staging.descriptors(key) for key in dict.fromkeys(file.key for file in described)])
-    vocabulary = Vocabulary.train(
-        source,
+    vocabulary = preparer.train(
+        [file for file, _ in described],
+        [one for _, one in described],
         VocabularyOptions(words=words, iterations=options.iterations, backend=options.search, seed=options.seed),
-        descriptor=collection.extractor.fingerprint,
-        trained_on=f"{len(described)} photos of {printable(collection.folder.name)}",
-        progress=lambda done, of: tell("vocabulary", done, of),
+        f"{len(described)} photos of {printable(collection.folder.name)}",
+        lambda done, of: tell("vocabulary", done, of),
     )
     # Written first: without a vocabulary it says nothing, and of one that is there it must be known.
     first = collection.catalogue.reserve_numbers(0)
     collection.catalogue.set_setting(TRAINED_KEY, str(first + len(files)))
     vocabulary.save(collection.vocabulary_folder)
+    preparer.publish()
     return True
 
 
 def _add_segment(
     collection: Collection,
-    staging: Staging,
+    preparer: Preparer,
     files: list[FoundFile],
     report: IndexReport,
-    workers: int,
     extracted: Callable[[FoundFile, Staged], None],
     tell: Callable[[int], None],
 ) -> None:
     """Extract, assign and commit one batch of photos; tell how many have their words."""
-    good: list[tuple[FoundFile, Staged]] = []
+    good: list[tuple[FoundFile, Prepared]] = []
     metadata: list[Metadata] = []
     failures: list[Failure] = []
     with report.timed("extract"):
-        staged = stage_all(staging, [(file.path, file.key) for file in files], workers)
-        for file, one in zip(files, staged, strict=True):
-            reason = one.reason
-            if not reason:
-                try:
-                    # At once: the features may be those of an earlier run, and the drive may go at any time.
-                    metadata.append(read_metadata(file.path, strict=True))
-                    good.append((file, one))
-                except Unreadable as error:
-                    reason = str(error)
-            if reason:
-                failures.append(file.failure(reason))
-            extracted(file, one)
+        for file, one in zip(files, preparer.prepare(files), strict=True):
+            if one.metadata is None:
+                failures.append(file.failure(one.reason or ""))
+            else:
+                metadata.append(one.metadata)
+                good.append((file, one))
+            extracted(file, one.staged)
     tell(len(failures))
     record_failures(collection, failures, report)
     if not good:
@@ -246,9 +241,9 @@ def _add_segment(
     found, errors = [], []
     with report.timed("assign"):
         for file, one in good:
-            features = staging.read(file.key)
-            found.append(quantise(collection, features, max(one.width, one.height)))
-            errors.append(collection.vocabulary.error_of(features.descriptors.astype(np.float32), found[-1].words))
+            features, error = preparer.quantised(file, one)
+            found.append(features)
+            errors.append(error)
             tell(len(failures) + len(found))
     with report.timed("write"):
         first = collection.catalogue.reserve_numbers(len(good))
@@ -263,9 +258,9 @@ def _add_segment(
                 sha256=file.key,
                 size=file.size,
                 mtime_ns=file.mtime_ns,
-                width=one.width,
-                height=one.height,
-                features=one.features,
+                width=one.staged.width,
+                height=one.staged.height,
+                features=one.staged.features,
                 position=position,
                 date_added=added.get(str(file.path), now),
                 quantisation_error=error,
@@ -274,5 +269,5 @@ def _add_segment(
         ]
         segment = write_photos(collection, rows, found)
         collection.catalogue.commit_segment(segment, rows, metadata, _taken_again(files))
-        staging.discard(file.key for file, _ in good)
+        preparer.done([file for file, _ in good])
         report.added += len(good)

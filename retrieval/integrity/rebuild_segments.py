@@ -192,5 +192,5 @@ def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int,
     rows = collection.catalogue.images([number for number, _ in photos])
     for row, (_, one) in zip(rows, photos, strict=True):
         features = staging.read(str(row.sha256))
-        written.append(quantise(collection, features, max(one.width, one.height)))
+        written.append(quantise(collection, features, max(one.width, one.height))[0])
     return Rewritten(write_photos(collection, rows, written), np.array([row.number for row in rows]))

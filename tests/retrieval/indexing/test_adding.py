@@ -449,7 +449,7 @@ def test_no_photo_gets_words_of_a_damaged_vocabulary(photos: Path, whole: Path, 
 def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from retrieval.indexing import adding as indexing
+    from retrieval.indexing import preparing
 
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -458,7 +458,7 @@ def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_
         exif[0x0132] = "2001:02:03 04:05:06"
         photo(name).save(folder / f"{name}.jpg", exif=exif)
     options = CollectionOptions(words=40, image=ImageOptions(max_side=160))
-    stage_all = indexing.stage_all
+    stage_all = preparing.stage_all
 
     def stage_and_lose(*arguments: Any) -> Any:
         yield from stage_all(*arguments)
@@ -468,7 +468,7 @@ def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_
     shutil.copytree(folder, kept)
     with monkeypatch.context() as patch:
         # The drive goes when the vocabulary's sample has been extracted.
-        patch.setattr(indexing, "stage_all", stage_and_lose)
+        patch.setattr(preparing, "stage_all", stage_and_lose)
         report = index(tmp_path / "c", folder, options)
     assert report.added == 0
     assert [entry["reason"] for entry in report.failed] == ["the file cannot be read (No such file or directory)"] * 2

@@ -1,0 +1,43 @@
+"""How a command joins a cluster: the address, and where its machines find the collection's files."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from index.errors import CairnError
+
+if TYPE_CHECKING:
+    from retrieval.collection.collection import Collection
+    from retrieval.indexing.preparing import Preparer
+
+
+@contextmanager
+def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collection], Preparer | None] | None"]:
+    """Join the cluster at an address, before anything is made; leave it at the end of the block.
+
+    Yields
+    ------
+    callable or None
+        Gives who prepares the photos of a collection; None without an address.
+    """
+    if address is None:
+        if place is not None:
+            raise CairnError("--storage says where the workers of a cluster find files: name one with --cluster.")
+        yield None
+        return
+    from index.cluster.connection import Cluster
+    from index.cluster.storage import open_storage
+    from retrieval.collection.layout import STORAGE_KEY
+    from retrieval.indexing.on_cluster import ClusterPreparer
+
+    if place is not None:
+        open_storage(place)  # says what is wrong with it
+    with Cluster.connect(address) as cluster:
+
+        def join(collection: "Collection") -> "Preparer":
+            if place is not None:
+                collection.catalogue.set_setting(STORAGE_KEY, place)
+            where = collection.catalogue.setting(STORAGE_KEY) or str(collection.folder.resolve())
+            return ClusterPreparer(collection, cluster, open_storage(where))
+
+        yield join

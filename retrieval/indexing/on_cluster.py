@@ -1,0 +1,163 @@
+"""Photos prepared by the workers of a cluster, and files of the collection where all of its machines reach them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import hash_file
+from index.cluster.blocks import ClusterBlocks
+from index.cluster.connection import Cluster
+from index.cluster.storage import FolderStorage, Storage
+from index.clustering.sources import FileSource
+from index.errors import CairnError
+from index.hamming.kinds import full_name
+from index.progress import Step
+from index.segments.description import META
+from index.segments.segment import ImageFeatures
+from index.text import printable
+from index.vocabulary import Vocabulary, VocabularyOptions
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, STAGING, is_vocabulary
+from retrieval.collection.segments import published
+from retrieval.features.staging import Staged
+from retrieval.indexing.discovery import FoundFile
+from retrieval.indexing.preparing import Prepared
+from retrieval.indexing.workshop import Plan, forget, prepare, stage, staging_names
+
+_KMEANS = f"{STAGING}/kmeans"
+_DIED = "workers of the cluster died while they read it"
+
+
+class ClusterPreparer:
+    """Prepares photos on the workers of a cluster: see `Preparer`. The result is, to the bit, that of one machine.
+
+    Workers read the photos by their paths, which must lead to the same files on all machines.
+
+    Parameters
+    ----------
+    collection : Collection
+    cluster : Cluster
+    storage : Storage
+        Where the collection's files are, or are sent for the workers.
+    """
+
+    def __init__(self, collection: Collection, cluster: Cluster, storage: Storage) -> None:
+        self._collection = collection
+        self._cluster = cluster
+        self._storage = storage
+        self._sent: set[tuple[str, str]] = set()  # names and contents
+        self._plan = Plan(
+            storage.place,
+            collection.options,
+            collection.extractor.fingerprint,
+            full_name(collection.signature),
+        )
+        storage.remove(_KMEANS)  # of a run that was killed
+        self.publish()
+
+    def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
+        """Extract features: see `Preparer.stage`."""
+        tasks = (partial(stage, self._plan, file.path, file.key) for file in files)
+        found = self._cluster.run(tasks, instead=lambda _: Staged(0, 0, 0, _DIED))
+        for file, one in zip(files, found, strict=True):
+            _check_seen(file, one)
+            yield one
+
+    def train(
+        self, files: Sequence[FoundFile], staged: Sequence[Staged], options: VocabularyOptions, where: str, tell: Step
+    ) -> Vocabulary:
+        """Make a vocabulary: see `Preparer.train`."""
+        counts = {file.key: one.features for file, one in zip(files, staged, strict=True)}
+        names = [self._names(key)[0] for key in counts]
+        source = FileSource(
+            [Path(name) for name in names],
+            counts=list(counts.values()),
+            opened=lambda path: self._storage.fetch(path.as_posix()),
+        )
+        readers = []
+
+        def reader(sample: NDArray[np.int64] | None) -> ClusterBlocks:
+            blocks = ClusterBlocks(self._cluster, self._cluster.threads, self._storage, names, source, _KMEANS, sample)
+            readers.append(blocks)
+            return blocks
+
+        try:
+            return Vocabulary.train(
+                source, options, descriptor=self._plan.fingerprint, trained_on=where, reader=reader, progress=tell
+            )
+        finally:
+            for blocks in readers:
+                blocks.close()
+
+    def prepare(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
+        """Extract features, give them their words and read metadata: see `Preparer.prepare`."""
+        vocabulary = self._collection.vocabulary_folder.name, self._collection.vocabulary.fingerprint
+        plan = replace(self._plan, vocabulary=vocabulary)
+        tasks = (partial(prepare, plan, file.path, file.key) for file in files)
+        found = self._cluster.run(tasks, instead=lambda _: Prepared(Staged(0, 0, 0, _DIED), _DIED))
+        for file, one in zip(files, found, strict=True):
+            _check_seen(file, one.staged)
+            yield one
+
+    def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
+        """Give what a worker has done already: see `Preparer.quantised`."""
+        assert one.quantised is not None
+        return one.quantised
+
+    def publish(self) -> None:
+        """Send vocabulary and segments: see `Preparer.publish`."""
+        if isinstance(self._storage, FolderStorage) and self._is_own(self._storage):
+            return
+        folder = self._collection.folder
+        self._send(OPTIONS, folder / OPTIONS)
+        if (folder / DESCRIPTOR).is_file():
+            self._send(DESCRIPTOR, folder / DESCRIPTOR)
+        if self._collection.has_vocabulary:
+            self._send(self._collection.vocabulary_folder.name, self._collection.vocabulary_folder, "meta.json")
+        here = published(folder)
+        for path in here:
+            self._send(f"{SEGMENTS}/{path.name}", path, META)
+        for name in set(self._storage.names(SEGMENTS)) - {path.name for path in here}:
+            self._storage.remove(f"{SEGMENTS}/{name}")
+        for name in self._storage.names(""):
+            if is_vocabulary(name) and name != self._collection.vocabulary_folder.name:
+                self._storage.remove(name)
+
+    def done(self, files: Sequence[FoundFile]) -> None:
+        """Remove what was staged of photos: see `Preparer.done`."""
+        for file in files:
+            for name in self._names(file.key):
+                self._storage.remove(name)
+
+    def end(self) -> None:
+        """Remove all that was staged: see `Preparer.end`."""
+        self._storage.remove(STAGING)
+        self._cluster.everywhere(forget, self._storage.place)
+
+    def _names(self, key: str) -> tuple[str, str]:
+        return staging_names(self._plan.fingerprint, self._collection.options.image.max_side, key)
+
+    def _is_own(self, storage: FolderStorage) -> bool:
+        return storage.folder.exists() and storage.folder.samefile(self._collection.folder)
+
+    def _send(self, name: str, path: Path, described: str = "") -> None:
+        """Send a file or folder that is not there yet, by the content of the file that describes it."""
+        content = hash_file(path / described if described else path)
+        if (name, content) in self._sent:
+            return
+        there = f"{name}/{described}" if described else name
+        if not self._storage.has(there) or hash_file(self._storage.fetch(there)) != content:
+            self._storage.send(name, path)
+        self._sent.add((name, content))
+
+
+def _check_seen(file: FoundFile, one: Staged) -> None:
+    """Raise CairnError where a photo that is here was not where its worker runs."""
+    if one.unseen and file.path.is_file():
+        raise CairnError(
+            f"The workers do not see {printable(str(file.path))}: on all machines, photos must be at the same path."
+        )

@@ -1,0 +1,115 @@
+"""Who prepares new photos for a segment: the processes of this machine, or something that keeps the same contract."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from index.clustering.sources import FileSource
+from index.errors import Unreadable
+from index.parallel import Workers
+from index.progress import Step
+from index.segments.segment import ImageFeatures
+from index.vocabulary import Vocabulary, VocabularyOptions
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import STAGING
+from retrieval.collection.segment_writing import quantise
+from retrieval.features.staging import Staged, Staging, stage_all
+from retrieval.indexing.discovery import FoundFile
+from retrieval.metadata.fields import Metadata
+from retrieval.metadata.photo import read_metadata
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A new photo whose features are there; or the reason why they are not."""
+
+    staged: Staged
+    reason: str | None = None
+    metadata: Metadata | None = None  # what its file says; None with a reason
+    quantised: tuple[ImageFeatures, float] | None = None  # as of `quantise`, where that is done already
+
+
+class Preparer(Protocol):
+    """Extracts the features of photos, makes a vocabulary of them, and gives them their words."""
+
+    def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
+        """Extract the features of photos, in their order."""
+
+    def train(
+        self, files: Sequence[FoundFile], staged: Sequence[Staged], options: VocabularyOptions, where: str, tell: Step
+    ) -> Vocabulary:
+        """Make a vocabulary of photos that are staged and have features; `where` says where it comes from."""
+
+    def prepare(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
+        """Extract the features of photos and read what their files say, in their order."""
+
+    def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
+        """Give the features of a photo that is prepared their words: see `quantise`."""
+
+    def publish(self) -> None:
+        """Let all machines reach the vocabulary and the segments as they are now."""
+
+    def done(self, files: Sequence[FoundFile]) -> None:
+        """Let go of what was kept of photos that are in a segment."""
+
+    def end(self) -> None:
+        """Let go of all that was kept: every photo has found its place."""
+
+
+class LocalPreparer:
+    """Prepares photos on this machine: see `Preparer`.
+
+    Parameters
+    ----------
+    collection : Collection
+    workers : int or Pool
+    """
+
+    def __init__(self, collection: Collection, workers: Workers) -> None:
+        self._collection = collection
+        self._workers = workers
+        self._staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+
+    def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
+        """Extract features: see `Preparer.stage`."""
+        return stage_all(self._staging, [(file.path, file.key) for file in files], self._workers)
+
+    def train(
+        self, files: Sequence[FoundFile], staged: Sequence[Staged], options: VocabularyOptions, where: str, tell: Step
+    ) -> Vocabulary:
+        """Make a vocabulary: see `Preparer.train`."""
+        source = FileSource([self._staging.descriptors(key) for key in dict.fromkeys(file.key for file in files)])
+        fingerprint = self._collection.extractor.fingerprint
+        return Vocabulary.train(source, options, descriptor=fingerprint, trained_on=where, progress=tell)
+
+    def prepare(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
+        """Extract features and read metadata: see `Preparer.prepare`."""
+        for file, one in zip(files, self.stage(files), strict=True):
+            yield described(file.path, one)
+
+    def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
+        """Give features their words: see `Preparer.quantised`."""
+        return quantise(self._collection, self._staging.read(file.key), max(one.staged.width, one.staged.height))
+
+    def publish(self) -> None:
+        """Nothing: the only machine that asks has them."""
+
+    def done(self, files: Sequence[FoundFile]) -> None:
+        """Remove what was staged of photos: see `Preparer.done`."""
+        self._staging.discard(file.key for file in files)
+
+    def end(self) -> None:
+        """Remove all that was staged: see `Preparer.end`."""
+        self._staging.remove()
+
+
+def described(path: Path, one: Staged) -> Prepared:
+    """Read what the file of a photo says, whose features are there."""
+    if one.reason:
+        return Prepared(one, one.reason)
+    try:
+        # At once: the features may be those of an earlier run, and the drive may go at any time.
+        return Prepared(one, metadata=read_metadata(path, strict=True))
+    except Unreadable as error:
+        return Prepared(one, str(error))

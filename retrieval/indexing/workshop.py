@@ -1,0 +1,126 @@
+"""What a worker of a cluster does with photos, given the options, descriptor and vocabulary of a collection."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from index.cluster.storage import FolderStorage, ObjectStorage, Storage, open_storage
+from index.errors import CairnError
+from index.hamming.kinds import parse_signature
+from index.hamming.sources import SignatureSource, make_source
+from index.vocabulary import Vocabulary
+from retrieval.collection.layout import DESCRIPTOR, OPTIONS, STAGING
+from retrieval.collection.options import CollectionOptions
+from retrieval.collection.segment_writing import quantise
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.features.extraction import Extractor
+from retrieval.features.staging import Staged, Staging
+from retrieval.indexing.preparing import Prepared, described
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all photos of one run have in common; it is sent with each."""
+
+    place: str  # of the storage in which the collection's files are
+    options: CollectionOptions
+    fingerprint: str  # of descriptor and options: see `Extractor.fingerprint`
+    signature: str | None  # of a feature, by name
+    vocabulary: tuple[str, str] | None = None  # folder and fingerprint; None: there is none yet
+
+
+def stage(plan: Plan, path: Path, key: str) -> Staged:
+    """Extract the features of a photo and keep them in the storage, unless they are there."""
+    return _workshop(plan).stage(path, key, keep=True)
+
+
+def prepare(plan: Plan, path: Path, key: str) -> Prepared:
+    """Extract the features of a photo, unless they are there, and give them their words; read what its file says."""
+    workshop = _workshop(plan)
+    one = workshop.stage(path, key, keep=workshop.is_shared)
+    ready = described(path, one)
+    if ready.metadata is None:
+        return ready
+    try:
+        features = workshop.staging.read(key)
+        return Prepared(one, None, ready.metadata, quantise(workshop, features, max(one.width, one.height)))
+    finally:
+        workshop.forget(key)
+
+
+def forget(place: str) -> None:
+    """Remove what this machine has copied of the features that were kept in a storage."""
+    storage = open_storage(place)
+    if isinstance(storage, ObjectStorage):
+        storage.forget(STAGING)
+
+
+def staging_names(fingerprint: str, max_side: int, key: str) -> tuple[str, str]:
+    """Names, in a storage, of what is kept of a photo: its descriptors, and the rest, which comes last."""
+    folder = f"{STAGING}/{fingerprint[:16]}-{max_side}"
+    return f"{folder}/{key}.descriptors.npy", f"{folder}/{key}.geometry.npy"
+
+
+class _Workshop:
+    """A collection, as far as one worker needs it: see `quantise`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.options = plan.options
+        self.storage: Storage = open_storage(plan.place)
+        self.is_shared = isinstance(self.storage, FolderStorage)
+        self.storage.fetch(OPTIONS)  # says what is wrong where the collection is not there
+        learnt = plan.options.descriptor == DESCRIPTOR
+        folder = self.storage.fetch(DESCRIPTOR).parent if learnt else None
+        self.extractor = Extractor(find_descriptor(plan.options.descriptor, folder), plan.options.features)
+        if self.extractor.fingerprint != plan.fingerprint:
+            raise CairnError(
+                f"The descriptor at {plan.place} is not the collection's: run the command again, which sends it."
+            )
+        if isinstance(self.storage, FolderStorage):
+            folder = self.storage.folder / STAGING
+        else:
+            self._own = tempfile.TemporaryDirectory(prefix="cairn-staging-")  # as long as this is
+            folder = Path(self._own.name)
+        self.staging = Staging(folder, self.extractor, plan.options.image)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        assert self._plan.vocabulary is not None
+        name, fingerprint = self._plan.vocabulary
+        vocabulary = Vocabulary.load(self.storage.fetch(name))
+        if vocabulary.fingerprint != fingerprint:
+            raise CairnError(
+                f"The vocabulary at {self._plan.place} is not the collection's: run the command again, which sends it."
+            )
+        return vocabulary
+
+    @cached_property
+    def signatures(self) -> SignatureSource | None:
+        kind = parse_signature(self._plan.signature or "none")
+        return make_source(kind, self.vocabulary.centres, self.options.seed) if kind is not None else None
+
+    def stage(self, path: Path, key: str, *, keep: bool) -> Staged:
+        """Extract features, or take those that the storage has; keep them there, or on this machine's disk alone."""
+        if self.is_shared:
+            return self.staging.stage(path, key)
+        names = staging_names(self._plan.fingerprint, self.options.image.max_side, key)
+        if self.storage.has(names[-1]):
+            for name in names:
+                shutil.copyfile(self.storage.fetch(name), self.staging.folder / Path(name).name)
+        one = self.staging.stage(path, key)
+        if keep and one.is_new:
+            for name in names:
+                self.storage.send(name, self.staging.folder / Path(name).name)
+            self.forget(key)
+        return one
+
+    def forget(self, key: str) -> None:
+        """Remove the features of a photo from this machine's disk, where that is not what all machines see."""
+        if not self.is_shared:
+            self.staging.discard([key])
+
+
+_workshop = lru_cache(maxsize=2)(_Workshop)
