@@ -22,6 +22,7 @@ T = TypeVar("T")
 LOCAL = re.compile(r"local:([1-9][0-9]{0,2})")
 _SCHEDULER = re.compile(r"(?:(?:tcp|tls)://)?[^\s/:]+:[0-9]{1,5}|(?:tcp|tls)://\[[0-9a-fA-F:.]+\]:[0-9]{1,5}")
 HELLO = 5.0  # seconds that a scheduler has to answer
+_DEATHS = 2  # workers that may die at a task on this machine, before it is taken for what killed them
 PATIENCE = 120.0  # seconds that are waited for a scheduler or for workers that have gone
 
 
@@ -147,6 +148,11 @@ class Cluster:
                         ) from None
                     time.sleep(1)
 
+    def mend(self) -> None:
+        """Start workers in place of those that have died for good, where they are this process's."""
+        if self._local is not None:
+            self._local.scale(len(self._local.worker_spec))
+
     def close(self) -> None:
         """Leave the cluster; end it where it was started here."""
         if self._client is not None:
@@ -167,13 +173,16 @@ class Cluster:
         distributed = _distributed()
         local = LOCAL.fullmatch(self.address)
         if local and self._local is None:
-            with without_interrupt():  # the thread that starts the workers is made here
+            import dask
+
+            few = dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
+            with few, without_interrupt():  # the thread that starts the workers is made here
                 self._local = distributed.LocalCluster(
                     n_workers=int(local[1]),
                     threads_per_worker=1,
                     processes=True,
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                 )
         try:

@@ -165,7 +165,10 @@ class ObjectStorage:
         for path in files:
             relative = name if path == source else f"{name}/{path.relative_to(source).as_posix()}"
             with _refusals(f"{self.place}/{relative}"):
-                self._files.put_file(str(path), f"{self._root}/{relative}")
+                try:
+                    self._files.put_file(str(path), f"{self._root}/{relative}")
+                except FileNotFoundError as error:  # the bucket
+                    raise OSError(_short(error)) from error
             sent.add(relative)
         for relative in sorted(before - sent):
             self._remove_file(relative)

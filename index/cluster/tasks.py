@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
 WAITING = 4  # times as many results as that may wait for one that comes before them
-TRIES = 3  # times that a task is given out anew of which the scheduler says that it killed workers
+TRIES = 2  # times that a task is given out anew of which the scheduler says that it killed workers
 _LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
 _COUNT = 5.0  # seconds after which workers are counted again
 
@@ -43,6 +43,9 @@ class Connected(Protocol):
 
     def reconnect(self, lost: "Client") -> None:
         """Connect again; CairnError where that cannot be done in some time."""
+
+    def mend(self) -> None:
+        """Start workers in place of those that have died, where that can be done from here."""
 
 
 @dataclass
@@ -148,6 +151,8 @@ class Tasks(Generic[T]):
                 self._recover()
             elif self._client.nthreads():
                 return None
+            else:
+                self._cluster.mend()
         except (OSError, TimeoutError):
             self._recover()
         now = time.monotonic()

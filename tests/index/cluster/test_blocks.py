@@ -1,7 +1,4 @@
-import pickle
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +9,7 @@ from index.cluster.blocks import ClusterBlocks
 from index.cluster.storage import FolderStorage
 from index.clustering.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
 from index.clustering.sources import FileSource
-
-
-class PickledTasks:
-    """A pool that does each task here, as another process would get it, and the results in order."""
-
-    def run(self, tasks: Iterable[Callable[[], Any]], *, ordered: bool = True, batch: int = 1) -> Iterator[Any]:
-        for task in tasks:
-            yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))()))
+from tests.support.clusters import PickledTasks
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 @given(block_rows=st.sampled_from([500, 777, 5_000]), threads=st.integers(1, 5), per_word=st.sampled_from([0, 3, 11]))
 def test_workers_make_the_same_centres_to_the_bit(files, block_rows, threads, per_word):
     source = FileSource(files, block_rows)
