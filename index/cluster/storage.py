@@ -178,6 +178,10 @@ class ObjectStorage:
         # What describes the others goes first: where it is, all are.
         for relative in sorted(self._found(name), key=lambda one: not one.endswith(".json")):
             self._remove_file(relative)
+        path = f"{self._root}/{name}"
+        with _refusals(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
+            if self._files.isdir(path):  # a store that has folders, which are empty now
+                self._files.rm(path, recursive=True)
         self.forget(name)
 
     def forget(self, name: str) -> None:

@@ -72,6 +72,7 @@ class Staging:
         features = self.extractor.extract(photo)
         size = np.array([[photo.width, photo.height, 0, 0, 0, 0]], np.float32)
         rows = np.column_stack([features.ellipses, features.angles]).astype(np.float32)
+        self.folder.mkdir(parents=True, exist_ok=True)  # it may have gone with an earlier run
         save_array(self.descriptors(key), features.descriptors)
         # The geometry last: a photo is staged when both files are there.
         save_array(self._geometry(key), np.concatenate([size, rows]))
