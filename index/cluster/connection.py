@@ -3,9 +3,11 @@
 import contextlib
 import logging
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from index.cluster.tasks import Tasks
@@ -122,6 +124,16 @@ class Cluster:
     def everywhere(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function on each worker that is there now, and wait until all have done so."""
         self.client.run(function, *arguments)
+
+    def check_sees(self, folder: Path) -> None:
+        """Raise ClusterError where a worker does not see what is in a folder of this machine."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix=".cairn-", dir=folder.resolve()) as probe:
+            for worker, is_there in self.client.run(Path(probe.name).is_file).items():
+                if not is_there:
+                    raise ClusterError(
+                        f"The worker {worker} does not see {folder.resolve()}: it must be at this path on all machines."
+                    )
 
     def check_versions(self) -> None:
         """Raise ClusterError where a worker has other versions of what results depend on than this process."""

@@ -1,5 +1,6 @@
 """Tasks on the workers of a cluster: few at a time, and again where a worker or the scheduler is lost."""
 
+import contextlib
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ T = TypeVar("T")
 AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
 WAITING = 4  # times as many results as that may wait for one that comes before them
 TRIES = 2  # times that a task is given out anew of which the scheduler says that it killed workers
+_MEMORY = ((-3, 32 << 20), (-1, 64 << 20))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, as far as glibc itself raises them
 _LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
 _COUNT = 5.0  # seconds after which workers are counted again
 
@@ -216,12 +218,21 @@ def perform(tasks: Sequence[Callable[[], T]], versions: dict[str, str]) -> list[
 
 @cache
 def _prepare() -> None:
-    """Keep each task on the one thread that it is given: every core is another's already."""
+    """Keep each task on the one thread that it is given, as every core is another's already, and memory at hand.
+
+    Dask lets workers give memory back at once: to get it again and again takes a third of the time of a photo.
+    """
+    import ctypes
+
     import cv2
     import faiss
 
     cv2.setNumThreads(1)
     faiss.omp_set_num_threads(1)
+    with contextlib.suppress(OSError, AttributeError):  # another system's
+        system = ctypes.CDLL("libc.so.6")
+        for option, amount in _MEMORY:
+            system.mallopt(option, amount)
 
 
 def _name() -> str:

@@ -8,7 +8,7 @@ import typer
 
 from index.text import one_of
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
-from retrieval.commands.options import CatalogueAddress, Json, MeasurementScale, Quiet, Seed, Workers, cores
+from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, MeasurementScale, Quiet, Seed, Workers
 from retrieval.commands.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
 from retrieval.regions.detectors.registry import DETECTORS
 
@@ -111,6 +111,7 @@ def mine(
         ),
     ] = None,
     workers: Workers = 0,
+    cluster: ClusterAddress = None,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -121,7 +122,8 @@ def mine(
     Photos that show the same thing are found by matching features, or views of photos are rendered. From then on
     geometry alone decides: a feature of the first photo has those features of the second as positives whose regions,
     mapped to the first, overlap its own by more than 0.6, and those as negatives that overlap it by less than 0.3. An
-    interrupted run is picked up by running the same command again.
+    interrupted run is picked up by running the same command again. With --cluster, its machines must see the photos and
+    the folder of what is computed on the way (--work) at the same paths.
     """
     from dataclasses import replace
 
@@ -129,6 +131,7 @@ def mine(
     from learning.mining.homographies import MapOptions
     from learning.mining.mining import MiningOptions, mine_matches
     from learning.mining.photo_source import PhotoSource
+    from retrieval.commands.joining import at_work
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
@@ -138,6 +141,8 @@ def mine(
         raise CairnError(f"{out} must end with .npz, by which a file of matches is known: choose {out}.npz.")
     if not out.parent.is_dir():
         raise CairnError(f"{out.parent} is not a folder: make it first, or write the matches elsewhere.")
+    if cluster is not None:  # its workers run in folders of their own
+        source, out, work = source.resolve(), out.resolve(), work.resolve() if work is not None else None
     photos = PhotoSource.open(source, catalogue=catalogue)
     own = photos.collection.options if photos.collection is not None else None
     features = own.features if own is not None else FeatureOptions()
@@ -167,8 +172,8 @@ def mine(
         extent=extent,
     )
     titles = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
-    with progress_bars(quiet or json, titles) as tell:
-        report = mine_matches(photos, out, options, work=work, workers=workers or cores(), progress=tell)
+    with at_work(cluster, workers, work or out.parent) as hands, progress_bars(quiet or json, titles) as tell:
+        report = mine_matches(photos, out, options, work=work, workers=hands, progress=tell)
     seconds = round(perf_counter() - started, 3)
     if json:
         print_json(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.parallel import run
+from index.parallel import Workers, run
 from index.progress import Progress
 from learning.mining.chunks import Chunk
 from learning.mining.image_pairs import MinedPair, MinedPhoto
@@ -93,7 +93,7 @@ class Assembly:
         there = sum(kept.features * len(self._used[kept.second]) for kept in self.kept)
         self.negatives = there - self.positives - self.ambiguous
 
-    def cut_patches(self, spool: Path, staging: Staging, workers: int, progress: Progress) -> None:
+    def cut_patches(self, spool: Path, staging: Staging, workers: Workers, progress: Progress) -> None:
         """Cut the patches of all used features, one photo's after another's, and append them to a file.
 
         What is there of a run that was stopped is kept, up to the last whole photo.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file
 from index.errors import CairnError
-from index.parallel import run
+from index.parallel import Workers, run
 from index.progress import Progress
 from index.text import printable
 from learning.mining.assembly import Assembly
@@ -96,7 +96,7 @@ def mine_matches(
     options: MiningOptions,
     *,
     work: Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Progress = lambda step, done, of: None,
 ) -> MiningReport:
     """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
@@ -116,8 +116,8 @@ def mine_matches(
     work : Path, optional
         Folder of what is computed on the way, kept, to go on from with other options. By default one beside the file,
         removed in the end; a run that was killed goes on from it.
-    workers : int
-        Processes. The file is the same to the last byte whatever their number.
+    workers : int or Pool
+        Processes, or workers that see the same files. The file is the same to the last byte whoever they are.
     progress : callable, optional
         Told about the steps ``features``, ``views``, ``pairs`` and ``patches``.
 
@@ -213,7 +213,7 @@ def _propose(source: PhotoSource, options: MiningOptions) -> tuple[str, NDArray[
 
 
 def _stage(
-    paths: dict[int, Path], staging: Staging, workers: int, progress: Progress, step: str = "features"
+    paths: dict[int, Path], staging: Staging, workers: Workers, progress: Progress, step: str = "features"
 ) -> tuple[dict[int, MinedPhoto], list[tuple[str, str]]]:
     """Extract the features of photos; give them by their numbers, and (path, reason) of the others."""
     keys: dict[int, str] = {}
@@ -237,7 +237,7 @@ def _stage(
 
 
 def _render(
-    photos: dict[int, MinedPhoto], folder: Path, options: MiningOptions, workers: int
+    photos: dict[int, MinedPhoto], folder: Path, options: MiningOptions, workers: Workers
 ) -> list[tuple[int, View]]:
     """Render a view of each photo; give them with the photos' numbers."""
     if not photos:
@@ -252,7 +252,7 @@ def _render(
 
 
 def _mine(
-    chunks: list[Chunk], staging: Staging, options: MiningOptions, workers: int, pairs: int, progress: Progress
+    chunks: list[Chunk], staging: Staging, options: MiningOptions, workers: Workers, pairs: int, progress: Progress
 ) -> None:
     done = 0
     tasks = (partial(chunk.mine, staging, options.map, options.overlaps) for chunk in chunks)

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from index.errors import CairnError
+from retrieval.commands.options import cores
 
 if TYPE_CHECKING:
+    from index.parallel import Workers
     from retrieval.collection.collection import Collection
     from retrieval.indexing.preparing import Preparer
 
@@ -41,3 +44,25 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
             return ClusterPreparer(collection, cluster, open_storage(where))
 
         yield join
+
+
+@contextmanager
+def at_work(address: str | None, processes: int, folder: Path) -> Iterator["Workers"]:
+    """Give who is at work: processes of this machine (0: one a core), or the workers of the cluster at an address.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of the cluster.
+    processes : int
+    folder : Path
+        Where results are written; the workers must see it at the same path.
+    """
+    if address is None:
+        yield processes or cores()
+        return
+    from index.cluster.connection import Cluster
+
+    with Cluster.connect(address) as cluster:
+        cluster.check_sees(folder)
+        yield cluster
