@@ -14,25 +14,14 @@ from index.postings.sums import add_postings
 from index.postings.word_lists import first_of_kind
 from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix, shared_postings
+from index.word_weights import ScoringOptions as ScoringOptions
+from index.word_weights import Whole, WordWeights
 
 # Postings gathered at a time: bounds the memory at a few MB, and keeps the buffers in the processor's cache.
 BLOCK_POSTINGS = 1 << 16
 # Sums that are added to at a time, for several queries: more would not stay in the processor's cache.
 BLOCK_SUMS = 1 << 18
 _SAMPLE = 200  # images that the mean idf is measured on
-
-
-@dataclass(frozen=True)
-class ScoringOptions:
-    """How words are weighted."""
-
-    # Term frequency from the count n of a word in an image: "linear" n, or "sqrt" √n, which discounts bursts of one
-    # repeated structure (Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009, section 3.2).
-    tf: str = "linear"
-
-    def __post_init__(self) -> None:
-        if self.tf not in ("linear", "sqrt"):
-            raise CairnError(f"There is no term frequency {self.tf!r}: choose linear or sqrt.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +68,7 @@ def rank(scores: Scores, top: int | None = None) -> Scores:
     return Scores(numbers[order], values[order])
 
 
-class InvertedIndex:
+class InvertedIndex(WordWeights):
     """Similarity of tf-idf vectors over the images of any number of segments: their cosine, or a learnt one.
 
     The weight of word w in image d is ``tf(n_dw) idf(w)`` with ``idf(w) = ln(N / df(w))`` (0 where df is 0), N the
@@ -115,6 +104,9 @@ class InvertedIndex:
         files turn out to be damaged, they are left out from then on.
     scored_norms : ndarray, shape (N,), float64, optional
         `scored_norms` of an index of the same, which saves a pass over what is borrowed.
+    whole : Whole, optional
+        Of the collection that the segments are a part of: N and df are then those of all its images. Scores are those
+        that its images have in an index of all, to the last bit.
 
     Attributes
     ----------
@@ -153,11 +145,10 @@ class InvertedIndex:
         document_frequency: NDArray[np.int64] | None = None,
         borrowed: Borrowed | None = None,
         scored_norms: NDArray[np.float64] | None = None,
+        whole: Whole | None = None,
     ) -> None:
         self.images = IndexedImages(segments, words, removed)
         self.segments, self.image_numbers = self.images.segments, self.images.numbers
-        self.words = words
-        self.options = options or ScoringOptions()
         self.similarity = similarity
         if similarity is not None and similarity.words != words:
             raise CairnError(
@@ -165,12 +156,13 @@ class InvertedIndex:
                 "again for this vocabulary."
             )
 
-        if document_frequency is not None and document_frequency.shape != (words,):
-            raise ValueError(f"a document frequency of shape {document_frequency.shape} for {words} words")
-        self.document_frequency = self.images.document_frequency() if document_frequency is None else document_frequency
-        known = self.document_frequency > 0
-        self.idf = np.zeros(words)
-        self.idf[known] = np.log(len(self.image_numbers) / self.document_frequency[known])
+        self._whole = whole
+        if whole is not None:
+            document_frequency = whole.document_frequency
+        if document_frequency is None:
+            document_frequency = self.images.document_frequency()
+        photos = len(self.image_numbers) if whole is None else whole.photos
+        super().__init__(words, options or ScoringOptions(), photos, document_frequency)
         if norms is not None and norms.shape != self.image_numbers.shape:
             raise ValueError(f"norms of shape {norms.shape} for {len(self.image_numbers)} images")
         self.norms = self._norms() if norms is None else np.asarray(norms, dtype=np.float64)
@@ -272,6 +264,11 @@ class InvertedIndex:
             sums[part] = total.T
         return sums
 
+    @property
+    def borrows(self) -> bool:
+        """Whether images are scored with what they borrow."""
+        return bool(self.lent)
+
     def borrow_nothing(self) -> None:
         """Score images by their own features alone from now on."""
         self.lent = []
@@ -320,6 +317,8 @@ class InvertedIndex:
     @cached_property
     def common_idf(self) -> float:
         """Mean idf of the features of all images, measured on 200 of them, evenly spread; 0 without features."""
+        if self._whole is not None:
+            return self._whole.common_idf
         numbers = self.image_numbers
         some = numbers[np.arange(min(len(numbers), _SAMPLE)) * len(numbers) // max(min(len(numbers), _SAMPLE), 1)]
         words = [np.asarray(self.images.features(number).words) for number in some.tolist()]
@@ -395,13 +394,9 @@ class InvertedIndex:
         image = np.repeat(np.arange(len(lengths)), lengths)
         return np.unique(image * self.words + np.concatenate([np.zeros(0, np.int64), *words]), return_counts=True)
 
-    def term_frequency(self, counts: NDArray[np.number]) -> NDArray[np.float64]:
-        """Term frequency of some counts n, float64: see `ScoringOptions`."""
-        return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
-
-    def counts_of(self, frequencies: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Counts, float64, that have some term frequencies, at least 0: the inverse of `term_frequency`."""
-        return np.square(frequencies, dtype=np.float64) if self.options.tf == "sqrt" else frequencies.astype(np.float64)
+    def norms_of(self, image_numbers: Sequence[int]) -> NDArray[np.float64]:
+        """`norms` of some of the images, in the order given."""
+        return self.norms[np.searchsorted(self.image_numbers, image_numbers)]
 
     def _query_vector(
         self, words: NDArray[np.integer], weights: NDArray[np.floating] | None

@@ -221,7 +221,29 @@ def _match_segment(
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
 
 
-def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions) -> NDArray[np.float32]:
+@dataclass(frozen=True)
+class Votes:
+    """The best matches of features with photos, and what each counts for before features share their votes.
+
+    Attributes
+    ----------
+    photos, query : ndarray, shape (M,), int32
+        As those of `SignedMatches`, ordered by photo, then by the query's feature.
+    votes : ndarray, shape (M,), float64
+    totals : ndarray, shape (N,), float64
+        What the votes of each feature of the query add up to. Parts of a collection may be counted apart: the sum of
+        their totals is that of all, exactly.
+    """
+
+    photos: NDArray[np.int32]
+    query: NDArray[np.int32]
+    votes: NDArray[np.float64]
+    totals: NDArray[np.float64]
+
+
+def vote(
+    index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
+) -> NDArray[np.float32]:
     """Score photos by the matches of a query with them.
 
     A match counts exp(-(d / σ)²) idf² (Jégou, Douze, Schmid: Improving bag-of-features for large scale image search,
@@ -239,12 +261,22 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     bits : int
         Of a signature.
     options : VotingOptions
+    features : int, optional
+        Of the query.
 
     Returns
     -------
     ndarray, shape (photos,), float32
         At least 0, in the order of `index.image_numbers`.
     """
+    counted = count_votes(index, matches, bits, options, features)
+    return share_votes(index, counted, counted.totals)
+
+
+def count_votes(
+    index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
+) -> Votes:
+    """Count what matches vote for, each for itself: the first half of `vote`, whose parameters it has."""
     # In one order, so that sums do not depend on how photos are divided into segments.
     matches = matches.at(np.flatnonzero(matches.distances <= round(options.radius * bits))).ordered()
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
@@ -259,10 +291,25 @@ def vote(index: InvertedIndex, matches: SignedMatches, bits: int, options: Votin
     best.sort()
     matches, votes = matches.at(best), votes[best]
     # In steps whose sum is exact in any order: photos may have been added in another.
-    totals = np.bincount(matches.query, np.round(votes * _STEPS)) / _STEPS
-    known = totals[matches.query] > 0
-    votes[known] *= np.sqrt(votes[known] / totals[matches.query[known]])
-    sums = np.bincount(matches.photos, votes, minlength=len(index.image_numbers))
+    totals = np.bincount(matches.query, np.round(votes * _STEPS), minlength=features) / _STEPS
+    return Votes(matches.photos, matches.query, votes, totals)
+
+
+def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Let the matches of each feature share their votes: the other half of `vote`.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+    counted : Votes
+        From `count_votes` with the same index.
+    totals : ndarray, shape (N,), float64
+        Of the features of the query over all photos, those of other parts of the collection too.
+    """
+    votes = counted.votes.copy()
+    known = totals[counted.query] > 0
+    votes[known] *= np.sqrt(votes[known] / totals[counted.query[known]])
+    sums = np.bincount(counted.photos, votes, minlength=len(index.image_numbers))
     return (sums / np.sqrt(np.maximum(index.scored_lengths, 1))).astype(np.float32)
 
 

@@ -120,12 +120,14 @@ def photo_file(row: ImageRow) -> Path:
     )
 
 
-def search_photo(searcher: Searcher, asked: Asked, among: NDArray[np.integer] | None = None) -> Found:
-    """Search for a photo, or for a box in one, among all photos or those of given numbers."""
+def search_photo(
+    searcher: Searcher, asked: Asked, among: NDArray[np.integer] | None = None, top: int | None = None
+) -> Found:
+    """Search for a photo, or for a box in one, among all photos or those of given numbers: see `Searcher.search`."""
     start = time.perf_counter()
     query = make_query(searcher, asked)
     extract = time.perf_counter() - start
-    answer = searcher.search(query.views, among, region=query.region)
+    answer = searcher.search(query.views, among, region=query.region, top=top)
     query.rest()
     return Found(query, answer, extract)
 
@@ -152,7 +154,9 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     # Of a photo of which few features are kept, a box has fewer still than its file gives.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     if asked.row is not None and is_kept and options.soft == 1 and not searcher.engine.needs_descriptors:
-        return recall_query(collection, asked.row, source, options.turns, signed=options.signed)
+        return recall_query(
+            collection, asked.row, source, options.turns, signed=options.signed, photos=searcher.index.images
+        )
     return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
 
 
@@ -189,7 +193,7 @@ def answer_query(
                 searcher = Searcher(collection, options or SearchOptions())
                 asked = [find_photo(collection, photo, box) for photo in photos]
                 among = passing_numbers(collection, wanted)
-                found = [search_photo(searcher, one, among) for one in asked]
+                found = [search_photo(searcher, one, among, top) for one in asked]
                 results = best_results(searcher, found, top=top, match_all=match_all)
                 break
             except (CollectionChanged, KeyError):  # by another process, while it was searched
@@ -218,7 +222,8 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     KeyError
         A photo was removed from the collection since it was opened.
     """
-    ranked = combine([one.answer.hits for one in found], match_all, top)
+    rankings = searcher.aligned([one.answer for one in found], match_all=match_all, top=top)
+    ranked = combine(rankings, match_all, top)
     ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
     rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
     needed = [hit.number for _, hit in ranked if may_fix(hit)]
@@ -252,12 +257,13 @@ def report_answer(
         "boxes": boxes,
         "engine": searcher.options.engine,
         "expand": searcher.options.expand,
-        "augmented": bool(searcher.index.lent),
+        "augmented": searcher.index.borrows,
         "similarity": searcher.describe_similarity(),
         "filter": wanted.describe() if wanted else None,
         "passing": len(among) if among is not None else None,
         "turned": any(one.answer.turned for one in found),
         "sure": all(one.answer.sure for one in found),
+        "missing_shards": sorted({shard for one in found for shard in one.answer.missing}),
         "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
         "seconds": {step: round(value, 4) for step, value in seconds.items()},
     }

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from index.inverted import InvertedIndex
 from index.segments.segment import ImageFeatures
 from retrieval.matching.verification import Verification
 from retrieval.regions.geometry import Frames
 from retrieval.search.linear_svm import train
+from retrieval.search.photos import SearchedPhotos
 from retrieval.search.views import View, indexed_view, part_of
 
 
@@ -120,7 +120,7 @@ def average_words(words: NDArray[np.integer], added: Sequence[NDArray[np.integer
 def discriminative_words(
     words: NDArray[np.integer],
     added: Sequence[NDArray[np.integer]],
-    index: InvertedIndex,
+    index: SearchedPhotos,
     negatives: Sequence[int],
     cost: float,
 ) -> WeighedWords:
@@ -137,7 +137,7 @@ def discriminative_words(
         Words of the query.
     added : list of ndarray, shape (M_i,), int
         Words of each photo.
-    index : InvertedIndex
+    index : SearchedPhotos
         Whose photos are scored.
     negatives : sequence of int
         Numbers of photos that do not show the same, as far as one can tell.
@@ -162,7 +162,7 @@ def discriminative_words(
     samples.data = index.term_frequency(samples.data) * index.idf[known[samples.indices]]
     norms = np.sqrt(samples.multiply(samples).sum(axis=1))
     # The negatives have other words, too.
-    norms[len(asked) :] = index.norms[np.searchsorted(index.image_numbers, negatives)]
+    norms[len(asked) :] = index.norms_of(negatives)
     samples.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(samples.indptr))
     positive = np.arange(len(norms)) < len(asked)
     vector = samples.T @ train((samples @ samples.T).toarray(), positive, cost)
@@ -171,7 +171,7 @@ def discriminative_words(
     return WeighedWords(known[useful].astype(np.int32), (weights / weights.max(initial=1e-30)).astype(np.float32))
 
 
-def strongest(scored: WeighedWords, index: InvertedIndex, most: int) -> WeighedWords:
+def strongest(scored: WeighedWords, index: SearchedPhotos, most: int) -> WeighedWords:
     """Keep the words that can add the most to a score, at most so many: a query of many words takes long."""
     distinct, which = np.unique(scored.words, return_inverse=True)
     weights = np.bincount(which, weights=scored.weights, minlength=len(distinct))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.inverted import InvertedIndex
 from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import read_colour
@@ -17,6 +16,7 @@ from retrieval.photos.options import ImageOptions
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
+from retrieval.search.photos import SearchedPhotos
 from retrieval.search.query import Query
 from retrieval.search.ranking import Hit
 
@@ -49,7 +49,7 @@ def check_picture(path: Path) -> None:
 
 def draw_matches(
     path: Path,
-    index: InvertedIndex,
+    index: SearchedPhotos,
     found: Sequence[tuple[Query, Hit, ImageRow]],
     query: Query,
     options: PictureOptions | None = None,
@@ -60,7 +60,7 @@ def draw_matches(
     ----------
     path : Path
         Where to; .jpg or .png.
-    index : InvertedIndex
+    index : SearchedPhotos
         Gives the geometry of the matched features.
     found : sequence of (Query, Hit, ImageRow)
         The answer, the best first, each with the query whose features it matches. Verified ones are shown with their
@@ -134,7 +134,7 @@ class _Tile:
 
 
 def _pair(
-    left: _Tile, index: InvertedIndex, query: Query, hit: Hit, row: ImageRow, place: int, options: PictureOptions
+    left: _Tile, index: SearchedPhotos, query: Query, hit: Hit, row: ImageRow, place: int, options: PictureOptions
 ) -> NDArray[np.uint8]:
     right = _Tile.read(Path(row.path), row.width or 1, row.height or 1, options.tile)
     height = max(left.pixels.shape[0], right.pixels.shape[0])
@@ -155,7 +155,7 @@ def _draw_inliers(
     left: _Tile,
     right: _Tile,
     split: int,
-    index: InvertedIndex,
+    index: SearchedPhotos,
     query: Query,
     hit: Hit,
     row: ImageRow,

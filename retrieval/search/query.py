@@ -20,6 +20,7 @@ from retrieval.photos.decoding import Photo, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames, ellipses_of_shapes
+from retrieval.search.photos import PhotoFeatures
 from retrieval.search.views import DescribedView, LazyViews, View, indexed_view, part_of
 
 Box = tuple[float, float, float, float]
@@ -211,7 +212,15 @@ def extract_query(collection: Collection, source: Source, turns: int = 1, *, sof
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
-def recall_query(collection: Collection, row: ImageRow, source: Source, turns: int = 1, *, signed: int = 0) -> Query:
+def recall_query(
+    collection: Collection,
+    row: ImageRow,
+    source: Source,
+    turns: int = 1,
+    *,
+    signed: int = 0,
+    photos: PhotoFeatures | None = None,
+) -> Query:
     """Make a query of a photo of the collection by its features as they are indexed.
 
     Its file is read only where other turns than upright are looked at: what is described then are its regions as they
@@ -228,6 +237,8 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     turns, signed : int
         See `read_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by other
         words are told from it.
+    photos : PhotoFeatures, optional
+        Where its features are; in the collection otherwise.
 
     Raises
     ------
@@ -238,8 +249,8 @@ def recall_query(collection: Collection, row: ImageRow, source: Source, turns: i
     """
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
-    index = collection.index
-    view = indexed_view(index.images.features(row.number), index.images.signatures(row.number) if signed else None)
+    photos = photos or collection.index.images
+    view = indexed_view(photos.features(row.number), photos.signatures(row.number) if signed else None)
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))

@@ -152,11 +152,7 @@ def by_score(
         Places that are wanted; fewer where there are fewer photos.
     """
     wanted = len(numbers) if top is None else min(top, len(numbers))
-    places = np.flatnonzero(scores > 0)
-    if wanted < len(places):
-        # All that reach the score of the last place, so that a tie there too is broken by name.
-        last = np.partition(scores[places], len(places) - wanted)[len(places) - wanted] if wanted else np.inf
-        places = places[scores[places] >= last]
+    places = _reaching(scores, wanted)  # so that a tie at the last place too is broken by name
     ranked = rank(Scores(places.astype(np.uint32), scores[places]))
     places, values = ranked.image_numbers.astype(np.int64), ranked.scores
     tied = np.zeros(len(places), bool)
@@ -170,6 +166,23 @@ def by_score(
     if len(places) < wanted:
         places = np.concatenate([places, np.flatnonzero(scores <= 0)[: wanted - len(places)]])
     return places[:wanted]
+
+
+def _reaching(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
+    """Places, ascending, of the scores above 0 that are as good as the one at a place of the order, or better."""
+    places = np.flatnonzero(scores > 0)
+    if top < len(places):
+        last = np.partition(scores[places], len(places) - top)[len(places) - top] if top else np.inf
+        places = places[scores[places] >= last]
+    return places
+
+
+def leading(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
+    """Places, ascending, of scores among which the first of `by_score` are, so many, whatever the names are."""
+    places = _reaching(scores, top)
+    if len(places) < top:
+        places = np.sort(np.concatenate([places, np.flatnonzero(scores <= 0)[: top - len(places)]]))
+    return places
 
 
 def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple[int, Hit]]:

@@ -1,9 +1,9 @@
 """Search: the ranking by an engine, verification of the best, turned queries, query expansion."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from retrieval.search.engines.contract import load_engine, settle
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
 from retrieval.search.options import SearchOptions
-from retrieval.search.probability import background, calibration_of
+from retrieval.search.photos import SearchedPhotos
+from retrieval.search.probability import calibration_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
+from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, turned_weights, weigh, weight_of_one
 from retrieval.search.views import View, joined, part_of
 
 
@@ -28,6 +30,26 @@ class Answer:
     seconds: dict[str, float]  # extract (of views at other turns than upright), search, verify
     turned: bool  # whether views at other turns than upright were looked at
     sure: bool  # whether, by what upright found, they can hardly change the answer
+    ranked: "Ranked"  # what the ranking was made of
+    missing: tuple[int, ...] = ()  # shards of the collection that were not searched, as no worker had them
+
+
+class SearchEngine(Protocol):
+    """What a searcher needs of an engine: one of photos that are here is an `Engine`."""
+
+    @property
+    def index(self) -> SearchedPhotos:
+        """The photos."""
+
+    @property
+    def needs_descriptors(self) -> bool:
+        """Whether views must have descriptors."""
+
+    def scoreboard(self, views: int, among: NDArray[np.integer] | None = None, /) -> Scoreboard:
+        """Give a scoreboard of a search with so many views, among all photos or those of some numbers."""
+
+    def verify(self, view: View, number: int, /) -> Verification:
+        """Verify one photo."""
 
 
 class Searcher:
@@ -39,14 +61,16 @@ class Searcher:
         Open, with a vocabulary.
     options : SearchOptions
         How queries are answered.
+    engine : SearchEngine, optional
+        One that does what the engine that the options name does, of photos that are elsewhere.
 
     Attributes
     ----------
     collection, options
         As given.
-    engine : Engine
+    engine : SearchEngine
         Scores photos, and verifies them.
-    index : InvertedIndex
+    index : SearchedPhotos
         The photos of the collection, as the engine scores them.
 
     Raises
@@ -55,11 +79,15 @@ class Searcher:
         The collection lacks what the engine needs, or the similarity cannot be used.
     """
 
-    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+    def __init__(self, collection: Collection, options: SearchOptions, engine: SearchEngine | None = None) -> None:
         self.collection = collection
         self.options = settle(options, collection)
-        self.engine = load_engine(self.options.engine)(collection, self.options)
-        self.index = self.engine.index
+        self.engine = engine or load_engine(self.options.engine)(collection, self.options)
+
+    @property
+    def index(self) -> SearchedPhotos:
+        """The photos of the collection, as the engine scores them."""
+        return self.engine.index
 
     def describe_similarity(self) -> dict[str, Any] | None:
         """What `--json` reports of the learnt similarity; None without one."""
@@ -73,6 +101,7 @@ class Searcher:
         among: NDArray[np.integer] | None = None,
         *,
         region: NDArray[np.float64] | None = None,
+        top: int | None = None,
     ) -> Answer:
         """Rank the photos of the collection for a query.
 
@@ -87,6 +116,9 @@ class Searcher:
         region : ndarray, shape (4,), optional
             x0, y0, x1, y1 of what is searched for, in units of the longer side of the query's photo (see
             `Query.region`). Expansion takes from other photos what lies in it, and needs it; nothing else does.
+        top : int, optional
+            Places of the ranking that are wanted: photos that are elsewhere are ranked no further. None: as many as can
+            be had; all of those that are here.
 
         Raises
         ------
@@ -96,30 +128,58 @@ class Searcher:
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
         with one_thread():
-            return _Search(self, views, among).run(region)
+            return _Search(self, views, among, top).run(region)
+
+    def aligned(self, answers: Sequence[Answer], *, match_all: bool, top: int) -> list[Ranking]:
+        """Give rankings of the same photos that several answers rank, so that each can be compared with the others.
+
+        Parameters
+        ----------
+        answers : sequence of Answer
+            From `search`, among the same photos.
+        match_all : bool
+            Whether a photo counts by the worst of the answers: see `combine`.
+        top : int
+            Photos that are wanted of all together.
+        """
+        if len(answers) == 1:
+            return [answers[0].hits]
+        also = tuple({number for one in answers for number in one.ranked.found})
+        boards, weights = [one.ranked.board for one in answers], [one.ranked.weights for one in answers]
+        several = boards[0].aligned(boards[1:], weights, Rule(match_all, top + len(also), also))
+        return [one.ranked.rank(some) for one, some in zip(answers, several, strict=True)]
 
     def verified_at(self, views: Sequence[View], ranking: Ranking, hit: Hit) -> Hit:
         """Verify a photo of a ranking with the view that a hit names; give the hit with what came of it."""
         return ranking.weighed(replace(hit, verification=self.engine.verify(views[hit.view], hit.number)))
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """What a ranking is made of."""
+
+    board: Scoreboard
+    weights: NDArray[np.float32]  # (V,), of the views
+    found: dict[int, Tried]  # what decides before scores do, by the numbers of photos
+    rank: Callable[[Candidates], Ranking]
+
+
 class _Search:
     """One search: what has been scored and verified so far."""
 
-    def __init__(self, searcher: Searcher, views: Sequence[View], among: NDArray[np.integer] | None) -> None:
+    def __init__(
+        self, searcher: Searcher, views: Sequence[View], among: NDArray[np.integer] | None, top: int | None
+    ) -> None:
         self._searcher = searcher
-        self._engine = searcher.engine
         self._options = searcher.options
         self._names = searcher.collection.catalogue.names_of
         self._views = views
-        numbers = searcher.index.image_numbers
-        self._kept = slice(None) if among is None else np.flatnonzero(np.isin(numbers, among))
-        self._numbers = numbers[self._kept]
-        self._scores = np.zeros((len(views), len(numbers)), np.float32)  # of all photos, by views that were looked at
+        self._top = top
+        self._board = searcher.engine.scoreboard(len(views), among)
+        self._weights = turned_weights(len(views), self._options.turned)
         # Signatures leave so little to chance that below some photos that do not pass none does.
         self._ranks_well = find_engine(searcher.options.engine).signed
         self._turned = False  # whether others than the upright one were
-        self._table = self._scores[:, self._kept]  # of those that may be found
         self._known: dict[tuple[int, int], Verification] = {}  # by number and view
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
         self._since = time.perf_counter()
@@ -143,7 +203,9 @@ class _Search:
                 found |= {number: one for number, one in upright.items() if _is_more(one, found.get(number))}
             if self._options.expand != "none" and region is not None:
                 found = self._expand(region, found, decides)
-        return Answer(self._ranking(found if decides else {}), self._seconds, self._turned, sure)
+        ranked = self._ranked(found if decides else {})
+        hits = ranked.rank(self._candidates(ranked))
+        return Answer(hits, self._seconds, self._turned, sure, ranked, self._board.missing)
 
     def _took(self, step: str) -> None:
         """Note that the time since the last note went into a step."""
@@ -156,15 +218,9 @@ class _Search:
         new = [self._views[one] for one in which]  # described now, if not before
         self._took("extract")
         if new:
-            self._scores[list(which)] = self._engine.score_many(new)
-            self._table = self._scores[:, self._kept]
+            self._board.look(list(which), new)
         self._turned |= any(which)
         self._took("search")
-
-    def _best(self, scores: NDArray[np.float32], number: int) -> list[int]:
-        """Numbers of the photos of the best scores, so many at most, that have anything in common with what scored."""
-        places = by_score(self._numbers, scores, self._names, number)
-        return [int(one) for one in self._numbers[places[scores[places] > 0]]]
 
     def _is_sure(self, found: dict[int, Tried]) -> bool:
         """Whether other turns than upright need not be looked at: they could hardly change the answer.
@@ -194,20 +250,28 @@ class _Search:
             return False
         return all(abs(roll) <= options.sure_roll for inliers, roll in others if inliers >= options.sure_hint * most)
 
-    def _ranking(self, found: dict[int, Tried]) -> Ranking:
-        """Rank images by their best score over the views.
+    def _ranked(self, found: dict[int, Tried]) -> Ranked:
+        """Say how images are ranked: by their best score over the views, behind what verification found.
 
         The best of several scores of an unrelated photo is higher than a single one: scores of turned views are
-        multiplied by a weight, so that the many upright photos do not pay for the few that are turned.
+        multiplied by a weight, so that the many upright photos do not pay for the few that are turned. Where only some
+        photos may be found, all say what is in common by chance.
         """
-        weighted = _weigh(self._table, self._options.turned)
-        views = weighted.argmax(axis=0)
-        best = np.take_along_axis(weighted, views[None], axis=0)[0]
-        # Where only some photos may be found, all say what is in common by chance.
-        every = best if isinstance(self._kept, slice) else _weigh(self._scores, self._options.turned).max(axis=0)
-        ground = background(every)
+        ground = self._board.ground(self._weights)
         calibration = calibration_of(self._options.engine)
-        return Ranking(self._numbers, best, views, found, self._names, ground, calibration)
+
+        def rank(some: Candidates) -> Ranking:
+            weighted = weigh(some.table, self._weights)
+            views = weighted.argmax(axis=0)
+            best = np.take_along_axis(weighted, views[None], axis=0)[0]
+            return Ranking(some.numbers, best, views, found, self._names, ground, calibration)
+
+        return Ranked(self._board, self._weights, found, rank)
+
+    def _candidates(self, ranked: Ranked) -> Candidates:
+        """Give the photos that are ranked: the first places, and what is found."""
+        top = self._top + len(ranked.found) if self._top is not None else None
+        return self._board.best(self._weights, top, ranked.found)
 
     def _verify(self, wanted: Sequence[tuple[int, int]]) -> None:
         """Verify photos, each given by its number and a view, that were not verified with that view before."""
@@ -216,16 +280,14 @@ class _Search:
             if (number, view) not in self._known:
                 by_view.setdefault(view, []).append(number)
         for view, numbers in by_view.items():
-            verifications = self._engine.verify_many(self._views[view], numbers)
+            verifications = self._board.verify(self._views[view], numbers)
             self._known.update(((number, view), one) for number, one in zip(numbers, verifications, strict=True))
 
     def _verify_all(self) -> dict[int, Tried]:
         """Verify every photo with the view of its best score; give what came of it by their numbers."""
-        views = _weigh(self._table, self._options.turned).argmax(axis=0).tolist()
-        wanted = list(zip(self._numbers.tolist(), views, strict=True))
-        self._verify(wanted)
+        found = self._board.verify_all(self._weights)
         self._took("verify")
-        return {number: Tried(view, self._known[number, view]) for number, view in wanted}
+        return found
 
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
         """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
@@ -234,18 +296,20 @@ class _Search:
         score; upright and a turn are both tried where they are nearly as good, and the view that one photo is found
         with beyond doubt is tried with all.
         """
-        weighted = _weigh(self._table, self._options.turned_candidate)
+        weights = turned_weights(len(self._views), self._options.turned_candidate)
         depth = self._options.verification.depth
-        chosen = by_score(self._numbers, weighted.max(axis=0), self._names, depth)
+        candidates = self._board.best(weights, depth)
+        numbers, weighted = candidates.numbers, weigh(candidates.table, weights)
+        chosen = by_score(numbers, weighted.max(axis=0), self._names, depth)
         tried: dict[int, list[int]] = {}
         found = dict(known)
         batch = self._options.verification.batch if self._ranks_well else depth
         for start in range(0, len(chosen), max(1, batch)):
             some = chosen[start : start + batch]
-            views = self._views_to_try(some, weighted, known)
+            views = self._views_to_try(Candidates(numbers[some], weighted[:, some]), known)
             self._try(views, found)
             tried |= views
-            if not any(found[one].verification.inliers for one in self._numbers[some].tolist() if one in found):
+            if not any(found[one].verification.inliers for one in numbers[some].tolist() if one in found):
                 break
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
         surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
@@ -254,16 +318,12 @@ class _Search:
         self._took("verify")
         return found
 
-    def _views_to_try(
-        self, places: NDArray[np.int64], weighted: NDArray[np.float32], known: dict[int, Tried]
-    ) -> dict[int, list[int]]:
-        """Views that photos are verified with, by number, of those that are not known to pass."""
+    def _views_to_try(self, some: Candidates, known: dict[int, Tried]) -> dict[int, list[int]]:
+        """Views that photos are verified with, by number, of those that are not known to pass; scores are weighted."""
         views: dict[int, list[int]] = {}
-        for place in places.tolist():
-            number = int(self._numbers[place])
+        for number, scores in zip(some.numbers.tolist(), some.table.T, strict=True):
             if number in known and known[number].verification.inliers:
                 continue
-            scores = weighted[:, place]
             order = np.argsort(-scores, kind="stable")[:2].tolist()
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
             least = self._options.second_view * scores[order[0]]
@@ -309,7 +369,7 @@ class _Search:
             if decides:
                 known = [*through, *(number for number, one in found.items() if one.verification.inliers)]
                 asked = joined([view, *added])
-                new = self._verify_through(asked, self._table[which], known)
+                new = self._verify_through(asked, which, known)
                 through |= new
                 agreed |= {number: asked.frames.centres[one.matches[:, 0]] for number, one in new.items()}
                 new = {number: one for number, one in new.items() if one.inliers >= options.min_inliers}
@@ -327,7 +387,8 @@ class _Search:
     def _sources(self, found: dict[int, Tried]) -> list[tuple[int, Verification]]:
         """Give the photos that may expand the query, the best first: those surely found, and that are no copies."""
         options = self._options.expansion
-        ranking = self._ranking(found)
+        ranked = self._ranked(found)
+        ranking = ranked.rank(self._board.best(self._weights, 0, found))
         return [
             (hit.number, hit.verification)
             for hit in ranking[: len(ranking.found)]
@@ -347,33 +408,26 @@ class _Search:
         if self._options.expand == "average":
             scored = average_words(view.words, words)
         else:
-            lowest = _lowest(self._scores[which], min(options.negatives, len(index.image_numbers) // 2))
-            scored = discriminative_words(view.words, words, index, index.image_numbers[lowest].tolist(), options.cost)
+            lowest = self._board.lowest(which, min(options.negatives, len(index.image_numbers) // 2))
+            scored = discriminative_words(view.words, words, index, lowest, options.cost)
         scored = strongest(scored, index, int(options.words * len(np.unique(view.words))))
         again = replace(view, terms=scored.words, weights=scored.weights)
         if find_engine(self._options.engine).signed:
             # Hamming expansion (Tolias & Jégou, 2014): what has such a word votes by its own signature.
             some = [part_of(one, np.flatnonzero(np.isin(one.words, scored.words))) for one in added]
             again = joined([view, *some])
-        self._scores[which] = self._engine.score(again)
-        self._table = self._scores[:, self._kept]
+        self._board.look([which], [again])
         self._took("search")
 
-    def _verify_through(self, view: View, scores: NDArray[np.float32], known: Sequence[int]) -> dict[int, Verification]:
-        """Verify the photos of the best scores, but for those that are known; give those that pass, by number."""
-        scores = np.where(np.isin(self._numbers, known), np.float32(0), scores)
-        numbers = self._best(scores, self._options.expansion.candidates)
-        verified = zip(numbers, self._engine.verify_many(view, numbers), strict=True)
+    def _verify_through(self, view: View, which: int, known: Sequence[int]) -> dict[int, Verification]:
+        """Verify the photos of the best scores with one view, but those that are known; give those that pass."""
+        most = self._options.expansion.candidates
+        some = self._board.best(weight_of_one(len(self._views), which), most + len(known))
+        scores = np.where(np.isin(some.numbers, known), np.float32(0), some.table[which])
+        places = by_score(some.numbers, scores, self._names, most)
+        numbers = some.numbers[places[scores[places] > 0]].tolist()
+        verified = zip(numbers, self._board.verify(view, numbers), strict=True)
         return {number: one for number, one in verified if one.inliers}
-
-
-def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:
-    """Places of the lowest scores, so many, ascending; of equal ones the first."""
-    if not number:
-        return np.zeros(0, np.int64)
-    last = np.partition(scores, number - 1)[number - 1]
-    lower, equal = np.flatnonzero(scores < last), np.flatnonzero(scores == last)
-    return np.sort(np.concatenate([lower, equal[: number - len(lower)]]))
 
 
 def _is_more(one: Tried, other: Tried | None) -> bool:
@@ -384,12 +438,3 @@ def _is_more(one: Tried, other: Tried | None) -> bool:
 def _roll(transform: NDArray[np.float64]) -> float:
     """Angle in radians by which a map (2, 3) turns the plane: that of the rotation nearest to it."""
     return float(np.arctan2(transform[1, 0] - transform[0, 1], transform[0, 0] + transform[1, 1]))
-
-
-def _weigh(table: NDArray[np.float32], turned: float) -> NDArray[np.float32]:
-    """Multiply the scores of all views but the upright one, the first row, by a weight."""
-    if len(table) == 1:
-        return table
-    weighted = table.copy()
-    weighted[1:] *= turned
-    return weighted

@@ -3,19 +3,43 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from pkgutil import resolve_name
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex, ScoringOptions
-from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.verification import Verification
 from retrieval.search.engines.registry import BEST, PREFERRED, find_engine
 from retrieval.search.options import SearchOptions
+from retrieval.search.scoreboard import Begun, LocalScoreboard, Scoreboard
 from retrieval.search.views import View
+
+
+class Searchable(Protocol):
+    """What an engine needs of a collection, or of the part of one that it scores."""
+
+    @property
+    def folder(self) -> Path:
+        """What messages call it."""
+
+    @property
+    def options(self) -> CollectionOptions:
+        """How it was made."""
+
+    @property
+    def signature(self) -> SignatureKind | None:
+        """The kind of signature that features have; None where they have none."""
+
+    def scored_index(
+        self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
+    ) -> InvertedIndex:
+        """Postings, scored in some way: see `Collection.scored_index`."""
 
 
 class Engine(ABC):
@@ -26,8 +50,8 @@ class Engine(ABC):
 
     Parameters
     ----------
-    collection : Collection
-        Open, with a vocabulary.
+    collection : Searchable
+        Open, with a vocabulary; or a part of a collection.
     options : SearchOptions
         How queries are answered.
 
@@ -50,7 +74,7 @@ class Engine(ABC):
     needs_descriptors = False
     """Whether views must have descriptors: those of a photo of the collection by its indexed features have none."""
 
-    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+    def __init__(self, collection: Searchable, options: SearchOptions) -> None:
         refusal = self.refusal(collection)
         if refusal is not None:
             raise CairnError(refusal)
@@ -64,7 +88,7 @@ class Engine(ABC):
         return options
 
     @classmethod
-    def refusal(cls, collection: Collection) -> str | None:
+    def refusal(cls, collection: Searchable) -> str | None:
         """Say what a collection lacks that the engine needs, and what to do, in a sentence; None where it has it."""
         return None
 
@@ -89,6 +113,18 @@ class Engine(ABC):
         """Score every photo of the index for one view, (N,) float32: see `score_many`."""
         scores: NDArray[np.float32] = self.score_many([view])[0]
         return scores
+
+    def begin(self, views: Sequence[View]) -> Begun:
+        """Begin to score the photos of a part of a collection, where a score depends on those of other parts.
+
+        With what `Begun.totals` of all parts add up to, `Begun.finish` gives what `score_many` gives of all photos. An
+        engine that scores each photo by itself, given what `index` knows of the whole collection, leaves it as it is.
+        """
+        return Begun([], lambda _: self.score_many(views))
+
+    def scoreboard(self, views: int, among: NDArray[np.integer] | None = None) -> Scoreboard:
+        """Give a scoreboard of a search with so many views, among all photos or those of some numbers."""
+        return LocalScoreboard(self, views, among)
 
     @abstractmethod
     def verify(self, view: View, number: int) -> Verification:
@@ -117,7 +153,7 @@ class Engine(ABC):
         return [self.verify(view, number) for number in numbers]
 
 
-def settle(options: SearchOptions, collection: Collection) -> SearchOptions:
+def settle(options: SearchOptions, collection: Searchable) -> SearchOptions:
     """Name the engine where the options leave it to the collection.
 
     What only words can do (a learnt similarity, soft assignment, another term frequency) is done by words.

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.segments.segment import ImageFeatures
-from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.shortlist import shortlist
 from retrieval.matching.verification import NOTHING, Verification, identify, recount, verify
 from retrieval.regions.geometry import Frames
-from retrieval.search.engines.contract import Engine
+from retrieval.search.engines.contract import Engine, Searchable
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import View
 
@@ -52,7 +51,7 @@ class MatchingEngine(Engine):
         When photos are verified.
     """
 
-    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+    def __init__(self, collection: Searchable, options: SearchOptions) -> None:
         super().__init__(collection, options)
         self.verification = options.verification
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import Verification, verify
-from retrieval.search.engines.contract import Engine
+from retrieval.search.engines.contract import Engine, Searchable
 from retrieval.search.views import View
 
 
@@ -26,7 +25,7 @@ class Raw(Engine):
         return replace(options, keep_descriptors=True)
 
     @classmethod
-    def refusal(cls, collection: Collection) -> str | None:
+    def refusal(cls, collection: Searchable) -> str | None:
         """Refuse a collection that keeps no descriptors: see `Engine.refusal`."""
         if collection.options.keep_descriptors:
             return None

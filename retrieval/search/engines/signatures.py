@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.hamming.kinds import DEFAULT, parse_signature
-from index.hamming.voting import SignedFeatures, match, vote, without_common
-from retrieval.collection.collection import Collection
+from index.hamming.voting import SignedFeatures, Votes, count_votes, match, share_votes, without_common
 from retrieval.collection.options import CollectionOptions
+from retrieval.search.engines.contract import Searchable
 from retrieval.search.engines.matching_engine import MatchingEngine
 from retrieval.search.options import SearchOptions
+from retrieval.search.scoreboard import Begun
 from retrieval.search.views import View
 
 
@@ -26,7 +27,7 @@ class SignedEngine(MatchingEngine):
     name: ClassVar[str]
     """Of --engine, without verification."""
 
-    def __init__(self, collection: Collection, options: SearchOptions) -> None:
+    def __init__(self, collection: Searchable, options: SearchOptions) -> None:
         super().__init__(collection, options)
         kind = collection.signature
         assert kind is not None  # else it would have been refused
@@ -38,7 +39,7 @@ class SignedEngine(MatchingEngine):
         return options if parse_signature(options.signature) else replace(options, signature=DEFAULT)
 
     @classmethod
-    def refusal(cls, collection: Collection) -> str | None:
+    def refusal(cls, collection: Searchable) -> str | None:
         """Refuse a collection whose features have no signatures: see `Engine.refusal`."""
         if collection.signature is not None:
             return None
@@ -56,16 +57,30 @@ def signed_of(view: View) -> SignedFeatures:
 
 
 class Signatures(SignedEngine):
-    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009); see `vote` for the scores."""
+    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.vote`."""
 
     name = "signatures"
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score every photo: see `Engine.score_many`."""
+        counted = (self._count(view) for view in views)
+        scores = [share_votes(self.index, one, one.totals) for one in counted]
+        return self._stacked(scores)
+
+    def begin(self, views: Sequence[View]) -> Begun:
+        """Count votes: what those of a feature add up to over all photos decides how they are shared."""
+        counted = [self._count(view) for view in views]
+
+        def finish(totals: Sequence[NDArray[np.float64]]) -> NDArray[np.float32]:
+            return self._stacked([share_votes(self.index, *one) for one in zip(counted, totals, strict=True)])
+
+        return Begun([one.totals for one in counted], finish)
+
+    def _count(self, view: View) -> Votes:
         options = self.options.voting
-        most = round(options.radius * self._bits)
-        beside = self.options.voting.beside
-        asked = (without_common(self.index, signed_of(view), beside) for view in views)
-        matches = (match(self.index, one, most) for one in asked)
-        scores = [vote(self.index, one, self._bits, options) for one in matches]
+        asked = without_common(self.index, signed_of(view), options.beside)
+        matches = match(self.index, asked, round(options.radius * self._bits))
+        return count_votes(self.index, matches, self._bits, options, len(asked.words))
+
+    def _stacked(self, scores: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         return np.stack(scores) if scores else np.zeros((0, len(self.index.image_numbers)), np.float32)

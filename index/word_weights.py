@@ -1,0 +1,74 @@
+"""How much words count: how they are weighted, and what of a whole collection an index of a part of it must know."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """How words are weighted."""
+
+    # Term frequency from the count n of a word in an image: "linear" n, or "sqrt" √n, which discounts bursts of one
+    # repeated structure (Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009, section 3.2).
+    tf: str = "linear"
+
+    def __post_init__(self) -> None:
+        if self.tf not in ("linear", "sqrt"):
+            raise CairnError(f"There is no term frequency {self.tf!r}: choose linear or sqrt.")
+
+
+class WordWeights:
+    """How much words count: their document frequencies, and what becomes of their counts.
+
+    Attributes
+    ----------
+    words : int
+        Size of the vocabulary.
+    options : ScoringOptions
+    photos : int
+        How many images the frequencies are of.
+    document_frequency : ndarray, shape (words,), int64
+    idf : ndarray, shape (words,), float64
+    """
+
+    def __init__(self, words: int, options: ScoringOptions, photos: int, document_frequency: NDArray[np.int64]) -> None:
+        if document_frequency.shape != (words,):
+            raise ValueError(f"a document frequency of shape {document_frequency.shape} for {words} words")
+        self.words = words
+        self.options = options
+        self.photos = photos
+        self.document_frequency = document_frequency
+        known = document_frequency > 0
+        self.idf = np.zeros(words)
+        self.idf[known] = np.log(photos / document_frequency[known])
+
+    def term_frequency(self, counts: NDArray[np.number]) -> NDArray[np.float64]:
+        """Term frequency of some counts n, float64: see `ScoringOptions`."""
+        return np.sqrt(counts, dtype=np.float64) if self.options.tf == "sqrt" else counts.astype(np.float64)
+
+    def counts_of(self, frequencies: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Counts, float64, that have some term frequencies, at least 0: the inverse of `term_frequency`."""
+        return np.square(frequencies, dtype=np.float64) if self.options.tf == "sqrt" else frequencies.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What an index of a part of a collection must know of all of it, to score as an index of all does.
+
+    Attributes
+    ----------
+    photos : int
+        Images of the collection.
+    document_frequency : ndarray, shape (words,), int64
+        Of all of them.
+    common_idf : float
+        `InvertedIndex.common_idf` of all of them.
+    """
+
+    photos: int
+    document_frequency: NDArray[np.int64]
+    common_idf: float

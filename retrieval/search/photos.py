@@ -1,0 +1,55 @@
+"""What a search needs of the photos that it searches, wherever they lie: their features, and how much words count."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.segments.segment import ImageFeatures
+from index.similarity import SimilarityMatrix
+
+
+class PhotoFeatures(Protocol):
+    """Features of photos by their numbers; `index.images.IndexedImages` gives those of segments that are here."""
+
+    def features(self, image_number: int, /) -> ImageFeatures:
+        """The features of a photo; KeyError where there is none."""
+
+    def features_of(self, image_numbers: Sequence[int], /) -> list[ImageFeatures]:
+        """The features of some photos; KeyError where there is none."""
+
+    def signatures(self, image_number: int, /) -> NDArray[np.uint8]:
+        """The signatures (n, B) of the features of a photo; KeyError where there is none."""
+
+    def feature_counts(self, image_numbers: Sequence[int], /) -> NDArray[np.int64]:
+        """How many features some photos have; KeyError where there is none."""
+
+
+class SearchedPhotos(Protocol):
+    """The photos of a collection; `index.inverted.InvertedIndex` gives those of segments that are here."""
+
+    words: int
+    idf: NDArray[np.float64]
+    image_numbers: NDArray[np.uint32]
+
+    @property
+    def images(self) -> PhotoFeatures:
+        """Their features."""
+
+    @property
+    def similarity(self) -> SimilarityMatrix | None:
+        """By which words are scored; None: each is like itself alone."""
+
+    @property
+    def borrows(self) -> bool:
+        """Whether photos are scored with what they borrow of others."""
+
+    def norms_of(self, image_numbers: Sequence[int], /) -> NDArray[np.float64]:
+        """Norms of the tf-idf vectors of some photos."""
+
+    def term_frequency(self, counts: NDArray[np.number], /) -> NDArray[np.float64]:
+        """Term frequency of some counts."""
+
+    def counts_of(self, frequencies: NDArray[np.floating], /) -> NDArray[np.float64]:
+        """Counts that have some term frequencies."""

@@ -1,0 +1,275 @@
+"""The scores that photos have in one search: what the search asks of wherever the photos lie."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.inverted import InvertedIndex
+from retrieval.matching.verification import NOTHING, Verification
+from retrieval.search.probability import background
+from retrieval.search.ranking import Tried, leading
+from retrieval.search.views import View
+
+Weights = NDArray[np.float32]
+"""What the scores of each view of a query are multiplied by, (V,), at least 0."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Some photos, and their scores with all views.
+
+    Attributes
+    ----------
+    numbers : ndarray, shape (n,), uint32
+        Ascending.
+    table : ndarray, shape (V, n), float32
+    """
+
+    numbers: NDArray[np.uint32]
+    table: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Scores that wait for what other parts of the collection say.
+
+    Attributes
+    ----------
+    totals : list of ndarray, float64
+        What must be added up over all parts of a collection, exactly: an array a view, or none where photos are scored
+        each by itself.
+    finish : callable
+        Takes the sums, and gives the scores (V, N) of the photos here.
+    """
+
+    totals: list[NDArray[np.float64]]
+    finish: Callable[[Sequence[NDArray[np.float64]]], NDArray[np.float32]]
+
+
+class Scorer(Protocol):
+    """What an engine does for a scoreboard."""
+
+    index: InvertedIndex
+
+    def begin(self, views: Sequence[View], /) -> Begun:
+        """Begin to score the photos for some views."""
+
+    def score_many(self, views: Sequence[View], /) -> NDArray[np.float32]:
+        """Score all photos for some views."""
+
+    def verify_many(self, view: View, numbers: Sequence[int], /) -> list[Verification]:
+        """Verify some photos."""
+
+
+class Scoreboard(ABC):
+    """The photos that one search may find, and their scores with those of its views that were looked at.
+
+    Where a weight a view is given, a photo counts by the best of its weighted scores.
+    """
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Shards of the collection whose photos cannot be found now."""
+        return ()
+
+    @abstractmethod
+    def look(self, which: Sequence[int], views: Sequence[View]) -> None:
+        """Score with views, which take the places of those of some numbers."""
+
+    @abstractmethod
+    def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
+        """Give the photos of the best scores.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (V,), float32
+        top : int, optional
+            So many at least, where there are as many: all that are as good as the last, and of those of score 0, where
+            the others do not suffice, those of the lowest numbers. None: as many as can be had; here that is all.
+        also : iterable of int
+            Numbers of photos that are given in any case.
+        """
+
+    @abstractmethod
+    def ground(self, weights: Weights) -> float:
+        """Give `background` of all photos, those that may not be found too."""
+
+    @abstractmethod
+    def lowest(self, which: int, most: int) -> list[int]:
+        """Numbers of the photos of the lowest scores with one view, ascending: of all, those of equal scores in order.
+
+        The number of a photo decides between equal scores.
+        """
+
+    @abstractmethod
+    def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+        """Verify some photos with a view: see `Engine.verify_many`."""
+
+    @abstractmethod
+    def verify_all(self, weights: Weights) -> dict[int, Tried]:
+        """Verify every photo with the view of its best score; give what was found of those of which something was."""
+
+    @abstractmethod
+    def aligned(self, others: Sequence["Scoreboard"], weights: Sequence[Weights], rule: "Rule") -> list[Candidates]:
+        """Give the scores of the same photos on this scoreboard and on others, by weights of each: see `Rule`."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which photos are compared on several scoreboards.
+
+    Attributes
+    ----------
+    match_all : bool
+        A photo counts by the worst of its scores, or by the best.
+    top : int
+        At least so many, the best; see `Scoreboard.best`.
+    also : tuple of int
+        Numbers of photos that are given in any case.
+    """
+
+    match_all: bool
+    top: int
+    also: tuple[int, ...] = ()
+
+
+class LocalScoreboard(Scoreboard):
+    """Of photos whose index is here.
+
+    Parameters
+    ----------
+    engine : Scorer
+    views : int
+        Of the query.
+    among : ndarray, shape (n,), integer, optional
+        Numbers of the photos that may be found; all otherwise.
+    """
+
+    def __init__(self, engine: Scorer, views: int, among: NDArray[np.integer] | None = None) -> None:
+        self._engine = engine
+        self._every = engine.index.image_numbers
+        self._kept = slice(None) if among is None else np.flatnonzero(np.isin(self._every, among))
+        self.numbers = self._every[self._kept]
+        self._scores = np.zeros((views, len(self._every)), np.float32)  # of all photos, by views that were looked at
+        self._table = self._scores[:, self._kept]  # of those that may be found
+        self._views: dict[int, View] = {}
+        self._weighted: dict[bytes, NDArray[np.float32]] = {}  # the best of all, by weights
+        self._begun: tuple[list[int], Begun] | None = None
+
+    def look(self, which: Sequence[int], views: Sequence[View]) -> None:
+        """Score with views: see `Scoreboard.look`."""
+        self._set(which, views, self._engine.score_many(views))
+
+    def begin(self, which: Sequence[int], views: Sequence[View]) -> list[NDArray[np.float64]]:
+        """Begin to look; give what is to be added up over all parts of the collection for `finish`."""
+        begun = self._engine.begin(views)
+        self._begun = list(which), begun
+        self._keep(which, views)
+        return begun.totals
+
+    def finish(self, totals: Sequence[NDArray[np.float64]]) -> None:
+        """End what `begin` began, given the sums."""
+        assert self._begun is not None
+        (which, begun), self._begun = self._begun, None
+        self._set(which, [self._views[one] for one in which], begun.finish(totals))
+
+    def _keep(self, which: Sequence[int], views: Sequence[View]) -> None:
+        for place, view in zip(which, views, strict=True):
+            self._views[place] = view
+
+    def _set(self, which: Sequence[int], views: Sequence[View], scores: NDArray[np.float32]) -> None:
+        self._keep(which, views)
+        self._scores[list(which)] = scores
+        self._table = self._scores[:, self._kept]
+        self._weighted.clear()
+
+    def weighted(self, weights: Weights) -> NDArray[np.float32]:
+        """The best of the weighted scores (N,) of every photo, those that may not be found too."""
+        key = weights.tobytes()
+        if key not in self._weighted:
+            self._weighted[key] = weigh(self._scores, weights).max(axis=0)
+        return self._weighted[key]
+
+    def places_of(self, numbers: Iterable[int]) -> NDArray[np.int64]:
+        """Places in `numbers` of those of some photos that may be found, ascending."""
+        return np.flatnonzero(np.isin(self.numbers, np.fromiter(numbers, np.int64)))
+
+    def at(self, places: NDArray[np.int64]) -> Candidates:
+        """The photos at some places of `numbers`."""
+        return Candidates(self.numbers[places], self._table[:, places])
+
+    def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
+        """Give the photos of the best scores: see `Scoreboard.best`."""
+        if top is None:
+            return Candidates(self.numbers, self._table)
+        return self.at(np.union1d(leading(self.weighted(weights)[self._kept], top), self.places_of(also)))
+
+    def ground(self, weights: Weights) -> float:
+        """Give the background: see `Scoreboard.ground`."""
+        return background(self.weighted(weights))
+
+    def lowest(self, which: int, most: int) -> list[int]:
+        """Numbers of the lowest scores: see `Scoreboard.lowest`."""
+        numbers: list[int] = self.lowest_scores(which, most).numbers.tolist()
+        return numbers
+
+    def lowest_scores(self, which: int, most: int) -> Candidates:
+        """Give the photos of the lowest scores with one view, whose scores are the one row of the table."""
+        places = _lowest(self._scores[which], most)
+        return Candidates(self._every[places], self._scores[[which]][:, places])
+
+    def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+        """Verify some photos: see `Scoreboard.verify`."""
+        return self._engine.verify_many(view, numbers)
+
+    def verify_all(self, weights: Weights) -> dict[int, Tried]:
+        """Verify every photo: see `Scoreboard.verify_all`."""
+        views = weigh(self._table, weights).argmax(axis=0)
+        found: dict[int, Tried] = {}
+        for view in np.unique(views).tolist():
+            numbers = self.numbers[views == view].tolist()
+            verified = zip(numbers, self._engine.verify_many(self._views[view], numbers), strict=True)
+            found |= {number: Tried(view, one) for number, one in verified if one.strength > NOTHING.strength}
+        return found
+
+    def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
+        """Give the same photos on several scoreboards: see `Scoreboard.aligned`."""
+        boards = [self, *(board for board in others if isinstance(board, LocalScoreboard))]
+        together = np.stack([board.weighted(one)[board._kept] for board, one in zip(boards, weights, strict=True)])
+        counts = together.min(axis=0) if rule.match_all else together.max(axis=0)
+        places = np.union1d(leading(counts, rule.top), self.places_of(rule.also))
+        return [board.at(places) for board in boards]
+
+
+def turned_weights(views: int, turned: float) -> Weights:
+    """Weigh the scores of all views but the upright one, the first."""
+    weights = np.full(views, turned, np.float32)
+    weights[:1] = 1
+    return weights
+
+
+def weight_of_one(views: int, which: int) -> Weights:
+    """Weigh the scores of one view alone."""
+    return (np.arange(views) == which).astype(np.float32)
+
+
+def weigh(table: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:
+    """Multiply the scores (V, N) of each view by its weight."""
+    if (weights == 1).all():
+        return table
+    weighted: NDArray[np.float32] = table * weights[:, None]
+    return weighted
+
+
+def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:
+    """Places of the lowest scores, so many at most, ascending; of equal ones the first."""
+    number = min(number, len(scores))
+    if not number:
+        return np.zeros(0, np.int64)
+    last = np.partition(scores, number - 1)[number - 1]
+    lower, equal = np.flatnonzero(scores < last), np.flatnonzero(scores == last)
+    return np.sort(np.concatenate([lower, equal[: number - len(lower)]]))
