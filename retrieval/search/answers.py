@@ -1,5 +1,6 @@
 """Answers as the command line and the web application report them: names, paths, scores, homographies in pixels."""
 
+import contextlib
 import os
 import stat
 import time
@@ -21,6 +22,7 @@ from retrieval.photos.options import ImageOptions
 from retrieval.search.homography import homography, may_fix
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
+from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, Query, Source, extract_query, recall_query
 from retrieval.search.ranking import Hit, combine
 from retrieval.search.searcher import Answer, Searcher
@@ -154,9 +156,9 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     # Of a photo of which few features are kept, a box has fewer still than its file gives.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     if asked.row is not None and is_kept and options.soft == 1 and not searcher.engine.needs_descriptors:
-        return recall_query(
-            collection, asked.row, source, options.turns, signed=options.signed, photos=searcher.index.images
-        )
+        photos = searcher.index.images
+        with contextlib.suppress(NotHere):  # its file will do
+            return recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
     return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
 
 

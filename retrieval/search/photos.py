@@ -6,8 +6,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from index.segments.segment import ImageFeatures
 from index.similarity import SimilarityMatrix
+
+
+class NotHere(CairnError):
+    """The features of a photo of the collection cannot be had now."""
 
 
 class PhotoFeatures(Protocol):

@@ -254,7 +254,9 @@ def turned_weights(views: int, turned: float) -> Weights:
 
 def weight_of_one(views: int, which: int) -> Weights:
     """Weigh the scores of one view alone."""
-    return (np.arange(views) == which).astype(np.float32)
+    weights = np.zeros(views, np.float32)
+    weights[which] = 1
+    return weights
 
 
 def weigh(table: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:

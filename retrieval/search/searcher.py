@@ -264,7 +264,11 @@ class _Search:
             weighted = weigh(some.table, self._weights)
             views = weighted.argmax(axis=0)
             best = np.take_along_axis(weighted, views[None], axis=0)[0]
-            return Ranking(some.numbers, best, views, found, self._names, ground, calibration)
+            there = found
+            if self._board.missing:  # what was found of photos that have gone meanwhile is not told
+                numbers = set(some.numbers.tolist())
+                there = {number: one for number, one in found.items() if number in numbers}
+            return Ranking(some.numbers, best, views, there, self._names, ground, calibration)
 
         return Ranked(self._board, self._weights, found, rank)
 

@@ -71,6 +71,8 @@ class Engine(ABC):
     index: InvertedIndex
     scores_borrowed = True
     """Whether photos are scored with what they borrow, where they do."""
+    adds_totals = False
+    """Whether scores depend on sums over all photos: see `begin`."""
     needs_descriptors = False
     """Whether views must have descriptors: those of a photo of the collection by its indexed features have none."""
 

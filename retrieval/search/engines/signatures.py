@@ -60,6 +60,7 @@ class Signatures(SignedEngine):
     """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.vote`."""
 
     name = "signatures"
+    adds_totals = True
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score every photo: see `Engine.score_many`."""

@@ -1,0 +1,1 @@
+"""How a search is shared among machines: shards, who holds them, and one answer of them all."""

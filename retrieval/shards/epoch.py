@@ -1,0 +1,224 @@
+"""An epoch: what a collection holds at one moment, cut into shards, and what each must know of all photos."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from index.hamming.kinds import SignatureKind
+from index.inverted import InvertedIndex
+from index.segments.segment import Segment
+from index.word_weights import Whole
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import AUGMENTATION, SEGMENTS
+from retrieval.collection.options import CollectionOptions
+
+Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
+"""Segments of what photos borrow, by their names, each with which of its photos count."""
+
+
+@dataclass(frozen=True)
+class Basics:
+    """What whoever holds a shard must know beside the shard.
+
+    Attributes
+    ----------
+    key : str
+        Tells the epoch from all others.
+    place : str
+        Where the files of the collection are: see `index.cluster.storage.open_storage`.
+    options : CollectionOptions
+    signature : SignatureKind or None
+    words : int
+        Size of the vocabulary.
+    vocabulary, descriptor : str
+        Fingerprints, which the segments must have.
+    removed : ndarray, shape (n,), int64
+        Numbers of photos that are in segments and do not count.
+    whole : Whole
+        Of all photos.
+    borrowers : tuple, or None
+        None where photos borrow nothing.
+    """
+
+    key: str
+    place: str
+    options: CollectionOptions
+    signature: SignatureKind | None
+    words: int
+    vocabulary: str
+    descriptor: str
+    removed: NDArray[np.int64]
+    whole: Whole
+    borrowers: Borrowers | None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some segments of a collection.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 0.
+    segments : tuple of str
+        Names in the storage.
+    features : int
+    image_numbers : ndarray, shape (n,), uint32
+        Of its photos that were not removed, ascending.
+    norms, scored_norms : ndarray, shape (n,), float64
+        Of these photos: see `InvertedIndex`.
+    """
+
+    number: int
+    segments: tuple[str, ...]
+    features: int
+    image_numbers: NDArray[np.uint32]
+    norms: NDArray[np.float64]
+    scored_norms: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What a collection holds at one moment, and how it is shared.
+
+    Attributes
+    ----------
+    basics : Basics
+    shards : tuple of Shard
+    index : InvertedIndex
+        Of all photos: their numbers, and how much words count. No posting or feature of it is read in a search.
+    """
+
+    basics: Basics
+    shards: tuple[Shard, ...]
+    index: InvertedIndex
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """Number of the shard of each photo, in the order of `index.image_numbers`."""
+        owners = np.full(len(self.index.image_numbers), -1)
+        for shard in self.shards:
+            owners[np.searchsorted(self.index.image_numbers, shard.image_numbers)] = shard.number
+        return owners
+
+    def owners_of(self, numbers: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
+        """Numbers of the shards of some photos; KeyError where one is not in the collection."""
+        every, asked = self.index.image_numbers, np.asarray(numbers, np.int64)
+        at = np.minimum(np.searchsorted(every, asked), max(len(every) - 1, 0))
+        missing = every[at] != asked if len(every) else np.ones(len(asked), bool)
+        if missing.any():
+            raise KeyError(int(asked[missing.argmax()]))
+        owners: NDArray[np.int64] = self.owners[at]
+        return owners
+
+
+def open_epoch(collection: Collection, shards: int, place: str | None = None) -> Epoch:
+    """Take what a collection holds now, and cut it into shards.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    shards : int
+        How many; fewer where there are fewer segments.
+    place : str, optional
+        Where the holders of shards find the collection's files; its folder otherwise.
+
+    Raises
+    ------
+    CairnError
+        The collection has no vocabulary, or is damaged.
+    """
+    if shards < 1:
+        raise CairnError(f"A collection is cut into one shard at least, not into {shards}.")
+    content, signature = collection.content, collection.signature
+    plain, scored = collection.index, collection.scored_index(augmented=True)
+    borrowers = _borrowers(collection, plain) if scored.borrows else None
+    removed = np.array(sorted(content.removed), np.int64)
+    described = {
+        "segments": [[segment.folder.name, segment.features] for segment in content.segments],
+        "content": content.key,
+        "vocabulary": content.vocabulary.fingerprint,
+        "descriptor": collection.features_fingerprint,
+        "signature": str(signature),
+        "augmentation": content.augmentation.key if content.augmentation is not None else None,
+        "shards": shards,
+        "folder": str(collection.folder.resolve()),
+    }
+    basics = Basics(
+        fingerprint({"removed": removed, "frequency": plain.document_frequency}, described),
+        place or str(collection.folder.resolve()),
+        collection.options,
+        signature,
+        plain.words,
+        content.vocabulary.fingerprint,
+        collection.features_fingerprint,
+        removed,
+        Whole(len(plain.image_numbers), plain.document_frequency, plain.common_idf),
+        borrowers,
+    )
+    groups = group_segments([segment.features for segment in content.segments], shards)
+    made = [
+        _make_shard(number, [content.segments[one] for one in group], plain, scored)
+        for number, group in enumerate(groups)
+    ]
+    return Epoch(basics, tuple(made), plain)
+
+
+def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:
+    """Put segments into groups of about as many features: the largest first, each to the group that has the fewest.
+
+    Parameters
+    ----------
+    features : sequence of int
+        Of each segment.
+    groups : int
+        How many; fewer where there are fewer segments, one where there is none.
+
+    Returns
+    -------
+    list of lists of int
+        Places of the segments, ascending in each group.
+    """
+    found: list[list[int]] = [[] for _ in range(max(1, min(groups, len(features))))]
+    totals = [0] * len(found)
+    for place in sorted(range(len(features)), key=lambda one: -features[one]):
+        least = min(range(len(found)), key=lambda one: (totals[one], len(found[one])))
+        found[least].append(place)
+        totals[least] += features[place]
+    return [sorted(group) for group in found]
+
+
+def _make_shard(number: int, segments: Sequence[Segment], plain: InvertedIndex, scored: InvertedIndex) -> Shard:
+    numbers = np.concatenate([np.zeros(0, np.uint32), *(segment.image_numbers for segment in segments)])
+    places = np.flatnonzero(np.isin(plain.image_numbers, numbers))
+    return Shard(
+        number,
+        tuple(f"{SEGMENTS}/{segment.folder.name}" for segment in segments),
+        sum(segment.features for segment in segments),
+        plain.image_numbers[places],
+        plain.norms[places],
+        scored.scored_norms[places],
+    )
+
+
+def _borrowers(collection: Collection, plain: InvertedIndex) -> Borrowers | None:
+    augmentation = collection.augmentation
+    if augmentation is None:
+        return None
+    borrowed = augmentation.borrowed(plain.image_numbers)
+    return tuple(
+        (f"{AUGMENTATION}/{segment.folder.name}", counting)
+        for segment, counting in zip(borrowed.segments, borrowed.counting, strict=True)
+    )
+
+
+def storage_folder(basics: Basics) -> Path:
+    """What messages of a holder call the collection."""
+    return Path(basics.place)

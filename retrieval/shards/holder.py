@@ -1,0 +1,259 @@
+"""Who holds shards: opens them, scores and verifies their photos, and remembers searches between two messages."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.cluster.storage import open_storage
+from index.errors import CairnError
+from index.parallel import one_thread
+from index.segments.segment import ImageFeatures, Segment
+from index.similarity import SimilarityMatrix
+from retrieval.matching.verification import Verification
+from retrieval.search.engines.contract import Engine
+from retrieval.search.options import SearchOptions
+from retrieval.search.ranking import Tried
+from retrieval.search.scoreboard import Candidates, LocalScoreboard, Rule, Weights
+from retrieval.search.views import View
+from retrieval.shards.epoch import Basics, Shard
+from retrieval.shards.merging import Counted, count_high, count_low
+from retrieval.shards.part import Part
+
+PARTS = 4
+"""Parts that a holder has open: those of an epoch and of the one before, as two fronts may want them."""
+SEARCHES = 64
+"""Searches that a holder remembers; those that are let go of do not count."""
+_ONLY_HERE = "descriptor"  # column that nobody but a holder needs
+
+
+class Gone(Exception):
+    """What a message is about is not here any more: a part, an engine or a search."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One thing that a holder is asked to do: a method of `Holder`, and its arguments."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass
+class _Search:
+    """A search under way."""
+
+    board: LocalScoreboard
+    engine: Engine
+    views: dict[int, View] = field(default_factory=dict)  # by what the front calls them
+
+
+class Holder:
+    """Holds shards of collections, and searches them for whoever asks: one a process.
+
+    Every method but `run` is a call that `run` makes. What they take and give is as small as it can be, as it goes
+    through the network.
+    """
+
+    def __init__(self) -> None:
+        self._parts: OrderedDict[str, Part] = OrderedDict()
+        self._segments: WeakValueDictionary[tuple[str, str, str, str], Segment] = WeakValueDictionary()
+        self._searches: OrderedDict[str, _Search] = OrderedDict()
+        self._calls: dict[str, Callable[..., Any]] = {
+            method.__name__: method
+            for method in (
+                self.has,
+                self.load,
+                self.open_engine,
+                self.begin,
+                self.finish,
+                self.borrow_nothing,
+                self.best,
+                self.count_high,
+                self.count_low,
+                self.lowest,
+                self.verify,
+                self.verify_all,
+                self.verify_one,
+                self.align,
+                self.features,
+                self.signatures,
+                self.norms,
+                self.release,
+            )
+        }
+
+    def run(self, calls: Sequence[Call]) -> list[Any]:
+        """Do several things one after another, and give what each gives.
+
+        Raises
+        ------
+        Gone
+            What is meant is not here.
+        CairnError
+            A segment is missing or damaged.
+        """
+        with one_thread():
+            return [self._calls[call.method](*call.arguments) for call in calls]
+
+    def has(self, key: str) -> bool:
+        """Whether a part is open."""
+        return key in self._parts
+
+    def load(self, key: str, basics: Basics, shards: Sequence[Shard]) -> None:
+        """Open a part."""
+        if key not in self._parts:
+            self._parts[key] = Part.open(basics, shards, self._open_segment)
+        self._parts.move_to_end(key)
+        while len(self._parts) > PARTS:
+            self._parts.popitem(last=False)
+
+    def open_engine(self, key: str, options: SearchOptions, similarity: SimilarityMatrix | None) -> None:
+        """Open an engine of a part."""
+        self._part(key).open_engine(options, similarity)
+
+    def begin(
+        self,
+        search: tuple[str, str, SearchOptions, int],
+        among: NDArray[np.integer] | None,
+        which: Sequence[int],
+        names: Sequence[int],
+        views: Mapping[int, View],
+    ) -> list[NDArray[np.float64]]:
+        """Begin to score with views.
+
+        Parameters
+        ----------
+        search : tuple
+            What the search is called, the key of the part, the options of the engine, the number of views.
+        among : ndarray of int, optional
+            Numbers of the photos that may be found, if not all.
+        which, names : sequence of int
+            Places of the views, and what the front calls them.
+        views : mapping of int to View
+            By these names, those that the front has not sent before.
+
+        Returns
+        -------
+        list of ndarray
+            Totals: see `LocalScoreboard.begin`.
+        """
+        token, key, options, number = search
+        if token not in self._searches:
+            engine = self._part(key).engine(options)
+            if engine is None:
+                raise Gone
+            self._searches[token] = _Search(LocalScoreboard(engine, number, among), engine)
+            while len(self._searches) > SEARCHES:
+                self._searches.popitem(last=False)
+        found = self._search(token)
+        found.views |= views
+        return found.board.begin(which, [found.views[name] for name in names])
+
+    def finish(self, token: str, totals: Sequence[NDArray[np.float64]]) -> bool:
+        """End what `begin` began, given the sums of all; say whether photos are scored with what they borrow."""
+        search = self._search(token)
+        search.board.finish(totals)
+        return search.engine.index.borrows
+
+    def borrow_nothing(self, key: str, options: SearchOptions) -> None:
+        """Score photos by their own features alone from now on."""
+        engine = self._part(key).engine(options)
+        if engine is not None:
+            engine.index.borrow_nothing()
+
+    def best(self, token: str, weights: Weights, top: int, also: Iterable[int]) -> Candidates:
+        """Give the best photos: see `Scoreboard.best`."""
+        return self._search(token).board.best(weights, top, also)
+
+    def count_high(self, token: str, weights: Weights) -> Counted:
+        """Count the scores of all photos by their upper bits."""
+        return count_high(self._search(token).board.weighted(weights))
+
+    def count_low(self, token: str, weights: Weights, high: Sequence[int]) -> dict[int, Counted]:
+        """Count the scores of all photos that have some upper bits by the lower ones."""
+        scores = self._search(token).board.weighted(weights)
+        return {one: count_low(scores, one) for one in high}
+
+    def lowest(self, token: str, which: int, most: int) -> Candidates:
+        """Give the photos of the lowest scores: see `LocalScoreboard.lowest_scores`."""
+        return self._search(token).board.lowest_scores(which, most)
+
+    def verify(self, token: str, views: Mapping[int, View], view: int, numbers: Sequence[int]) -> list[Verification]:
+        """Verify photos with a view, given those views that the front has not sent before."""
+        search = self._search(token)
+        search.views |= views
+        return search.board.verify(search.views[view], numbers)
+
+    def verify_all(self, token: str, weights: Weights) -> dict[int, Tried]:
+        """Verify every photo: see `Scoreboard.verify_all`."""
+        return self._search(token).board.verify_all(weights)
+
+    def verify_one(self, key: str, options: SearchOptions, view: View, number: int) -> Verification:
+        """Verify one photo outside a search."""
+        engine = self._part(key).engine(options)
+        if engine is None:
+            raise Gone
+        return engine.verify(view, number)
+
+    def align(self, tokens: Sequence[str], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
+        """Give the same photos in several searches: see `Scoreboard.aligned`."""
+        first, *others = (self._search(token).board for token in tokens)
+        return first.aligned(others, weights, rule)
+
+    def features(self, key: str, numbers: Sequence[int]) -> list[ImageFeatures]:
+        """Give the features of photos, without descriptors."""
+        images = self._part(key).index.images.features_of(numbers)
+        return [
+            ImageFeatures(
+                np.asarray(image.words),
+                {name: np.asarray(column) for name, column in image.columns.items() if name != _ONLY_HERE},
+            )
+            for image in images
+        ]
+
+    def signatures(self, key: str, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """Give the signatures of the features of photos."""
+        return self._part(key).index.images.signatures_of(numbers)
+
+    def norms(self, key: str, options: SearchOptions, numbers: Sequence[int]) -> NDArray[np.float64]:
+        """Give the norms of photos: see `InvertedIndex.norms_of`."""
+        engine = self._part(key).engine(options)
+        if engine is None:
+            raise Gone
+        return engine.index.norms_of(numbers)
+
+    def release(self, tokens: Iterable[str]) -> None:
+        """Forget searches that are over."""
+        for token in tokens:
+            self._searches.pop(token, None)
+
+    def _part(self, key: str) -> Part:
+        if key not in self._parts:
+            raise Gone
+        return self._parts[key]
+
+    def _search(self, token: str) -> _Search:
+        if token not in self._searches:
+            raise Gone
+        self._searches.move_to_end(token)
+        return self._searches[token]
+
+    def _open_segment(self, name: str, basics: Basics) -> Segment:
+        """Open a segment, or give the one that is open: what is written is never changed."""
+        path = open_storage(basics.place).fetch(name)
+        try:
+            made = (path / "meta.json").stat()
+        except OSError:
+            raise CairnError(f"{path} cannot be read: see whether the folder is there on this machine.") from None
+        # A collection that was made anew has folders of the same names.
+        key = (str(path), f"{made.st_mtime_ns} {made.st_ino}", basics.vocabulary, basics.descriptor)
+        if key not in self._segments:
+            self._segments[key] = Segment.open(
+                path, vocabulary_fingerprint=basics.vocabulary, descriptor_fingerprint=basics.descriptor
+            )
+        return self._segments[key]

@@ -1,0 +1,38 @@
+"""Which holder has which shards."""
+
+import hashlib
+from collections.abc import Sequence
+
+
+def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Give shards to holders, to each about as many.
+
+    The same members get the same shards whoever asks, and where one goes or comes, few others have to move: a shard
+    goes to the holder of the highest hash of both (rendezvous hashing; Thaler & Ravishankar, IEEE/ACM Transactions on
+    Networking, 1998) that is not full yet.
+
+    Parameters
+    ----------
+    shards : int
+        They are numbered from 0.
+    members : sequence of str
+        Names of the holders, in any order.
+
+    Returns
+    -------
+    dict of str to tuple of int
+        The shards of each holder that has one, ascending.
+    """
+    held: dict[str, list[int]] = {member: [] for member in sorted(members)}
+    for shard in range(shards):
+        least = min(len(some) for some in held.values())
+        free = [member for member, some in held.items() if len(some) < -(-shards // len(held))]
+        # The fullest may be one ahead of the emptiest, at most, when all are given out.
+        free = [member for member in free if len(held[member]) <= least + 1] or free
+        chosen = max(free, key=lambda member: _hash(shard, member))
+        held[chosen].append(shard)
+    return {member: tuple(some) for member, some in held.items() if some}
+
+
+def _hash(shard: int, member: str) -> bytes:
+    return hashlib.sha256(f"{shard} {member}".encode()).digest()

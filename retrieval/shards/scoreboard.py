@@ -1,0 +1,239 @@
+"""A scoreboard of photos that lie in shards: holders score and verify, and what they say is put together exactly."""
+
+import itertools
+import secrets
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.matching.verification import NOTHING, Verification
+from retrieval.search.options import SearchOptions
+from retrieval.search.ranking import Tried
+from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, Weights, turned_weights
+from retrieval.search.views import View
+from retrieval.shards.holder import Call
+from retrieval.shards.merging import Counted, median, merge_candidates, merge_counted, merge_lowest, middle
+from retrieval.shards.shards import Placed, Shards
+
+T = TypeVar("T")
+
+MOST = 1_000
+"""Photos that are ranked where nobody says how many places are wanted."""
+_SERIAL = itertools.count()
+_PROCESS = secrets.token_hex(8)
+
+
+class Remote(Protocol):
+    """What a scoreboard needs of the engine of shards."""
+
+    options: SearchOptions
+    shards: Shards
+    needs_descriptors: bool
+    adds_totals: bool
+    borrows: bool
+
+    def open(self) -> None:
+        """Have all holders open the engine."""
+
+    def borrow_nothing(self) -> None:
+        """Have all holders score photos by their own features alone."""
+
+
+class ShardedScoreboard(Scoreboard):
+    """Of photos in shards. Where their holders change during a search, the new ones are told all of it again.
+
+    Parameters
+    ----------
+    engine : Remote
+    views : int
+        Of the query.
+    among : ndarray, shape (n,), integer, optional
+        Numbers of the photos that may be found; all otherwise.
+    """
+
+    def __init__(self, engine: Remote, views: int, among: NDArray[np.integer] | None) -> None:
+        self._engine, self._shards = engine, engine.shards
+        self._number = views
+        every = self._shards.epoch.index.image_numbers
+        self._among = np.intersect1d(among, every) if among is not None else None
+        self._placed: Placed | None = None  # where the shards were when holders were told of the search
+        self._token = ""  # what holders call it
+        self._looks: list[tuple[list[int], list[int]]] = []  # places and names of the views that were looked at
+        self._scored = 0  # how many of these looks holders know
+        self._views: dict[int, View] = {}  # by name
+        self._names: dict[int, int] = {}  # of views by their identity: they are kept in `_views`
+        self._sent: dict[str, set[int]] = {}  # names of the views that each holder knows
+        self._likely: dict[tuple[bytes, int], Candidates] = {}  # what is asked next, as a rule
+        self._counted: dict[bytes, Counted] = {}  # upper bits of all scores, by weights
+        self._grounds: dict[bytes, float] = {}
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Shards that nobody has: see `Scoreboard.missing`."""
+        return self._placed.missing if self._placed is not None else ()
+
+    def look(self, which: Sequence[int], views: Sequence[View]) -> None:
+        """Score with views: see `Scoreboard.look`."""
+        self._looks.append((list(which), [self._name(view) for view in views]))
+        self._steadily(lambda placed: None)
+
+    def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
+        """Give the best photos: see `Scoreboard.best`; where `top` is None, `MOST`."""
+        wanted, others = MOST if top is None else top, sorted(also)
+        known = self._likely.get((weights.tobytes(), wanted))
+        if known is not None and not others:
+            return known
+        replies = self._ask_all(lambda token: Call("best", (token, weights, wanted, others)))
+        return merge_candidates(replies, self._number)
+
+    def ground(self, weights: Weights) -> float:
+        """Give the background: see `Scoreboard.ground`."""
+        key = weights.tobytes()
+        if key not in self._grounds:
+            if key not in self._counted:
+                self._counted[key] = merge_counted(self._ask_all(lambda token: Call("count_high", (token, weights))))
+            placed, places = self._placed, middle(self._counted[key])
+            wanted = sorted({high for high, _ in places})
+            low: dict[int, Counted] = {}
+            if wanted:
+                replies = self._ask_all(lambda token: Call("count_low", (token, weights, wanted)))
+                low = {high: merge_counted([reply[high] for reply in replies]) for high in wanted}
+            if self._placed is not placed:  # other shards may be missing now
+                return self.ground(weights)
+            self._grounds[key] = median(places, low)
+        return self._grounds[key]
+
+    def lowest(self, which: int, most: int) -> list[int]:
+        """Numbers of the lowest scores: see `Scoreboard.lowest`."""
+        return merge_lowest(self._ask_all(lambda token: Call("lowest", (token, which, most))), most)
+
+    def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+        """Verify some photos: see `Scoreboard.verify`. Nothing is found of one that nobody has any more."""
+        name = self._name(view)
+
+        def ask(placed: Placed) -> list[Verification]:
+            groups, _ = self._shards.by_owner(numbers)
+            calls = {
+                member: [
+                    Call("verify", (self._token, self._unsent(member, [name]), name, [numbers[one] for one in some]))
+                ]
+                for member, some in groups.items()
+            }
+            found = [NOTHING] * len(numbers)
+            for member, (several,) in self._shards.ask(calls).items():
+                for one, verification in zip(groups[member], several, strict=True):
+                    found[one] = verification
+            return found
+
+        return self._steadily(ask) if len(numbers) else []
+
+    def verify_all(self, weights: Weights) -> dict[int, Tried]:
+        """Verify every photo: see `Scoreboard.verify_all`."""
+        found: dict[int, Tried] = {}
+        for reply in self._ask_all(lambda token: Call("verify_all", (token, weights))):
+            found |= reply
+        return found
+
+    def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
+        """Give the same photos on several scoreboards: see `Scoreboard.aligned`."""
+        boards = [self, *(board for board in others if isinstance(board, ShardedScoreboard))]
+
+        def ask(placed: Placed) -> list[list[Candidates]]:
+            for board in boards:
+                board._catch_up(placed)
+            call = Call("align", ([board._token for board in boards], list(weights), rule))
+            return [reply for (reply,) in self._shards.ask({member: [call] for member in placed.keys}).values()]
+
+        replies = self._steadily(ask)
+        return [merge_candidates([reply[one] for reply in replies], board._number) for one, board in enumerate(boards)]
+
+    def _name(self, view: View) -> int:
+        """What holders call a view."""
+        if id(view) not in self._names:
+            self._names[id(view)] = len(self._views)
+            self._views[len(self._views)] = view
+        return self._names[id(view)]
+
+    def _unsent(self, member: str, names: Sequence[int]) -> dict[int, View]:
+        """Views that a holder does not know yet, by name; it will."""
+        known = self._sent.setdefault(member, set())
+        new = set(names) - known
+        known |= new
+        return {name: pack(self._views[name], with_descriptors=self._engine.needs_descriptors) for name in new}
+
+    def _ask_all(self, call: Callable[[str], Call]) -> list[Any]:
+        """Ask every holder the same, given what they call the search."""
+
+        def ask(placed: Placed) -> list[Any]:
+            calls = [call(self._token)]
+            return [reply for (reply,) in self._shards.ask({member: calls for member in placed.keys}).values()]
+
+        return self._steadily(ask)
+
+    def _steadily(self, ask: Callable[[Placed], T]) -> T:
+        """Ask holders that know the search."""
+
+        def once() -> T:
+            placed = self._shards.placed
+            self._catch_up(placed)
+            return ask(placed)
+
+        return self._shards.steadily(once)
+
+    def _catch_up(self, placed: Placed) -> None:
+        """Tell holders all of the search that they do not know."""
+        if self._placed is not placed:
+            self._placed, self._scored = placed, 0
+            self._sent.clear()
+            self._token = f"{_PROCESS}-{next(_SERIAL)}"
+            weakref.finalize(self, self._shards.forget, self._token)
+            self._engine.open()
+        while self._scored < len(self._looks):
+            self._score(placed, *self._looks[self._scored])
+
+    def _score(self, placed: Placed, which: list[int], names: list[int]) -> None:
+        """Have all holders score with some views, and say what is asked next, as a rule."""
+        begin = {}
+        for member, key in placed.keys.items():
+            search = self._token, key, self._engine.options, self._number
+            views = self._unsent(member, names)
+            begin[member] = Call("begin", (search, self._among_of(placed, member), which, names, views))
+        totals: list[NDArray[np.float64]] = []
+        if self._engine.adds_totals:
+            replies = self._shards.ask({member: [call] for member, call in begin.items()})
+            totals = [np.sum(parts, axis=0) for parts in zip(*(reply[0] for reply in replies.values()), strict=True)]
+        options = self._engine.options
+        wanted, depth = turned_weights(self._number, options.turned_candidate), options.verification.depth
+        ranked = turned_weights(self._number, options.turned)
+        ending = [
+            Call("finish", (self._token, totals)),
+            Call("best", (self._token, wanted, depth, [])),
+            Call("count_high", (self._token, ranked)),
+        ]
+        first = {member: [] if self._engine.adds_totals else [call] for member, call in begin.items()}
+        replies = self._shards.ask({member: [*calls, *ending] for member, calls in first.items()})
+        borrowing, candidates, counted = zip(*(reply[-3:] for reply in replies.values()), strict=True)
+        if self._engine.borrows and not all(borrowing):
+            self._engine.borrow_nothing()
+            self._scored = 0  # all is scored again
+            return
+        self._scored += 1
+        self._likely = {(wanted.tobytes(), depth): merge_candidates(candidates, self._number)}
+        self._counted = {ranked.tobytes(): merge_counted(counted)}
+        self._grounds = {}
+
+    def _among_of(self, placed: Placed, member: str) -> NDArray[np.integer] | None:
+        """Numbers of the photos of one holder that may be found."""
+        if self._among is None:
+            return None
+        held = [shard for shard, owner in placed.owners.items() if owner == member]
+        return self._among[np.isin(self._shards.epoch.owners_of(self._among), held)]
+
+
+def pack(view: View, *, with_descriptors: bool) -> View:
+    """Give a view as it is sent: without what can be computed, and without descriptors where nobody needs them."""
+    return replace(view, descriptors=view.descriptors if with_descriptors else view.descriptors[:, :0])

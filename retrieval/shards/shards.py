@@ -1,0 +1,253 @@
+"""The shards of an epoch on their holders: given out, given out anew where a holder is lost, and asked."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from index.errors import CairnError
+from index.similarity import SimilarityMatrix
+from retrieval.collection.collection import CollectionChanged
+from retrieval.search.options import SearchOptions
+from retrieval.shards.epoch import Epoch
+from retrieval.shards.holder import Call, Gone
+from retrieval.shards.holders import Holders, Lost
+from retrieval.shards.placement import place_shards
+
+T = TypeVar("T")
+_TRIES = 5  # times that one question is asked
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long is waited, in seconds."""
+
+    opening: float = 300.0  # for the shards when they are first loaded
+    loading: float = 5.0  # for shards whose holder was lost; then answers are given without them
+    answer: float = 20.0  # for what a holder says; then it is lost
+    look: float = 2.0  # between two looks at who is there
+    avoided: float = 30.0  # before shards are given again to a holder that did not answer
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Which holder has which shards.
+
+    Attributes
+    ----------
+    generation : int
+        Differs from that of any other.
+    keys : dict of str to str
+        What each holder calls its part, by the name of the holder.
+    owners : dict of int to str
+        Holder of each shard.
+    missing : tuple of int
+        Shards that nobody has, ascending.
+    """
+
+    generation: int
+    keys: dict[str, str]
+    owners: dict[int, str]
+    missing: tuple[int, ...]
+
+
+class Shards:
+    """The shards of an epoch.
+
+    Parameters
+    ----------
+    epoch : Epoch
+    holders : Holders
+        Who may hold them.
+    patience : Patience, optional
+    """
+
+    def __init__(self, epoch: Epoch, holders: Holders, patience: Patience | None = None) -> None:
+        self.epoch = epoch
+        self.holders = holders
+        self.patience = patience or Patience()
+        self._placed: Placed | None = None
+        self._members: frozenset[str] = frozenset()
+        self._avoided: dict[str, float] = {}  # until when a holder gets nothing, of time.monotonic
+        self._looked = 0.0
+        self._generation = 0
+        self._opened: set[tuple[int, SearchOptions]] = set()
+        self._over: list[str] = []  # searches that holders may forget
+
+    @property
+    def placed(self) -> Placed:
+        """Where the shards are; they are given out when that is first asked.
+
+        Raises
+        ------
+        CairnError
+            Nobody has any.
+        """
+        if self._placed is None:
+            self._place(self.patience.opening)
+            assert self._placed is not None
+        return self._placed
+
+    def refresh(self) -> None:
+        """See who is there, now and then, and give shards out anew where others are, or where some are missing."""
+        if self._placed is None or time.monotonic() - self._looked < self.patience.look:
+            return
+        if self._free(self._there()) != self._members or self._placed.missing:
+            self._place(self.patience.loading)
+
+    def lose(self, members: Iterable[str]) -> None:
+        """Give out anew the shards of holders that did not answer."""
+        until = time.monotonic() + self.patience.avoided
+        self._avoided |= dict.fromkeys(members, until)
+        self._place(self.patience.loading)
+
+    def restore(self) -> None:
+        """Load again what a holder has forgotten."""
+        self._place(self.patience.loading)
+
+    def open_engine(self, options: SearchOptions, similarity: SimilarityMatrix | None) -> None:
+        """Have all holders open an engine that they have not opened yet; `Lost` where one does not answer."""
+        placed = self.placed
+        if (placed.generation, options) not in self._opened:
+            self.ask({member: [Call("open_engine", (key, options, similarity))] for member, key in placed.keys.items()})
+            self._opened.add((placed.generation, options))
+
+    def ask(self, calls: Mapping[str, Sequence[Call]]) -> dict[str, list[Any]]:
+        """Ask holders, and give what each says.
+
+        Raises
+        ------
+        Lost
+            Some did not answer.
+        Gone
+            One has forgotten what it is asked about.
+        Exception
+            What went wrong with a holder.
+        """
+        over, self._over = self._over, []
+        if over:
+            calls = {member: [*some, Call("release", (over,))] for member, some in calls.items()}
+        replies = self.holders.ask(calls, self.patience.answer)
+        lost = [member for member, reply in replies.items() if isinstance(reply, Lost)]
+        if lost:
+            raise Lost(lost)
+        found: dict[str, list[Any]] = {}
+        for member, reply in replies.items():
+            if isinstance(reply, Exception):
+                raise reply
+            found[member] = reply[: len(reply) - bool(over)]
+        return found
+
+    def steadily(self, ask: Callable[[], T]) -> T:
+        """Ask something, and where holders are lost give their shards out anew and ask again.
+
+        Raises
+        ------
+        CairnError
+            Holders are lost one after another.
+        """
+        for _ in range(_TRIES):
+            try:
+                return ask()
+            except Lost as error:
+                self.lose(error.members)
+            except Gone:
+                self.restore()
+        raise CairnError("Workers of the cluster are lost one after another: see their logs, and ask again.")
+
+    def by_owner(self, numbers: Sequence[int]) -> tuple[dict[str, list[int]], list[int]]:
+        """Places of photos in a list by who holds them, and the places of those that nobody holds.
+
+        Raises
+        ------
+        KeyError
+            One is not in the collection.
+        """
+        owners = self.placed.owners
+        groups: dict[str, list[int]] = {}
+        missing = []
+        for place, shard in enumerate(self.epoch.owners_of(numbers).tolist()):
+            if shard in owners:
+                groups.setdefault(owners[shard], []).append(place)
+            else:
+                missing.append(place)
+        return groups, missing
+
+    def forget(self, token: str) -> None:
+        """Let holders forget a search, with the next message."""
+        self._over.append(token)
+
+    def _there(self) -> list[str]:
+        self._looked = time.monotonic()
+        return self.holders.members()
+
+    def _free(self, members: Iterable[str]) -> frozenset[str]:
+        """Those that may be given shards."""
+        now = time.monotonic()
+        return frozenset(member for member in members if self._avoided.get(member, now) <= now)
+
+    def _place(self, seconds: float) -> None:
+        """Give out all shards, or as many as can be within some time."""
+        end = time.monotonic() + seconds
+        refused: dict[str, Exception] = {}
+        held: dict[str, tuple[int, ...]] = {}
+        while True:
+            self._members = self._free(self._there()) - refused.keys()
+            if not self._members:
+                break
+            wanted = place_shards(len(self.epoch.shards), sorted(self._members))
+            held = {}
+            failed = self._load(wanted, max(0.1, end - time.monotonic()), held)
+            for member, error in failed.items():
+                if isinstance(error, Lost):
+                    self._avoided[member] = time.monotonic() + self.patience.avoided
+                else:
+                    refused[member] = error
+            if not failed or time.monotonic() > end:
+                break
+        self._members |= refused.keys()
+        owners = {shard: member for member, shards in held.items() for shard in shards}
+        missing = tuple(shard.number for shard in self.epoch.shards if shard.number not in owners)
+        if not owners:
+            self._placed = None
+            raise _refusal(refused)
+        self._generation += 1
+        self._opened.clear()
+        self._placed = Placed(
+            self._generation, {member: self._key(shards) for member, shards in held.items()}, owners, missing
+        )
+
+    def _load(
+        self, wanted: Mapping[str, tuple[int, ...]], seconds: float, held: dict[str, tuple[int, ...]]
+    ) -> dict[str, Exception]:
+        """Have holders load shards; note who has, and give what went wrong with the others."""
+        keys = {member: self._key(shards) for member, shards in wanted.items()}
+        failed: dict[str, Exception] = {}
+        known = self.holders.ask({member: [Call("has", (key,))] for member, key in keys.items()}, seconds)
+        loads: dict[str, list[Call]] = {}
+        for member, reply in known.items():
+            if isinstance(reply, Exception):
+                failed[member] = reply
+            elif reply[0]:
+                held[member] = wanted[member]
+            else:
+                shards = [self.epoch.shards[one] for one in wanted[member]]
+                loads[member] = [Call("load", (keys[member], self.epoch.basics, shards))]
+        for member, reply in self.holders.ask(loads, seconds).items():
+            if isinstance(reply, Exception):
+                failed[member] = reply
+            else:
+                held[member] = wanted[member]
+        return failed
+
+    def _key(self, shards: Iterable[int]) -> str:
+        return f"{self.epoch.basics.key}:{','.join(map(str, shards))}"
+
+
+def _refusal(refused: Mapping[str, Exception]) -> CairnError:
+    """Say why nobody has a shard."""
+    for member, error in refused.items():
+        if isinstance(error, CairnError):  # a file is missing, maybe as segments were merged
+            return CollectionChanged(f"The worker {member} cannot open its shards: {error}")
+        raise error
+    return CairnError("No worker of the cluster holds a shard of the collection: start some, and ask again.")
