@@ -252,8 +252,9 @@ class Holder:
             raise CairnError(f"{path} cannot be read: see whether the folder is there on this machine.") from None
         # A collection that was made anew has folders of the same names.
         key = (str(path), f"{made.st_mtime_ns} {made.st_ino}", basics.vocabulary, basics.descriptor)
-        if key not in self._segments:
-            self._segments[key] = Segment.open(
+        segment = self._segments.get(key)
+        if segment is None:
+            segment = self._segments[key] = Segment.open(
                 path, vocabulary_fingerprint=basics.vocabulary, descriptor_fingerprint=basics.descriptor
             )
-        return self._segments[key]
+        return segment

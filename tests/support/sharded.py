@@ -1,0 +1,95 @@
+"""A small collection of many segments, with what makes answers hard to share: ties, removed photos, borrowed features."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retrieval.collection.augmentation import Loan, write_loans, write_manifest
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
+from retrieval.features.encoding import frames_of
+from retrieval.indexing.removal import remove_photos
+from retrieval.search.query import DescribedQuery, Query, quantise_query
+from retrieval.search.views import DescribedView
+from retrieval.shards.epoch import open_epoch
+from retrieval.shards.holders import LocalHolders
+from retrieval.shards.shards import Patience, Shards
+from tests.support.written_photos import SIDE, Album, extraction_from_files, features_of, similarity, write_vocabulary
+
+PHOTOS, BATCH = 36, 4  # nine segments: ten would be merged
+
+
+def make_album(folder: Path, seed: int, *, borrowing: bool = True) -> Album:
+    """Index photos in a random order of names, remove some, and let others borrow."""
+    rng = np.random.default_rng(seed)
+    (folder / "photos").mkdir(parents=True)
+    similarity(write_vocabulary(folder / "words")).save(folder / "similarity.npz")
+    album = Album(folder, CollectionOptions(batch=BATCH, keep_descriptors=True, signature="hamming-64"))
+    names = [f"n{one:03d}" for one in rng.permutation(PHOTOS)]
+    # Some photos are there twice, or thrice: their scores tie.
+    album.put(**dict(zip(names, rng.integers(0, 26, PHOTOS).tolist(), strict=True)))
+    for first in range(0, PHOTOS, BATCH):  # so that there are segments of few photos
+        album.index(*(f"{name}.jpg" for name in names[first : first + BATCH]))
+    with album.open() as collection:
+        gone = rng.choice(names, 5, replace=False).tolist()
+        remove_photos(collection, [f"{name}.jpg" for name in gone])
+        if borrowing:
+            lend(collection, rng)
+    return album
+
+
+def lend(collection: Collection, rng: np.random.Generator) -> None:
+    """Let a third of the photos borrow features of another."""
+    numbers = collection.index.image_numbers.tolist()
+    loans = []
+    for photo in sorted(rng.choice(numbers, len(numbers) // 3, replace=False).tolist()):
+        source = int(rng.choice(numbers))
+        image = collection.index.images.features(source)
+        some = np.flatnonzero(rng.random(len(image.words)) < 0.5)
+        signatures = collection.index.images.signatures(source)[some]
+        loans.append(Loan(photo, (source,), image.words[some].astype(np.uint32), signatures))
+    segment = write_loans(collection.folder, collection.basis, loans)
+    write_manifest(collection.folder, collection.basis, "test", [segment])
+    collection.forget()
+
+
+def query_at_turns(collection: Collection, *numbers: int) -> Query:
+    """A query whose views are photos of some numbers: the first upright, the others as if they were turned."""
+    views = [
+        DescribedView(float(turn), frames_of(features, SIDE), features.descriptors)
+        for turn, features in enumerate(map(features_of, numbers))
+    ]
+    described = DescribedQuery(Path("query"), SIDE, SIDE, None, views)
+    return quantise_query(described, collection.vocabulary, source=collection.signatures, signed=3)
+
+
+def local_shards(collection: Collection, shards: int, holders: int, patience: Patience | None = None) -> Shards:
+    """Shards of a collection on holders in this process."""
+    return Shards(open_epoch(collection, shards), LocalHolders(holders), patience)
+
+
+@dataclass
+class SharedAlbum:
+    """An album, and the collection of it, open."""
+
+    album: Album
+    collection: Collection
+    shards: dict[tuple[int, int], Shards] = field(default_factory=dict)
+
+    def sharded(self, shards: int, holders: int) -> Shards:
+        """Its shards, on so many holders."""
+        if (shards, holders) not in self.shards:
+            self.shards[shards, holders] = local_shards(self.collection, shards, holders)
+        return self.shards[shards, holders]
+
+
+@pytest.fixture(scope="session", params=[0, 1, 2])
+def shared_album(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedAlbum]:
+    """One of three; nobody may change it."""
+    with extraction_from_files():
+        album = make_album(tmp_path_factory.mktemp("shared") / "album", request.param, borrowing=request.param != 2)
+        with album.open() as collection:
+            yield SharedAlbum(album, collection)
