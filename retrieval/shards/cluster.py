@@ -1,0 +1,165 @@
+"""Holders of shards on the workers of a Dask cluster: an actor on each, which all that ask it share."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from index.cluster.connection import Cluster
+from index.cluster.versions import compare_versions, own_versions
+from index.errors import CairnError
+from retrieval.shards.holder import Call, Holder
+from retrieval.shards.holders import Holders, Lost
+
+if TYPE_CHECKING:
+    from distributed import Actor, Client
+
+_LOOK = 0.25  # seconds between two looks at whether those who do not answer are still there
+_GONE = ("lost", "error", "cancelled")  # states of an actor
+
+_holder: Holder | None = None
+_lock = threading.Lock()
+
+
+def process_holder() -> Holder:
+    """Give the holder of this process: what one server has loaded, another need not load."""
+    global _holder
+    with _lock:
+        if _holder is None:
+            import cv2
+
+            cv2.setNumThreads(1)  # every core is another worker's already
+            _holder = Holder()
+        return _holder
+
+
+class ShardActor:
+    """What stands for the holder of a worker process.
+
+    Parameters
+    ----------
+    versions : dict of str to str
+        Versions where the actor is used, which must be those of the worker.
+    name : str
+        What messages call the worker.
+    """
+
+    def __init__(self, versions: dict[str, str], name: str) -> None:
+        self._refusal: CairnError | None = None
+        try:
+            compare_versions(versions, own_versions(), name)
+        except CairnError as error:
+            self._refusal = error
+        self._holder = process_holder()
+
+    def run(self, calls: Sequence[Call]) -> list[Any]:
+        """Do what a holder is asked: see `Holder.run`."""
+        if self._refusal is not None:
+            raise self._refusal
+        return self._holder.run(calls)
+
+
+class ClusterHolders(Holders):
+    """The holders on the workers of a cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Open.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client: Client | None = None
+        self._actors: dict[str, Actor] = {}
+        self.messages = 0
+
+    def members(self) -> list[str]:
+        """Addresses of the workers; none where the scheduler does not answer."""
+        try:
+            return list(self._connected().nthreads())
+        except (OSError, TimeoutError, RuntimeError):
+            return []
+
+    def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
+        """Ask workers side by side: see `Holders.ask`."""
+        if not calls:
+            return {}
+        self.messages += len(calls)
+        try:
+            client = self._connected()
+            new = [member for member in calls if member not in self._actors]
+            with client.as_current():  # actors are told by that where they belong
+                found: dict[str, list[Any] | Exception] = client.sync(self._ask, client, new, calls, seconds)
+        except (OSError, TimeoutError, RuntimeError):
+            self._actors.clear()
+            return {member: Lost([member]) for member in calls}
+        for member, reply in found.items():
+            if isinstance(reply, Lost):
+                self._actors.pop(member, None)
+        return found
+
+    def _connected(self) -> "Client":
+        """The connection of the cluster, which may be another than it was."""
+        client = self._cluster.client
+        if client is not self._client:
+            self._actors.clear()
+            client.direct_to_workers = True  # the scheduler has no part in a search
+            self._client = client
+        return client
+
+    async def _ask(
+        self, client: "Client", new: Sequence[str], calls: Mapping[str, Sequence[Call]], seconds: float
+    ) -> dict[str, list[Any] | Exception]:
+        """Make the actors that are not there yet, and ask all."""
+        end = time.monotonic() + seconds
+        futures = {
+            member: client.submit(
+                ShardActor,
+                own_versions(),
+                member,
+                actor=True,
+                workers=[member],
+                allow_other_workers=False,
+                key=f"cairn-shards-{client.id}-{member}-{time.monotonic_ns()}",
+            )
+            for member in new
+        }
+        found = await _gather({member: future.result() for member, future in futures.items()}, {}, end)
+        self._actors |= {member: actor for member, actor in found.items() if not isinstance(actor, Exception)}
+        replies = {member: reply for member, reply in found.items() if isinstance(reply, Exception)}
+        asked = {member: self._actors[member] for member in calls if member in self._actors}
+        running = {member: _run(actor, list(calls[member])) for member, actor in asked.items()}
+        return replies | await _gather(running, asked, end)
+
+
+async def _run(actor: Any, calls: list[Call]) -> Any:
+    return await actor.run(calls)
+
+
+async def _gather(running: Mapping[str, Any], actors: Mapping[str, Any], end: float) -> dict[str, Any]:
+    """Wait for what several say; `Lost` for those that have gone, or say nothing before an end."""
+    tasks = {member: asyncio.ensure_future(one) for member, one in running.items()}
+    found: dict[str, Any] = {}
+    while tasks:
+        await asyncio.wait(tasks.values(), timeout=max(0.0, min(_LOOK, end - time.monotonic())))
+        late = time.monotonic() > end
+        for member, task in list(tasks.items()):
+            if task.done():
+                error = task.exception()
+                # A connection that broke, or an actor that is no more: what a holder raises itself is no such error.
+                broken = isinstance(error, (OSError, TimeoutError, RuntimeError)) or type(error) is ValueError
+                found[member] = Lost([member]) if broken else error if error is not None else task.result()
+            elif late or _is_gone(actors.get(member)):
+                task.cancel()
+                found[member] = Lost([member])
+            else:
+                continue
+            del tasks[member]
+    return found
+
+
+def _is_gone(actor: Any) -> bool:
+    future = getattr(actor, "_future", None)
+    return future is not None and future.status in _GONE
