@@ -13,7 +13,7 @@ from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import printable_name
 from retrieval.commands.console import FAILED, likely, note, print_failures, print_json, progress_bars, say, tell_error
-from retrieval.commands.joining import joined
+from retrieval.commands.joining import joined, searching_on
 from retrieval.commands.options import (
     Augmented,
     CatalogueAddress,
@@ -29,7 +29,9 @@ from retrieval.commands.options import (
     MeasurementScale,
     Quiet,
     Search,
+    SearchCluster,
     Seed,
+    ShardNumber,
     Signature,
     Similarity,
     Soft,
@@ -454,6 +456,8 @@ def query(
         Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
     ] = None,
     catalogue: CatalogueAddress = None,
+    cluster: SearchCluster = None,
+    shards: ShardNumber = 0,
     json: bool = Json,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
@@ -475,26 +479,31 @@ def query(
         near=Near(*near) if near is not None else None,
         where=tuple(parse_condition(one) for one in where or ()),
     )
-    result = answer_query(
-        collection,
-        photos,
-        box=box,
-        top=top,
-        options=SearchOptions(
-            engine=engine,
-            expand=expand,
-            turns=turns,
-            every_turn=every_turn,
-            augmented=augmented,
-            soft=soft,
-            scoring=ScoringOptions(tf),
-            similarity=similarity,
-        ),
-        match_all=match_all,
-        wanted=wanted,
-        picture=picture,
-        catalogue=catalogue,
+    options = SearchOptions(
+        engine=engine,
+        expand=expand,
+        turns=turns,
+        every_turn=every_turn,
+        augmented=augmented,
+        soft=soft,
+        scoring=ScoringOptions(tf),
+        similarity=similarity,
     )
+    with searching_on(cluster, shards) as others:
+        result = answer_query(
+            collection,
+            photos,
+            box=box,
+            top=top,
+            options=options,
+            match_all=match_all,
+            wanted=wanted,
+            picture=picture,
+            catalogue=catalogue,
+            **others,
+        )
+    if result["missing_shards"]:
+        note(f"{len(result['missing_shards'])} shards of the collection were missing, whose photos were not searched.")
     if json:
         print_json(result)
         return

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
 from retrieval.commands.options import cores
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from index.parallel import Workers
     from retrieval.collection.collection import Collection
     from retrieval.indexing.preparing import Preparer
+
+_PATIENCE = 10.0  # seconds that are waited for a scheduler that has gone, while somebody waits for an answer
 
 
 @contextmanager
@@ -66,3 +68,24 @@ def at_work(address: str | None, processes: int, folder: Path) -> Iterator["Work
     with Cluster.connect(address) as cluster:
         cluster.check_sees(folder)
         yield cluster
+
+
+@contextmanager
+def searching_on(address: str | None, shards: int) -> Iterator[dict[str, Any]]:
+    """Connect to the cluster that a query is answered on; leave it at the end of the block.
+
+    Yields
+    ------
+    dict of str to object
+        What `answer_query` is given for it; nothing without an address.
+    """
+    if address is None:
+        if shards:
+            raise CairnError("--shards says how a collection is shared among workers: name some with --cluster.")
+        yield {}
+        return
+    from index.cluster.connection import Cluster
+    from retrieval.shards.cluster import cluster_searchers
+
+    with Cluster.connect(address, patience=_PATIENCE) as cluster:
+        yield {"make_searcher": cluster_searchers(cluster, shards)}

@@ -24,6 +24,25 @@ ClusterAddress = Annotated[
         "for 4 workers on this machine. The result does not depend on it.",
     ),
 ]
+SearchCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        rich_help_panel=CLUSTER,
+        metavar="ADDRESS",
+        help="Search on the workers of a Dask cluster, which hold the photos in shards: that of a scheduler, such as "
+        "tcp://host:8786, or local:4 for 4 workers on this machine. Answers are those of one machine.",
+    ),
+]
+ShardNumber = Annotated[
+    int,
+    typer.Option(
+        "--shards",
+        rich_help_panel=CLUSTER,
+        help="With --cluster, shards of about as many features; 0: two a worker; at most one a segment.",
+        min=0,
+    ),
+]
 StoragePlace = Annotated[
     str | None,
     typer.Option(

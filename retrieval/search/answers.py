@@ -4,7 +4,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,8 +173,11 @@ def answer_query(
     wanted: PhotoFilter | None = None,
     picture: Path | None = None,
     catalogue: str | None = None,
+    make_searcher: Callable[[Collection, SearchOptions], Searcher] = Searcher,
 ) -> dict[str, Any]:
     """Search a collection, or its photos that pass a filter, and report as `cairn query --json` does.
+
+    A searcher of photos that are elsewhere is made by another function: see `Searcher`.
 
     Raises
     ------
@@ -192,7 +195,7 @@ def answer_query(
     for look in range(_LOOKS):
         with Collection.open(folder, catalogue=catalogue) as collection:
             try:
-                searcher = Searcher(collection, options or SearchOptions())
+                searcher = make_searcher(collection, options or SearchOptions())
                 asked = [find_photo(collection, photo, box) for photo in photos]
                 among = passing_numbers(collection, wanted)
                 found = [search_photo(searcher, one, among, top) for one in asked]

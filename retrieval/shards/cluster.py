@@ -1,16 +1,23 @@
 """Holders of shards on the workers of a Dask cluster: an actor on each, which all that ask it share."""
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from index.cluster.connection import Cluster
 from index.cluster.versions import compare_versions, own_versions
 from index.errors import CairnError
+from retrieval.collection.collection import Collection
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+from retrieval.shards.engine import sharded_searcher
+from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import Call, Holder
 from retrieval.shards.holders import Holders, Lost
+from retrieval.shards.shards import Shards
 
 if TYPE_CHECKING:
     from distributed import Actor, Client
@@ -60,6 +67,30 @@ class ShardActor:
         return self._holder.run(calls)
 
 
+def cluster_searchers(cluster: Cluster, shards: int = 0) -> Callable[[Collection, SearchOptions], Searcher]:
+    """Give what makes searchers of a collection whose shards the workers of a cluster hold.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Open.
+    shards : int
+        How many; 0: see `usual_shards`.
+    """
+    holders = ClusterHolders(cluster)
+
+    def make(collection: Collection, options: SearchOptions) -> Searcher:
+        epoch = open_epoch(collection, shards or usual_shards(cluster))
+        return sharded_searcher(collection, options, Shards(epoch, holders))
+
+    return make
+
+
+def usual_shards(cluster: Cluster) -> int:
+    """How many shards are made where nobody says: two a worker, so that those of a lost one can go to several."""
+    return max(1, 2 * len(cluster.client.nthreads()))
+
+
 class ClusterHolders(Holders):
     """The holders on the workers of a cluster.
 
@@ -77,10 +108,16 @@ class ClusterHolders(Holders):
 
     def members(self) -> list[str]:
         """Addresses of the workers; none where the scheduler does not answer."""
-        try:
-            return list(self._connected().nthreads())
-        except (OSError, TimeoutError, RuntimeError):
-            return []
+        for _ in range(2):
+            client = self._connected()
+            try:
+                if client.status == "running":
+                    return list(client.nthreads())
+            except (OSError, TimeoutError, RuntimeError):
+                pass
+            with contextlib.suppress(CairnError):  # there may be another by now
+                self._cluster.reconnect(client)
+        return []
 
     def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
         """Ask workers side by side: see `Holders.ask`."""

@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint
+from index.arrays import fingerprint, hash_file
+from index.cluster.storage import FolderStorage, Storage, open_storage
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex
+from index.segments.description import META
 from index.segments.segment import Segment
 from index.word_weights import Whole
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import AUGMENTATION, SEGMENTS
+from retrieval.collection.layout import AUGMENTATION, SEGMENTS, STORAGE_KEY
 from retrieval.collection.options import CollectionOptions
 
 Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
@@ -118,8 +120,11 @@ class Epoch:
         return owners
 
 
-def open_epoch(collection: Collection, shards: int, place: str | None = None) -> Epoch:
+def open_epoch(collection: Collection, shards: int) -> Epoch:
     """Take what a collection holds now, and cut it into shards.
+
+    Those who hold them find the files in the collection's folder, or in the storage that is known to the collection,
+    where it was indexed with one: what is not there yet is sent.
 
     Parameters
     ----------
@@ -127,8 +132,6 @@ def open_epoch(collection: Collection, shards: int, place: str | None = None) ->
         Open, with a vocabulary.
     shards : int
         How many; fewer where there are fewer segments.
-    place : str, optional
-        Where the holders of shards find the collection's files; its folder otherwise.
 
     Raises
     ------
@@ -151,9 +154,12 @@ def open_epoch(collection: Collection, shards: int, place: str | None = None) ->
         "shards": shards,
         "folder": str(collection.folder.resolve()),
     }
+    place = collection.catalogue.setting(STORAGE_KEY) or str(collection.folder.resolve())
+    every = (*content.segments, *(content.augmentation.segments if borrowers and content.augmentation else ()))
+    publish(open_storage(place), collection.folder, [segment.folder for segment in every])
     basics = Basics(
         fingerprint({"removed": removed, "frequency": plain.document_frequency}, described),
-        place or str(collection.folder.resolve()),
+        place,
         collection.options,
         signature,
         plain.words,
@@ -169,6 +175,17 @@ def open_epoch(collection: Collection, shards: int, place: str | None = None) ->
         for number, group in enumerate(groups)
     ]
     return Epoch(basics, tuple(made), plain)
+
+
+def publish(storage: Storage, collection: Path, folders: Sequence[Path]) -> None:
+    """Send folders of a collection to a storage, unless they are there, as in the collection's own folder."""
+    if isinstance(storage, FolderStorage) and storage.folder.exists() and storage.folder.samefile(collection):
+        return
+    for folder in folders:
+        name = f"{folder.parent.name}/{folder.name}"
+        described = f"{name}/{META}"
+        if not storage.has(described) or hash_file(storage.fetch(described)) != hash_file(folder / META):
+            storage.send(name, folder)
 
 
 def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from index.cluster.connection import ClusterError
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import CollectionChanged
@@ -88,6 +89,10 @@ class Shards:
             assert self._placed is not None
         return self._placed
 
+    def place(self) -> Placed:
+        """Give the shards out, if they are not; see `placed`."""
+        return self.placed
+
     def refresh(self) -> None:
         """See who is there, now and then, and give shards out anew where others are, or where some are missing."""
         if self._placed is None or time.monotonic() - self._looked < self.patience.look:
@@ -153,7 +158,7 @@ class Shards:
                 self.lose(error.members)
             except Gone:
                 self.restore()
-        raise CairnError("Workers of the cluster are lost one after another: see their logs, and ask again.")
+        raise ClusterError("Workers of the cluster are lost one after another: see their logs, and ask again.")
 
     def by_owner(self, numbers: Sequence[int]) -> tuple[dict[str, list[int]], list[int]]:
         """Places of photos in a list by who holds them, and the places of those that nobody holds.
@@ -250,4 +255,4 @@ def _refusal(refused: Mapping[str, Exception]) -> CairnError:
         if isinstance(error, CairnError):  # a file is missing, maybe as segments were merged
             return CollectionChanged(f"The worker {member} cannot open its shards: {error}")
         raise error
-    return CairnError("No worker of the cluster holds a shard of the collection: start some, and ask again.")
+    return ClusterError("No worker of the cluster holds a shard of the collection: start some, and ask again.")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
+from index.cluster.connection import Cluster, ClusterError
 from index.errors import CairnError
 from index.inverted import ScoringOptions
 from retrieval.catalogue.filters import filter_of
@@ -40,8 +41,13 @@ from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
+from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, Query
 from retrieval.search.searcher import Searcher
+from retrieval.shards.cluster import ClusterHolders
+from retrieval.shards.engine import sharded_searcher
+from retrieval.shards.epoch import Epoch, open_epoch
+from retrieval.shards.shards import Shards
 from retrieval.web.discretion import discreet_facts, without_paths
 from retrieval.web.workers import Answer, Refused
 
@@ -49,6 +55,8 @@ MAX_PIXELS = 100_000_000
 """Pixels of an uploaded photo."""
 
 QUALITY = 88  # of the JPEG files that are sent
+RECONNECTING = 10.0
+"""Seconds that a search waits for a scheduler that has gone."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,8 @@ class Place:
     folder: Path
     catalogue: str | None = None  # its address, where it is not in the folder
     similarity: Path | None = None  # file of a learnt similarity
+    cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
+    shards: int = 1  # that the collection is cut into for them
 
 
 def photo_row(collection: Collection, number: int) -> ImageRow:
@@ -84,6 +94,11 @@ class SearchJobs:
         self._state: object = None
         self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        self._epoch: Epoch | None = None  # where there is a cluster
+        self._shards: Shards | None = None  # once this process is connected to it: a fork has a connection of its own
+        self._cluster: Cluster | None = None
+        if place.cluster is not None:
+            import distributed  # noqa: F401 (here once, and not in every fork)
         with contextlib.suppress(CairnError):  # the first job tells
             self.renew()
 
@@ -96,6 +111,8 @@ class SearchJobs:
         except (KeyError, CollectionChanged):  # a photo was removed since the collection was looked at
             self.renew()
             return self._do(self._opened(), job, request)
+        except (ClusterError, NotHere) as error:
+            raise Refused(str(error), "cluster") from None
 
     def is_outdated(self) -> bool:
         """Whether the collection has changed since it was opened, or is not open."""
@@ -120,13 +137,17 @@ class SearchJobs:
             self._revision = collection.catalogue.revision()
             self._state = _state(collection)
             collection.index  # noqa: B018 (it is read now, not while somebody waits)
-            if self._place.similarity is not None:
+            if self._place.similarity is not None and self._place.cluster is None:
                 collection.scored_index(similarity=self._place.similarity)
             if before != collection.vocabulary.fingerprint:
                 self._queries.clear()
             # What most searches use is made now, so that workers share that too.
-            usual = SearchOptions(similarity=self._place.similarity)
-            self._searchers = {usual: Searcher(collection, usual)}
+            self._searchers, self._shards = {}, None
+            if self._place.cluster is not None:
+                self._epoch = open_epoch(collection, self._place.shards)
+            else:
+                usual = SearchOptions(similarity=self._place.similarity)
+                self._searchers[usual] = Searcher(collection, usual)
         except BaseException:
             collection.catalogue.close()
             raise
@@ -144,6 +165,8 @@ class SearchJobs:
     def _do(self, collection: Collection, job: str, request: dict[str, Any]) -> Answer:
         match job:
             case "ready":
+                if self._place.cluster is not None:
+                    self._held().place()
                 return {}, b""
             case "collection":
                 facts = describe_collection(collection)
@@ -169,8 +192,20 @@ class SearchJobs:
         if options not in self._searchers:
             if len(self._searchers) >= 16:
                 self._searchers.clear()
-            self._searchers[options] = Searcher(collection, options)
+            if self._place.cluster is None:
+                self._searchers[options] = Searcher(collection, options)
+            else:
+                self._searchers[options] = sharded_searcher(collection, options, self._held())
         return self._searchers[options]
+
+    def _held(self) -> Shards:
+        """The shards of the collection, as this process reaches them."""
+        assert self._place.cluster is not None and self._epoch is not None
+        if self._cluster is None:
+            self._cluster = Cluster.connect(self._place.cluster, patience=RECONNECTING)
+        if self._shards is None:
+            self._shards = Shards(self._epoch, ClusterHolders(self._cluster))
+        return self._shards
 
     def _search(self, collection: Collection, request: dict[str, Any]) -> dict[str, Any]:
         searcher = self._searcher(collection, request, every_turn=request["every_turn"])
@@ -181,7 +216,9 @@ class SearchJobs:
             one, query, seconds = self._ask(searcher, wish)
             asked.append(one)
             try:
-                found.append(Found(query, searcher.search(query.views, among, region=query.region), seconds))
+                found.append(
+                    Found(query, searcher.search(query.views, among, region=query.region, top=request["top"]), seconds)
+                )
             finally:
                 query.rest()
         results = best_results(searcher, found, top=request["top"], match_all=request["match"] == "all")
@@ -242,6 +279,8 @@ class SearchJobs:
         asked, query, _ = self._ask(searcher, request["queries"][0])
         try:
             ranking = searcher.search(query.views, np.array([row.number])).hits
+            if not len(ranking):
+                raise NotHere(f"No worker holds the photo {row.number} now: ask again in a moment.")
             hit = ranking[0]
             if request["turn"] is not None:
                 # In a search other photos have a say in the turn that one is found at.

@@ -245,6 +245,7 @@ class SearchAnswer(BaseModel):
     passing: int | None = Field(description="How many photos did.")
     turned: bool = Field(description="Whether views at other turns than upright were looked at.")
     sure: bool = Field(description="Whether they can hardly change the answer, by what upright found.")
+    missing_shards: list[int] = Field([], description="Parts of the collection that no worker of the cluster held.")
     results: list[Result]
     seconds: dict[str, float]
 

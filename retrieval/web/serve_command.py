@@ -1,12 +1,14 @@
 """The command serve."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from retrieval.commands.console import say
-from retrieval.commands.options import CatalogueAddress, Similarity
+from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber, Similarity
 
 if TYPE_CHECKING:
     import socket
@@ -31,6 +33,8 @@ def serve(
     cache: Annotated[
         Path | None, typer.Option(help="Folder for thumbnails (default: cache/ in the collection); may be deleted.")
     ] = None,
+    cluster: SearchCluster = None,
+    shards: ShardNumber = 0,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
@@ -46,16 +50,37 @@ def serve(
         search=replace(options.search, workers=workers),
         pictures=replace(options.pictures, workers=workers),
     )
-    app = create_app(collection, options)
-    with listen(host, port) as listening:
-        service: Service = app.state.service
-        service.start()
-        try:
-            # What is wrong with the collection is said before the address is.
-            open_collection(service.searching, collection)
-            _run(app, listening, host, open_browser)
-        finally:
-            service.stop()
+    with _shared_by(cluster, shards) as shared:
+        app = create_app(collection, replace(options, **shared))
+        with listen(host, port) as listening:
+            service: Service = app.state.service
+            service.start()
+            try:
+                # What is wrong with the collection is said before the address is.
+                open_collection(service.searching, collection)
+                _run(app, listening, host, open_browser)
+            finally:
+                service.stop()
+
+
+@contextlib.contextmanager
+def _shared_by(address: str | None, shards: int) -> Iterator[dict[str, Any]]:
+    """Connect to the cluster whose workers hold the collection; give the options that say so, none without an address.
+
+    Those who search connect to it themselves. One of this machine ends with the block.
+    """
+    from index.errors import CairnError
+
+    if address is None:
+        if shards:
+            raise CairnError("--shards says how a collection is shared among workers: name some with --cluster.")
+        yield {}
+        return
+    from index.cluster.connection import Cluster
+    from retrieval.shards.cluster import usual_shards
+
+    with Cluster.connect(address) as cluster:
+        yield {"cluster": cluster.client.scheduler_info()["address"], "shards": shards or usual_shards(cluster)}
 
 
 def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> None:
@@ -79,7 +104,6 @@ def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> Non
 
 
 def _run(app: object, listening: "socket.socket", host: str, open_browser: bool) -> None:
-    import contextlib
     import signal
     import sys
     import webbrowser

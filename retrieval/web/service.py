@@ -34,6 +34,8 @@ class ServeOptions:
     cache: Path | None = None  # folder of thumbnails; None: cache/ in the collection
     catalogue: str | None = None  # address of the catalogue, where it is not in the collection
     similarity: Path | None = None  # file of a learnt similarity
+    cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
+    shards: int = 1  # that the collection is cut into for them
     hosts: frozenset[str] | None = None  # names that the server goes by; None: any
     # The workers that search: behind the server itself, so that pages come at once while all cores search.
     search: PoolOptions = field(default_factory=lambda: PoolOptions(nice=5))
@@ -67,7 +69,7 @@ class Service:
         self.cache = options.cache or folder / "cache"
         given = [(options.similarity, "the learnt similarity")] if options.similarity else []
         self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
-        self._place = Place(folder, options.catalogue, options.similarity)
+        self._place = Place(folder, options.catalogue, options.similarity, options.cluster, options.shards)
         self._started = False
         self.recent = RecentRows()
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
