@@ -22,7 +22,9 @@ settings.register_profile("cairn", deadline=None)
 settings.load_profile("cairn")
 
 # The fixtures of these are every test's.
-pytest_plugins = [f"tests.support.{name}" for name in ("browser", "picture_views", "postgresql", "written_photos", "sharded")]
+pytest_plugins = [
+    f"tests.support.{name}" for name in ("browser", "picture_views", "postgresql", "written_photos", "sharded")
+]
 
 # Few objects, few views: enough for a ranking that can be wrong, and quick.
 OBJECTS = ("cat", "coffee", "coins", "page")

@@ -158,6 +158,7 @@ class LocalScoreboard(Scoreboard):
         self._table = self._scores[:, self._kept]  # of those that may be found
         self._views: dict[int, View] = {}
         self._weighted: dict[bytes, NDArray[np.float32]] = {}  # the best of all, by weights
+        self._grounds: dict[bytes, float] = {}  # by weights
         self._begun: tuple[list[int], Begun] | None = None
 
     def look(self, which: Sequence[int], views: Sequence[View]) -> None:
@@ -186,6 +187,7 @@ class LocalScoreboard(Scoreboard):
         self._scores[list(which)] = scores
         self._table = self._scores[:, self._kept]
         self._weighted.clear()
+        self._grounds.clear()
 
     def weighted(self, weights: Weights) -> NDArray[np.float32]:
         """The best of the weighted scores (N,) of every photo, those that may not be found too."""
@@ -210,7 +212,10 @@ class LocalScoreboard(Scoreboard):
 
     def ground(self, weights: Weights) -> float:
         """Give the background: see `Scoreboard.ground`."""
-        return background(self.weighted(weights))
+        key = weights.tobytes()
+        if key not in self._grounds:
+            self._grounds[key] = background(self.weighted(weights))
+        return self._grounds[key]
 
     def lowest(self, which: int, most: int) -> list[int]:
         """Numbers of the lowest scores: see `Scoreboard.lowest`."""

@@ -257,7 +257,6 @@ class _Search:
         multiplied by a weight, so that the many upright photos do not pay for the few that are turned. Where only some
         photos may be found, all say what is in common by chance.
         """
-        ground = self._board.ground(self._weights)
         calibration = calibration_of(self._options.engine)
 
         def rank(some: Candidates) -> Ranking:
@@ -268,6 +267,7 @@ class _Search:
             if self._board.missing:  # what was found of photos that have gone meanwhile is not told
                 numbers = set(some.numbers.tolist())
                 there = {number: one for number, one in found.items() if number in numbers}
+            ground = self._board.ground(self._weights)
             return Ranking(some.numbers, best, views, there, self._names, ground, calibration)
 
         return Ranked(self._board, self._weights, found, rank)

@@ -34,11 +34,20 @@ def process_holder() -> Holder:
     global _holder
     with _lock:
         if _holder is None:
-            import cv2
-
-            cv2.setNumThreads(1)  # every core is another worker's already
+            _keep_one_thread()
             _holder = Holder()
         return _holder
+
+
+def _keep_one_thread() -> None:
+    """Let libraries compute in the thread that calls them, for good: every core is another worker's already."""
+    import cv2
+    import scipy.linalg
+    import scipy.sparse  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    cv2.setNumThreads(1)
+    threadpool_limits(1)
 
 
 class ShardActor:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from index.cluster.storage import open_storage
 from index.errors import CairnError
-from index.parallel import one_thread
 from index.segments.segment import ImageFeatures, Segment
 from index.similarity import SimilarityMatrix
 from retrieval.matching.verification import Verification
@@ -97,8 +96,7 @@ class Holder:
         CairnError
             A segment is missing or damaged.
         """
-        with one_thread():
-            return [self._calls[call.method](*call.arguments) for call in calls]
+        return [self._calls[call.method](*call.arguments) for call in calls]
 
     def has(self, key: str) -> bool:
         """Whether a part is open."""

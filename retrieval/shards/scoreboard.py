@@ -87,29 +87,43 @@ class ShardedScoreboard(Scoreboard):
         known = self._likely.get((weights.tobytes(), wanted))
         if known is not None and not others:
             return known
-        replies = self._ask_all(lambda token: Call("best", (token, weights, wanted, others)))
-        return merge_candidates(replies, self._number)
+        # What is ranked is weighed by the background: the one message asks for that, too.
+        places = self._unknown(weights)
+        high = sorted({one for one, _ in places})
+        replies = self._ask_all(
+            lambda token: [
+                Call("best", (token, weights, wanted, others)),
+                *([Call("count_low", (token, weights, high))] if high else []),
+            ]
+        )
+        if high and self._unknown(weights) == places:
+            self._grounds[weights.tobytes()] = _median(places, [reply[1] for reply in replies])
+        return merge_candidates([reply[0] for reply in replies], self._number)
 
     def ground(self, weights: Weights) -> float:
         """Give the background: see `Scoreboard.ground`."""
         key = weights.tobytes()
         if key not in self._grounds:
             if key not in self._counted:
-                self._counted[key] = merge_counted(self._ask_all(lambda token: Call("count_high", (token, weights))))
-            placed, places = self._placed, middle(self._counted[key])
-            wanted = sorted({high for high, _ in places})
-            low: dict[int, Counted] = {}
-            if wanted:
-                replies = self._ask_all(lambda token: Call("count_low", (token, weights, wanted)))
-                low = {high: merge_counted([reply[high] for reply in replies]) for high in wanted}
-            if self._placed is not placed:  # other shards may be missing now
+                replies = self._ask_all(lambda token: [Call("count_high", (token, weights))])
+                self._counted[key] = merge_counted([reply[0] for reply in replies])
+            places = self._unknown(weights)
+            high = sorted({one for one, _ in places})
+            replies = self._ask_all(lambda token: [Call("count_low", (token, weights, high))]) if high else []
+            if self._unknown(weights) != places:  # other shards may be missing now
                 return self.ground(weights)
-            self._grounds[key] = median(places, low)
+            self._grounds[key] = _median(places, [reply[0] for reply in replies])
         return self._grounds[key]
+
+    def _unknown(self, weights: Weights) -> list[tuple[int, int]]:
+        """Where the background lies by the upper bits of all scores, where these alone are known of it."""
+        key = weights.tobytes()
+        return middle(self._counted[key]) if key in self._counted and key not in self._grounds else []
 
     def lowest(self, which: int, most: int) -> list[int]:
         """Numbers of the lowest scores: see `Scoreboard.lowest`."""
-        return merge_lowest(self._ask_all(lambda token: Call("lowest", (token, which, most))), most)
+        replies = self._ask_all(lambda token: [Call("lowest", (token, which, most))])
+        return merge_lowest([reply[0] for reply in replies], most)
 
     def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
         """Verify some photos: see `Scoreboard.verify`. Nothing is found of one that nobody has any more."""
@@ -134,7 +148,7 @@ class ShardedScoreboard(Scoreboard):
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""
         found: dict[int, Tried] = {}
-        for reply in self._ask_all(lambda token: Call("verify_all", (token, weights))):
+        for (reply,) in self._ask_all(lambda token: [Call("verify_all", (token, weights))]):
             found |= reply
         return found
 
@@ -165,12 +179,11 @@ class ShardedScoreboard(Scoreboard):
         known |= new
         return {name: pack(self._views[name], with_descriptors=self._engine.needs_descriptors) for name in new}
 
-    def _ask_all(self, call: Callable[[str], Call]) -> list[Any]:
+    def _ask_all(self, calls: Callable[[str], list[Call]]) -> list[list[Any]]:
         """Ask every holder the same, given what they call the search."""
 
-        def ask(placed: Placed) -> list[Any]:
-            calls = [call(self._token)]
-            return [reply for (reply,) in self._shards.ask({member: calls for member in placed.keys}).values()]
+        def ask(placed: Placed) -> list[list[Any]]:
+            return list(self._shards.ask({member: calls(self._token) for member in placed.keys}).values())
 
         return self._steadily(ask)
 
@@ -232,6 +245,12 @@ class ShardedScoreboard(Scoreboard):
             return None
         held = [shard for shard, owner in placed.owners.items() if owner == member]
         return self._among[np.isin(self._shards.epoch.owners_of(self._among), held)]
+
+
+def _median(places: Sequence[tuple[int, int]], counted: Sequence[dict[int, Counted]]) -> float:
+    """Median of the scores of all parts, given what each has counted of the lower bits."""
+    high = {one for one, _ in places}
+    return median(places, {one: merge_counted([part[one] for part in counted]) for one in high})
 
 
 def pack(view: View, *, with_descriptors: bool) -> View:

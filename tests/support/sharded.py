@@ -1,4 +1,4 @@
-"""A small collection of many segments, with what makes answers hard to share: ties, removed photos, borrowed features."""
+"""A small collection of many segments, with what makes answers hard to share: ties, removed photos, loans."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
