@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers, cores
+from retrieval.commands.joining import asking_on
+from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers, cores
 
 
 def group(
@@ -25,6 +26,7 @@ def group(
         Path | None, typer.Option(help="Write a table (CSV) of the groups: group, name, path, duplicate_of.")
     ] = None,
     workers: Workers = 0,
+    cluster: ClusterAddress = None,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -36,7 +38,8 @@ def group(
     when they were turned by 90, 180 or 270 degrees, mirrored or converted: for that, a small picture of each photo
     is made once and kept, as cairn serve does; photos whose files cannot be read at that time are compared by their
     features alone. The groups are kept in the collection, for cairn serve to show. An interrupted run is picked up
-    by running the same command again; only photos that were added since the last run are searched for.
+    by running the same command again; only photos that were added since the last run are searched for. With --cluster
+    the searches are done by its workers, each of which holds shards of the collection.
 
     With --augment, photos are scored from then on with features of those they are linked with, as far as these map
     into them: cairn info tells how many bytes that takes, and cairn query --no-augmented goes without.
@@ -49,7 +52,7 @@ def group(
     began = perf_counter()
     if out is not None:
         check_table(out)
-    with Collection.open(collection, catalogue=catalogue) as opened:
+    with asking_on(cluster) as join, Collection.open(collection, catalogue=catalogue) as opened:
         titles = {
             "verify": "Verifying (photos)",
             "look": "Comparing looks (photos)",
@@ -57,7 +60,8 @@ def group(
         }
         with progress_bars(quiet or json, titles) as tell:
             options = GroupOptions(inliers=inliers, augment=augment)
-            found = group_photos(opened, options, workers=workers or cores(), progress=tell)
+            asker = join(opened) if join is not None else None
+            found = group_photos(opened, options, workers=workers or cores(), asker=asker, progress=tell)
         if out is not None:
             write_table(out, groups_table(opened, found.groups))
     summary = {

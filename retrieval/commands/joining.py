@@ -11,6 +11,7 @@ from retrieval.commands.options import cores
 if TYPE_CHECKING:
     from index.parallel import Workers
     from retrieval.collection.collection import Collection
+    from retrieval.groups.links import Asker
     from retrieval.indexing.preparing import Preparer
 
 _PATIENCE = 10.0  # seconds that are waited for a scheduler that has gone, while somebody waits for an answer
@@ -89,3 +90,30 @@ def searching_on(address: str | None, shards: int) -> Iterator[dict[str, Any]]:
 
     with Cluster.connect(address, patience=_PATIENCE) as cluster:
         yield {"make_searcher": cluster_searchers(cluster, shards)}
+
+
+@contextmanager
+def asking_on(address: str | None) -> Iterator["Callable[[Collection], Asker] | None"]:
+    """Connect to the cluster whose workers are asked with many photos; leave it at the end of the block.
+
+    Yields
+    ------
+    callable or None
+        Gives what asks a collection; None without an address.
+    """
+    if address is None:
+        yield None
+        return
+    from index.cluster.connection import Cluster
+    from retrieval.groups.links import ask_shards
+    from retrieval.shards.cluster import ClusterHolders, usual_shards
+    from retrieval.shards.epoch import open_epoch
+    from retrieval.shards.shards import Shards
+
+    with Cluster.connect(address) as cluster:
+
+        def join(collection: "Collection") -> "Asker":
+            shards = Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster))
+            return lambda numbers: ask_shards(collection, numbers, shards)
+
+        yield join

@@ -23,7 +23,7 @@ from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.augmentation import augment_photos, forget_loans
 from retrieval.groups.clustering import cluster
-from retrieval.groups.links import Link, components, link_photos
+from retrieval.groups.links import Asker, Link, components, link_photos
 from retrieval.groups.looks import Copy, find_copies
 from retrieval.groups.originals import original_first
 from retrieval.groups.sightings import see_photos
@@ -91,6 +91,7 @@ def group_photos(
     options: GroupOptions | None = None,
     *,
     workers: int = 1,
+    asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> Groups:
     """Find the groups of a collection, and keep them in it.
@@ -106,6 +107,8 @@ def group_photos(
         How groups are formed.
     workers : int
         Processes; the result does not depend on it.
+    asker : callable, optional
+        Asks with photos, where processes of this machine do not: see `link_photos`.
     progress : callable, optional
         Told how many photos have been asked with.
 
@@ -127,6 +130,7 @@ def group_photos(
             min_inliers=min(options.inliers, KEPT_INLIERS),
             keep=True,
             workers=workers,
+            asker=asker,
             progress=progress,
         )
         strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}

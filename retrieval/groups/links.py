@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,9 +22,12 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
 from retrieval.collection.locking import lock_links
+from retrieval.matching.verification import Verification
 from retrieval.search.engines.contract import Engine, load_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import indexed_view
+from retrieval.shards.joins import AT_ONCE, Joins
+from retrieval.shards.shards import Shards
 
 STEP = "verify"
 """What the progress of `link_photos` calls its one step."""
@@ -53,12 +56,17 @@ class Link(NamedTuple):
         return min(self.asked, self.found), max(self.asked, self.found)
 
 
+Asker = Callable[[list[int]], Iterator[tuple[int, list[Link]]]]
+"""Asks a collection with photos of some numbers; gives each with its links to all others, in their order."""
+
+
 def link_photos(
     collection: Collection,
     *,
     min_inliers: int = 1,
     keep: bool = False,
     workers: int = 1,
+    asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Link]:
     """Ask a collection with each of its photos, by the features that it keeps: no photo is read again.
@@ -76,6 +84,8 @@ def link_photos(
         are asked for, are forgotten.
     workers : int
         Processes; the result does not depend on it.
+    asker : callable, optional
+        Asks with photos, where processes of this machine do not: see `ask_shards`.
     progress : callable, optional
         Told how many photos have been asked with.
 
@@ -109,7 +119,8 @@ def link_photos(
             add(found)
         wanted = [number for number in numbers if number not in asked]
         first = len(numbers) - len(wanted) + 1
-        for done, (number, found) in enumerate(ask_photos(collection, wanted, workers=workers), start=first):
+        asked_with = asker(wanted) if asker is not None else ask_photos(collection, wanted, workers=workers)
+        for done, (number, found) in enumerate(asked_with, start=first):
             if kept is not None:
                 kept.add(number, [link for link in found if link.inliers >= min_inliers])
             add(found)
@@ -127,6 +138,31 @@ def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) 
     place = (collection.folder, collection.catalogue.address.render_as_string(hide_password=False), uuid.uuid4().hex)
     tasks = (partial(_ask_alone, *place, number) for number in numbers)
     yield from zip(numbers, run(tasks, workers, batch=_BATCH), strict=True)
+
+
+def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -> Iterator[tuple[int, list[Link]]]:
+    """Ask shards of a collection with each of some photos: the same as `ask_photos` gives."""
+    joins = Joins(collection, _OPTIONS, shards)
+    depth = _OPTIONS.verification.depth
+    features = shards.epoch.index.images
+    for start in range(0, len(numbers), AT_ONCE):
+        some = list(numbers[start : start + AT_ONCE])
+        with joins.ask([indexed_view(image) for image in features.features_of(some)]) as asked:
+            others = [
+                _others(number, Scores(best.numbers, best.table[0]), depth)
+                for number, best in zip(some, asked.best(depth + 1), strict=True)
+            ]
+            links: list[list[Link]] = [[] for _ in some]
+            for first in range(0, depth, _LOOK):
+                wanted = [rest[first : first + _LOOK] for rest in others]
+                for one, seen in enumerate(asked.verify(wanted)):
+                    found = _linked(some[one], wanted[one], seen)
+                    links[one] += found
+                    if not found:
+                        others[one] = []
+                if not any(others):
+                    break
+        yield from zip(some, links, strict=True)
 
 
 class _Kept:
@@ -243,16 +279,27 @@ def _ask(engine: Engine, number: int) -> list[Link]:
     depth = engine.options.verification.depth
     links: list[Link] = []
     with one_thread():
-        best = rank(Scores(engine.index.image_numbers, engine.score(view)), depth + 1).image_numbers
-        others = best[best != number][:depth].tolist()
+        others = _others(number, Scores(engine.index.image_numbers, engine.score(view)), depth)
         for start in range(0, len(others), _LOOK):
             some = others[start : start + _LOOK]
-            found = [
-                Link(number, other, seen.inliers, tuple(seen.transform.ravel().tolist()))
-                for other, seen in zip(some, engine.verify_many(view, some), strict=True)
-                if seen.transform is not None
-            ]
+            found = _linked(number, some, engine.verify_many(view, some))
             if not found:
                 break
             links += found
     return links
+
+
+def _others(number: int, scores: Scores, depth: int) -> list[int]:
+    """Numbers of the other photos of the best scores, the best first."""
+    best = rank(scores, depth + 1).image_numbers
+    others: list[int] = best[best != number][:depth].tolist()
+    return others
+
+
+def _linked(number: int, others: Sequence[int], seen: Sequence[Verification]) -> list[Link]:
+    """Give the links of a photo to those others that show the same."""
+    return [
+        Link(number, other, one.inliers, tuple(one.transform.ravel().tolist()))
+        for other, one in zip(others, seen, strict=True)
+        if one.transform is not None
+    ]

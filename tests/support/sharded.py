@@ -91,5 +91,5 @@ def shared_album(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     """One of three; nobody may change it."""
     with extraction_from_files():
         album = make_album(tmp_path_factory.mktemp("shared") / "album", request.param, borrowing=request.param != 2)
-        with album.open() as collection:
-            yield SharedAlbum(album, collection)
+    with album.open() as collection:
+        yield SharedAlbum(album, collection)

@@ -23,6 +23,7 @@ ROOMS = (
     "retrieval/collection",
     "retrieval/indexing",
     "retrieval/search",
+    "retrieval/shards",
     "retrieval/groups",
     "retrieval/integrity",
     "retrieval/commands",

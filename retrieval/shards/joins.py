@@ -1,0 +1,127 @@
+"""A collection joined with itself: many of its photos are asked with at a time, in a few messages to each holder."""
+
+import itertools
+import secrets
+from collections.abc import Sequence
+
+from index.errors import CairnError
+from retrieval.collection.collection import Collection
+from retrieval.matching.verification import NOTHING, Verification
+from retrieval.search.engines.contract import settle
+from retrieval.search.options import SearchOptions
+from retrieval.search.scoreboard import Candidates, weight_of_one
+from retrieval.search.views import View
+from retrieval.shards.engine import ShardedEngine
+from retrieval.shards.holder import SEARCHES, Call
+from retrieval.shards.merging import merge_candidates
+from retrieval.shards.scoreboard import pack
+from retrieval.shards.shards import Placed, Shards
+
+AT_ONCE = SEARCHES // 4
+"""Photos that are asked with at a time: holders remember no more searches than `SEARCHES`, of all who ask them."""
+
+_PROCESS = secrets.token_hex(8)
+_SERIAL = itertools.count()
+_ONE = weight_of_one(1, 0)
+
+
+class Joins:
+    """Asks shards with many photos, each of which has one view. Every shard must be there.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open at the epoch of the shards.
+    options : SearchOptions
+        The engine that scores and verifies; one whose scores need no totals of all shards.
+    shards : Shards
+
+    Raises
+    ------
+    CairnError
+        The collection lacks what the engine needs.
+    """
+
+    def __init__(self, collection: Collection, options: SearchOptions, shards: Shards) -> None:
+        self._engine = ShardedEngine(collection, settle(options, collection), shards)
+        if self._engine.adds_totals:
+            raise ValueError(f"the engine {options.engine} adds up totals of all shards")
+        self._shards = shards
+
+    def ask(self, views: Sequence[View]) -> "Asked":
+        """Ask with some photos, `AT_ONCE` of them at most."""
+        return Asked(self._engine, views)
+
+
+class Asked:
+    """Some photos that are asked with. Where holders change meanwhile, the new ones are told all of it again."""
+
+    def __init__(self, engine: ShardedEngine, views: Sequence[View]) -> None:
+        self._engine, self._shards = engine, engine.shards
+        self._views = [pack(view, with_descriptors=engine.needs_descriptors) for view in views]
+        self._tokens: list[str] = []
+        self._placed: Placed | None = None
+
+    def __enter__(self) -> "Asked":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for token in self._tokens:
+            self._shards.forget(token)
+
+    def best(self, top: int) -> list[Candidates]:
+        """Give the photos of the best scores with each view: see `Scoreboard.best`."""
+        return self._shards.steadily(lambda: self._score(top))
+
+    def verify(self, wanted: Sequence[Sequence[int]]) -> list[list[Verification]]:
+        """Verify photos with each view: those of some numbers, in their order."""
+        return self._shards.steadily(lambda: self._verify(wanted))
+
+    def _score(self, top: int) -> list[Candidates]:
+        placed = self._all_there()
+        self._placed = placed
+        self._tokens = [f"{_PROCESS}-join-{next(_SERIAL)}" for _ in self._views]
+        self._engine.open()
+        calls: dict[str, list[Call]] = {}
+        for member, key in placed.keys.items():
+            calls[member] = []
+            for token, view in zip(self._tokens, self._views, strict=True):
+                search = token, key, self._engine.options, 1
+                calls[member] += [
+                    Call("begin", (search, None, [0], [0], {0: view})),
+                    Call("finish", (token, [])),
+                    Call("best", (token, _ONE, top, [])),
+                ]
+        replies = self._shards.ask(calls)
+        return [
+            merge_candidates([reply[3 * one + 2] for reply in replies.values()], 1) for one in range(len(self._views))
+        ]
+
+    def _verify(self, wanted: Sequence[Sequence[int]]) -> list[list[Verification]]:
+        if self._placed is not self._all_there():
+            self._score(0)
+        calls: dict[str, list[Call]] = {}
+        asked: dict[str, list[tuple[int, list[int]]]] = {}  # of each call: the view, and places of its photos
+        for one, numbers in enumerate(wanted):
+            for member, places in self._shards.by_owner(numbers)[0].items():
+                some = [numbers[place] for place in places]
+                calls.setdefault(member, []).append(Call("verify", (self._tokens[one], {}, 0, some)))
+                asked.setdefault(member, []).append((one, places))
+        found = [[NOTHING] * len(numbers) for numbers in wanted]
+        for member, replies in (self._shards.ask(calls) if calls else {}).items():
+            for (one, places), several in zip(asked[member], replies, strict=True):
+                for place, verification in zip(places, several, strict=True):
+                    found[one][place] = verification
+        return found
+
+    def _all_there(self) -> Placed:
+        placed = self._shards.placed
+        if placed.missing:
+            self._shards.restore()
+            placed = self._shards.placed
+        if placed.missing:
+            raise CairnError(
+                f"{len(placed.missing)} of {len(self._shards.epoch.shards)} shards are missing, as workers were lost: "
+                "run the same command again; it goes on where it stopped."
+            )
+        return placed
