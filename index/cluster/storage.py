@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from index.arrays import hash_file
 from index.errors import CairnError
 from index.extras import EXTRAS, install_command
 
@@ -248,6 +249,27 @@ def open_storage(place: str) -> Storage:
     if place.startswith("file://"):
         place = place.removeprefix("file://")
     return ObjectStorage(place) if "://" in place else FolderStorage(Path(place))
+
+
+def is_same_folder(storage: Storage, folder: Path) -> bool:
+    """Whether a storage is a folder of this machine, so that all there is in it is sent already."""
+    return isinstance(storage, FolderStorage) and storage.folder.exists() and storage.folder.samefile(folder)
+
+
+def send_new(storage: Storage, name: str, source: Path, described: str = "") -> None:
+    """Send a file or folder, unless the same is there.
+
+    Parameters
+    ----------
+    storage : Storage
+    name : str
+    source : Path
+    described : str
+        Of a folder: name of the file in it whose content tells the whole.
+    """
+    there = f"{name}/{described}" if described else name
+    if not storage.has(there) or hash_file(storage.fetch(there)) != hash_file(source / described):
+        storage.send(name, source)
 
 
 def _cache_folder() -> Path:

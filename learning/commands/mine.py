@@ -135,6 +135,7 @@ def mine(
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
+    from retrieval.shards.cluster import open_shards
 
     started = perf_counter()
     if out.suffix != ".npz":
@@ -173,6 +174,8 @@ def mine(
     )
     titles = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
     with at_work(cluster, workers, work or out.parent) as hands, progress_bars(quiet or json, titles) as tell:
+        if not isinstance(hands, int) and photos.collection is not None and photos.collection.has_vocabulary:
+            photos = replace(photos, shards=open_shards(photos.collection, hands))
         report = mine_matches(photos, out, options, work=work, workers=hands, progress=tell)
     seconds = round(perf_counter() - started, 3)
     if json:

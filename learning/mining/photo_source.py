@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from learning.mining.proposals import random_pairs, ranked_pairs, together
+from learning.mining.proposals import LocalRanker, Ranker, ShardedRanker, random_pairs, ranked_pairs, together
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS
 from retrieval.photos.listing import list_photos
+from retrieval.shards.shards import Shards
 
 PROPOSALS = ("random", "ranking")
 PAIRS = {"random": 10_000, "ranking": 2_000}
@@ -30,6 +31,14 @@ class PhotoSource:
     paths: list[Path]
     collection: Collection | None = None  # that they are in
     numbers: NDArray[np.int64] | None = None  # (P,) int64: their numbers in it
+    shards: Shards | None = None  # of it, where they are asked in place of its index
+
+    @property
+    def _ranker(self) -> Ranker:
+        assert self.collection is not None and self.numbers is not None
+        if self.shards is not None:
+            return ShardedRanker(self.collection, self.numbers, self.shards)
+        return LocalRanker(self.collection, self.numbers)
 
     @staticmethod
     def open(path: Path, *, catalogue: str | None = None) -> "PhotoSource":
@@ -88,8 +97,7 @@ class PhotoSource:
         rng = np.random.default_rng(seed)
         if how == "random":
             return how, random_pairs(len(self.paths), number or PAIRS[how], rng)
-        assert self.collection is not None and self.numbers is not None
-        ranked = ranked_pairs(self.collection, self.numbers, number or PAIRS[how], rng)
+        ranked = ranked_pairs(self._ranker, len(self.paths), number or PAIRS[how], rng)
         if not len(ranked):  # of two photos no word tells anything
             return "random", random_pairs(len(self.paths), number or PAIRS["random"], rng)
         return how, ranked
@@ -119,6 +127,6 @@ class PhotoSource:
             raise CairnError(f"{self.name} has no photos: add some.")
         rng = np.random.default_rng(seed)
         wanted = min(number or max(min(VIEWS, len(self.paths) // 2), _FEW), len(self.paths))
-        if self.collection is not None and self.collection.has_vocabulary and self.numbers is not None:
-            return together(self.collection, self.numbers, wanted, rng)
+        if self.collection is not None and self.collection.has_vocabulary:
+            return together(self._ranker, len(self.paths), wanted, rng)
         return np.sort(rng.permutation(len(self.paths))[:wanted])

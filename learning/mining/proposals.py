@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +11,21 @@ from numpy.typing import NDArray
 from index.inverted import Scores, rank
 from index.parallel import one_thread
 from retrieval.collection.collection import Collection
+from retrieval.search.options import SearchOptions
+from retrieval.search.views import indexed_view
+from retrieval.shards.joins import AT_ONCE, Joins
+from retrieval.shards.shards import Shards
 
 _DEEPEST = 50  # photos that a photo proposes, at most
 _TOGETHER = 4  # photos that are drawn with one
+_OPTIONS = SearchOptions(engine="tf-idf", turns=1, augmented=False)
+
+
+class Ranker(Protocol):
+    """The photos that a tf-idf index ranks highest for others, all by their places in a list."""
+
+    def best_of(self, photos: Sequence[int]) -> list[list[int]]:
+        """For each of some photos, others that have words in common with it, the best first."""
 
 
 def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -41,17 +55,15 @@ def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[
     return _sorted(pairs)
 
 
-def ranked_pairs(
-    collection: Collection, numbers: NDArray[np.integer], pairs: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Pair photos of a collection with those that its tf-idf index ranks highest for them.
 
     Parameters
     ----------
-    collection : Collection
-        Open, with a vocabulary.
-    numbers : ndarray, shape (P,), int
-        Its image numbers.
+    ranker : Ranker
+        Of the collection.
+    photos : int
+        How many it has.
     pairs : int
         How many pairs are wanted.
     rng : Generator
@@ -60,12 +72,11 @@ def ranked_pairs(
     Returns
     -------
     ndarray, shape (T, 2), int64
-        Places of a photo and of one it ranks high in `numbers`, sorted; no two photos twice. Half as many photos are
+        Places of a photo and of one it ranks high, sorted; no two photos twice. Half as many photos are
         asked as pairs are wanted: each for its best other photo, then each for its second, until there are enough.
     """
-    asked = rng.permutation(len(numbers))[: math.ceil(pairs / 2)].tolist()
-    ranking = _Ranking(collection, numbers)
-    best = {photo: ranking.best(photo) for photo in asked}
+    asked = rng.permutation(photos)[: math.ceil(pairs / 2)].tolist()
+    best = dict(zip(asked, ranker.best_of(asked), strict=True))
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for depth, photo in itertools.product(range(_DEEPEST), asked):
         if len(found) == pairs:
@@ -76,50 +87,92 @@ def ranked_pairs(
     return _sorted(np.array(list(found.values()), np.int64).reshape(-1, 2))
 
 
-def together(
-    collection: Collection, numbers: NDArray[np.integer], wanted: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def together(ranker: Ranker, photos: int, wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw photos of a collection, each with those that its tf-idf index ranks highest for it.
 
     Parameters
     ----------
-    collection, numbers, rng
+    ranker, photos, rng
         See `ranked_pairs`.
     wanted : int
-        How many photos, P at most.
+        How many, all of them at most.
 
     Returns
     -------
     ndarray, shape (wanted,), int64
-        Places in `numbers`, rising.
+        Their places, rising.
     """
-    ranking = _Ranking(collection, numbers)
     chosen: dict[int, None] = {}
-    for photo in rng.permutation(len(numbers)).tolist():
+    for photo in rng.permutation(photos).tolist():
         if len(chosen) >= wanted:
             break
         if photo not in chosen:
-            chosen |= dict.fromkeys([photo, *ranking.best(photo)[:_TOGETHER]])
+            chosen |= dict.fromkeys([photo, *ranker.best_of([photo])[0][:_TOGETHER]])
     return np.sort(np.array(list(chosen)[:wanted], np.int64))
 
 
-class _Ranking:
-    """The photos that a tf-idf index ranks highest for others, by their places in `numbers`."""
+class LocalRanker:
+    """Ranks photos by the index of a collection: see `Ranker`.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    numbers : ndarray, shape (P,), int
+        Image numbers of the photos, in the order of their places.
+    """
 
     def __init__(self, collection: Collection, numbers: NDArray[np.integer]) -> None:
         self._index = collection.index
         self._numbers = numbers
         self._places = {int(number): at for at, number in enumerate(numbers.tolist())}
 
-    def best(self, photo: int) -> list[int]:
-        """Other photos that have words in common with one, the best first."""
-        index = self._index
+    def best_of(self, photos: Sequence[int]) -> list[list[int]]:
+        """Rank the others for each of some photos: see `Ranker.best_of`."""
+        return [self._best(photo) for photo in photos]
+
+    def _best(self, photo: int) -> list[int]:
         with one_thread():
-            scores = index.score(index.images.features(int(self._numbers[photo])).words)
-        seen = scores.scores > 0
-        ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
-        others = [self._places[number] for number in ranked.image_numbers.tolist() if number in self._places]
-        return [other for other in others if other != photo]
+            scores = self._index.score(self._index.images.features(int(self._numbers[photo])).words)
+        return _others(photo, scores, self._places)
+
+
+class ShardedRanker:
+    """Ranks photos by shards of a collection: see `Ranker`.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    numbers : ndarray, shape (P,), int
+        Image numbers of the photos, in the order of their places.
+    shards : Shards
+    """
+
+    def __init__(self, collection: Collection, numbers: NDArray[np.integer], shards: Shards) -> None:
+        self._joins = Joins(collection, _OPTIONS, shards)
+        self._features = shards.epoch.index.images
+        self._numbers = numbers
+        self._places = {int(number): at for at, number in enumerate(numbers.tolist())}
+
+    def best_of(self, photos: Sequence[int]) -> list[list[int]]:
+        """Rank the others for each of some photos: see `Ranker.best_of`."""
+        found: list[list[int]] = []
+        for start in range(0, len(photos), AT_ONCE):
+            some = list(photos[start : start + AT_ONCE])
+            images = self._features.features_of(self._numbers[some].tolist())
+            with self._joins.ask([indexed_view(image) for image in images]) as asked:
+                for photo, best in zip(some, asked.best(_DEEPEST + 1), strict=True):
+                    found.append(_others(photo, Scores(best.numbers, best.table[0]), self._places))
+        return found
+
+
+def _others(photo: int, scores: Scores, places: dict[int, int]) -> list[int]:
+    """Places of the other photos that have a score, the best first."""
+    seen = scores.scores > 0
+    ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
+    others = [places[number] for number in ranked.image_numbers.tolist() if number in places]
+    return [other for other in others if other != photo]
 
 
 def _sorted(pairs: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from index.errors import CairnError
 from retrieval.commands.options import cores
 
 if TYPE_CHECKING:
-    from index.parallel import Workers
+    from index.cluster.connection import Cluster
     from retrieval.collection.collection import Collection
     from retrieval.groups.links import Asker
     from retrieval.indexing.preparing import Preparer
@@ -50,7 +50,7 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
 
 
 @contextmanager
-def at_work(address: str | None, processes: int, folder: Path) -> Iterator["Workers"]:
+def at_work(address: str | None, processes: int, folder: Path) -> Iterator["int | Cluster"]:
     """Give who is at work: processes of this machine (0: one a core), or the workers of the cluster at an address.
 
     Parameters
@@ -106,14 +106,12 @@ def asking_on(address: str | None) -> Iterator["Callable[[Collection], Asker] | 
         return
     from index.cluster.connection import Cluster
     from retrieval.groups.links import ask_shards
-    from retrieval.shards.cluster import ClusterHolders, usual_shards
-    from retrieval.shards.epoch import open_epoch
-    from retrieval.shards.shards import Shards
+    from retrieval.shards.cluster import open_shards
 
     with Cluster.connect(address) as cluster:
 
         def join(collection: "Collection") -> "Asker":
-            shards = Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster))
+            shards = open_shards(collection, cluster)
             return lambda numbers: ask_shards(collection, numbers, shards)
 
         yield join

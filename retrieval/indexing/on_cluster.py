@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.arrays import hash_file
 from index.cluster.blocks import ClusterBlocks
 from index.cluster.connection import Cluster
-from index.cluster.storage import FolderStorage, Storage
+from index.cluster.storage import Storage, is_same_folder, send_new
 from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name
@@ -110,9 +110,9 @@ class ClusterPreparer:
 
     def publish(self) -> None:
         """Send vocabulary and segments: see `Preparer.publish`."""
-        if isinstance(self._storage, FolderStorage) and self._is_own(self._storage):
-            return
         folder = self._collection.folder
+        if is_same_folder(self._storage, folder):
+            return
         self._send(OPTIONS, folder / OPTIONS)
         if (folder / DESCRIPTOR).is_file():
             self._send(DESCRIPTOR, folder / DESCRIPTOR)
@@ -141,18 +141,12 @@ class ClusterPreparer:
     def _names(self, key: str) -> tuple[str, str]:
         return staging_names(self._plan.fingerprint, self._collection.options.image.max_side, key)
 
-    def _is_own(self, storage: FolderStorage) -> bool:
-        return storage.folder.exists() and storage.folder.samefile(self._collection.folder)
-
     def _send(self, name: str, path: Path, described: str = "") -> None:
-        """Send a file or folder that is not there yet, by the content of the file that describes it."""
-        content = hash_file(path / described if described else path)
-        if (name, content) in self._sent:
-            return
-        there = f"{name}/{described}" if described else name
-        if not self._storage.has(there) or hash_file(self._storage.fetch(there)) != content:
-            self._storage.send(name, path)
-        self._sent.add((name, content))
+        """Send a file or folder, unless this run has sent it, or the same is there."""
+        made = name, hash_file(path / described)
+        if made not in self._sent:
+            send_new(self._storage, name, path, described)
+            self._sent.add(made)
 
 
 def _check_seen(file: FoundFile, one: Staged) -> None:

@@ -95,6 +95,11 @@ def cluster_searchers(cluster: Cluster, shards: int = 0) -> Callable[[Collection
     return make
 
 
+def open_shards(collection: Collection, cluster: Cluster) -> Shards:
+    """Cut what a collection holds now into shards for the workers of a cluster."""
+    return Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster))
+
+
 def usual_shards(cluster: Cluster) -> int:
     """How many shards are made where nobody says: two a worker, so that those of a lost one can go to several."""
     return max(1, 2 * len(cluster.client.nthreads()))

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint, hash_file
-from index.cluster.storage import FolderStorage, Storage, open_storage
+from index.arrays import fingerprint
+from index.cluster.storage import Storage, is_same_folder, open_storage, send_new
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex
@@ -179,13 +179,10 @@ def open_epoch(collection: Collection, shards: int) -> Epoch:
 
 def publish(storage: Storage, collection: Path, folders: Sequence[Path]) -> None:
     """Send folders of a collection to a storage, unless they are there, as in the collection's own folder."""
-    if isinstance(storage, FolderStorage) and storage.folder.exists() and storage.folder.samefile(collection):
+    if is_same_folder(storage, collection):
         return
     for folder in folders:
-        name = f"{folder.parent.name}/{folder.name}"
-        described = f"{name}/{META}"
-        if not storage.has(described) or hash_file(storage.fetch(described)) != hash_file(folder / META):
-            storage.send(name, folder)
+        send_new(storage, f"{folder.parent.name}/{folder.name}", folder, META)
 
 
 def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:

@@ -1,8 +1,10 @@
 """A collection joined with itself, by shard: the links are those that one machine finds, whatever is lost meanwhile."""
 
+import numpy as np
 import pytest
 
 from index.errors import CairnError
+from learning.mining.proposals import LocalRanker, ShardedRanker
 from retrieval.groups.links import _OPTIONS, ask_photos, ask_shards
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import indexed_view
@@ -61,3 +63,15 @@ def test_nothing_is_said_without_all_shards(shared_album: SharedAlbum) -> None:
 def test_an_engine_that_needs_totals_is_no_engine_for_it(shared_album: SharedAlbum) -> None:
     with pytest.raises(ValueError, match="totals"):
         Joins(shared_album.collection, SearchOptions(engine="signatures-sp"), shared_album.sharded(3, 2))
+
+
+@pytest.mark.parametrize(("shards", "holders"), [(1, 1), (4, 3)])
+def test_photos_are_ranked_for_each_other_as_on_one_machine(
+    shared_album: SharedAlbum, shards: int, holders: int
+) -> None:
+    collection = shared_album.collection
+    numbers = collection.index.image_numbers.astype(np.int64)[::-1].copy()
+    photos = [3, *range(len(numbers) - 4, 0, -1), 3]
+    here = LocalRanker(collection, numbers).best_of(photos)
+    assert ShardedRanker(collection, numbers, shared_album.sharded(shards, holders)).best_of(photos) == here
+    assert any(here)
