@@ -24,8 +24,18 @@ T = TypeVar("T")
 LOCAL = re.compile(r"local:([1-9][0-9]{0,2})")
 _SCHEDULER = re.compile(r"(?:(?:tcp|tls)://)?[^\s/:]+:[0-9]{1,5}|(?:tcp|tls)://\[[0-9a-fA-F:.]+\]:[0-9]{1,5}")
 HELLO = 5.0  # seconds that a scheduler has to answer
-_DEATHS = 2  # workers that may die at a task on this machine, before it is taken for what killed them
 PATIENCE = 120.0  # seconds that are waited for a scheduler or for workers that have gone
+
+
+# Of workers on this machine. All but the first let Dask look at itself less often: that takes a seventh of a core.
+_LOCAL = {
+    "distributed.scheduler.allowed-failures": 2,  # workers that may die at a task before it is taken for the cause
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "2s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "10s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 
 
 class ClusterError(CairnError):
@@ -187,8 +197,8 @@ class Cluster:
         if local and self._local is None:
             import dask
 
-            few = dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
-            with few, without_interrupt():  # the thread that starts the workers is made here
+            # The thread that starts the workers is made here.
+            with dask.config.set(_LOCAL), without_interrupt():
                 self._local = distributed.LocalCluster(
                     n_workers=int(local[1]),
                     threads_per_worker=1,
@@ -204,6 +214,12 @@ class Cluster:
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(
                 f"No Dask scheduler answers at {self.address}: start one with dask scheduler, or name another."
+            ) from error
+        except (TypeError, RuntimeError) as error:  # as Dask says that its settings name no certificates
+            if not self.address.startswith("tls://"):
+                raise
+            raise ClusterError(
+                f"{self.address} needs certificates: name them in Dask's own settings (distributed.comm.tls)."
             ) from error
         self._await_workers(timeout)
 

@@ -268,6 +268,7 @@ def _add_segment(
             for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))
         ]
         segment = write_photos(collection, rows, found)
+        preparer.publish()  # first: what the catalogue knows, all machines reach
         collection.catalogue.commit_segment(segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)

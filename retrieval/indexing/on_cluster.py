@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.arrays import hash_file
 from index.cluster.blocks import ClusterBlocks
 from index.cluster.connection import Cluster
-from index.cluster.storage import Storage, is_same_folder, send_new
+from index.cluster.storage import FolderStorage, Storage, is_same_folder, send_new
 from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name
@@ -128,8 +128,8 @@ class ClusterPreparer:
                 self._storage.remove(name)
 
     def done(self, files: Sequence[FoundFile]) -> None:
-        """Remove what was staged of photos: see `Preparer.done`."""
-        for file in files:
+        """Remove what was staged of photos: see `Preparer.done`. In an object store that waits for the end."""
+        for file in files if isinstance(self._storage, FolderStorage) else ():
             for name in self._names(file.key):
                 self._storage.remove(name)
 
