@@ -23,7 +23,8 @@ from tests.support.paths import ROOT
 
 LAYERS = ("index", "retrieval", "learning", "eval")
 PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")), ROOT / "cairn.py"]
-REQUIREMENTS = ("requirements.txt", "requirements-test.txt")
+REQUIREMENTS = ("requirements.txt", "requirements-cluster.txt", "requirements-test.txt")
+CLUSTER = ("cluster", "s3", "postgresql", "heic")  # extras of requirements-cluster.txt
 
 # Slow to import: `cairn --help` must answer without them.
 HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
@@ -96,7 +97,7 @@ def test_requirements_pin_exactly_and_record_no_index(file: str) -> None:
     text = (ROOT / file).read_text()
     assert "://" not in text
     assert not re.search(
-        r"^\s*-(?!r requirements\.txt$)", text, re.MULTILINE
+        r"^\s*-(?!r requirements(-cluster)?\.txt$)", text, re.MULTILINE
     )  # an option, such as one that names an index
     pins = _pins(file)
     assert pins
@@ -108,10 +109,14 @@ def test_requirements_pin_exactly_and_record_no_index(file: str) -> None:
 def test_requirements_meet_what_the_project_declares() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    running, testing = _pins("requirements.txt"), _pins("requirements.txt") + _pins("requirements-test.txt")
+    running, more, tools = map(_pins, REQUIREMENTS)
     wanted = {
         "running": (running, project["dependencies"]),
-        "testing": (testing, [line for name, lines in extras.items() if name != "peers" for line in lines]),
+        "in a cluster": (running + more, [line for name in CLUSTER for line in extras[name]]),
+        "testing": (
+            running + more + tools,
+            [line for name, lines in extras.items() if name != "peers" for line in lines],
+        ),
     }
     wrong = []
     for purpose, (pins, declared) in wanted.items():
