@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Carry out what deploy/Dockerfile says without a container engine, and look whether the result serves.
+
+The steps of the stage `build` are done in a scratch folder: files that .dockerignore lets through are copied, and the
+pinned packages and the project are installed in an environment of their own. With it the demonstration is indexed, and
+served by the image's command until its health check says that all is well. Users, volumes and ports are not tried.
+
+usage: python -m scripts.check_image     (with the Python that the image has; it downloads all packages)
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCKERFILE = ROOT / "deploy/Dockerfile"
+DOCKERIGNORE = ROOT / ".dockerignore"
+PORT = "8000"
+TIMEOUT = 120.0  # seconds in which the server must be healthy
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction of a Dockerfile."""
+
+    name: str
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """Its arguments, of the JSON form or divided as a shell does."""
+        return list(json.loads(self.text)) if self.text.startswith("[") else shlex.split(self.text)
+
+
+def read_stages(text: str) -> list[list[Step]]:
+    """Read the stages of a Dockerfile, each from its FROM on; what comes before the first FROM is left out."""
+    plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    stages: list[list[Step]] = []
+    for line in re.sub(r"\\\n\s*", "", plain).splitlines():
+        name, _, rest = line.strip().partition(" ")
+        if name == "FROM":
+            stages.append([])
+        if name and stages:
+            stages[-1].append(Step(name, rest.strip()))
+    return stages
+
+
+def is_ignored(path: str, ignore: str) -> bool:
+    """Whether a .dockerignore keeps a path, relative to the root, from the builder."""
+    ignored = False
+    parts = path.split("/")
+    parents = ["/".join(parts[: end + 1]) for end in range(len(parts))]
+    for line in ignore.splitlines():
+        pattern = line.strip()
+        if pattern and not pattern.startswith("#"):
+            found = re.compile(_as_regex(pattern.removeprefix("!").strip("/")))
+            if any(found.fullmatch(parent) for parent in parents):
+                ignored = not pattern.startswith("!")
+    return ignored
+
+
+def _as_regex(pattern: str) -> str:
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(parts.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", pattern))
+
+
+def sources(copy: Step) -> list[str]:
+    """What a COPY step copies from the root; nothing where it copies from another stage."""
+    return [] if copy.text.startswith("--from=") else copy.words[:-1]
+
+
+def files_of(source: str, ignore: str) -> Iterator[Path]:
+    """Files below a source of a COPY step, relative to the root, as far as they are not ignored."""
+    top = ROOT / source
+    for path in [top] if top.is_file() else sorted(top.rglob("*")):
+        relative = path.relative_to(ROOT)
+        if path.is_file() and not is_ignored(relative.as_posix(), ignore):
+            yield relative
+
+
+def build(stage: list[Step], scratch: Path) -> Path:
+    """Carry out the steps of a stage in a folder; give that of its environment."""
+    ignore, here, environment = DOCKERIGNORE.read_text(), scratch / "build", scratch / "opt/cairn"
+    here.mkdir(parents=True)
+    for step in stage:
+        if step.name == "COPY":
+            for source in sources(step):
+                for relative in files_of(source, ignore):
+                    (here / relative).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(ROOT / relative, here / relative)
+        elif step.name == "RUN":
+            print(step.text, file=sys.stderr, flush=True)
+            command = step.text.replace("/opt/cairn", str(environment))
+            if command.startswith("python "):
+                command = sys.executable + command.removeprefix("python")
+            subprocess.run(["sh", "-c", command], cwd=here, check=True, stdout=sys.stderr)
+    return environment
+
+
+def serve(stage: list[Step], environment: Path, folder: Path) -> None:
+    """Serve a collection `photos.cairn` in a folder by the image's command, until its health check is content."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    (entry,) = [step.words for step in stage if step.name == "ENTRYPOINT"]
+    (command,) = [step.words for step in stage if step.name == "CMD"]
+    check = [part.replace(PORT, port) for part in health_check(stage)]
+    paths = {**os.environ, "PATH": f"{environment}/bin:{os.environ['PATH']}"}
+    with subprocess.Popen([*entry, *command, "--port", port], cwd=folder, env=paths) as server:
+        try:
+            end = time.monotonic() + TIMEOUT
+            while subprocess.run(check, cwd=folder, env=paths, stderr=subprocess.DEVNULL).returncode != 0:
+                if server.poll() is not None or time.monotonic() > end:
+                    raise SystemExit("The server ended, or was not healthy in time.")
+                time.sleep(0.5)
+        finally:
+            server.terminate()
+    if subprocess.run(check, cwd=folder, env=paths, stderr=subprocess.DEVNULL).returncode == 0:
+        raise SystemExit("The health check is content with a server that has ended.")
+
+
+def health_check(stage: list[Step]) -> list[str]:
+    """The command of a stage's HEALTHCHECK."""
+    (found,) = [step.text for step in stage if step.name == "HEALTHCHECK"]
+    return Step("CMD", found.partition("CMD ")[2]).words
+
+
+def main() -> None:
+    """Build, index and serve."""
+    built, final = read_stages(DOCKERFILE.read_text())
+    with tempfile.TemporaryDirectory(prefix="cairn-image-") as temporary:
+        scratch = Path(temporary)
+        environment = build(built, scratch)
+        subprocess.run([environment / "bin/cairn", "demo", "--out", scratch / "demo", "--quiet"], check=True)
+        (scratch / "demo/demo.cairn").rename(scratch / "demo/photos.cairn")
+        serve(final, environment, scratch / "demo")
+        for name in ("distributed", "s3fs", "psycopg", "pillow_heif"):
+            subprocess.run([environment / "bin/python", "-c", f"import {name}"], cwd=scratch, check=True)
+    print("What the Dockerfile installs indexes, serves, and passes its health check.")
+
+
+if __name__ == "__main__":
+    main()
