@@ -128,7 +128,9 @@ def test_workers_have_one_thread_and_all_know_the_same_scheduler() -> None:
     assert SERVICES["worker"]["environment"]["OMP_NUM_THREADS"] == "1"
     (port,) = [dask_scheduler.make_context("scheduler", _command("scheduler")[2:]).params["port"]]
     assert given["scheduler"] == f"tcp://scheduler:{port}"
-    assert given["scheduler"] in _command("index")
+    for service in ("index", "server"):
+        command = _command(service)
+        assert command[command.index("--cluster") + 1] == given["scheduler"]
 
 
 def _free_port() -> str:
