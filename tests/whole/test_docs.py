@@ -71,7 +71,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 @pytest.mark.parametrize("path", TEXTS, ids=_name)
 def test_files_that_are_named_exist(path: Path) -> None:
-    folders = "cairn|data|docs|eval|index|learning|retrieval|scripts|tests"
+    folders = "cairn|data|deploy|docs|eval|index|learning|retrieval|scripts|tests"
     named = re.findall(rf"`((?:{folders})/[\w./-]*)`", path.read_text(encoding="utf-8"))
     assert [name for name in named if not (ROOT / name).exists()] == []
 
