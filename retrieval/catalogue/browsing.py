@@ -3,7 +3,10 @@
 A photo's name is its path below what was indexed, with slashes; its folder is what comes before the last slash.
 """
 
-from collections.abc import Sequence
+import bisect
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,34 +15,134 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.text import printable
+from retrieval.catalogue.database import CHUNK
 from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.metadata_store import TAG, column_key, has_value
+from retrieval.catalogue.metadata_store import TAG, column_key, has_any_tag, has_value, lacks_tags
 from retrieval.catalogue.photos import count_indexed
-from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.schema import INDEXED, ImageRow
+from retrieval.catalogue.settings import revision_of
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.places import EARTH_RADIUS, Near
 
 LONGEST_FILTER = 1024
 """Characters; no name has more."""
+_MOST_FILTERS = 64  # of which the pages are known
+_MOST_ENDS = 256  # of pages that are known of each
 
 
-def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter) -> tuple[int, Sequence[ImageRow]]:
-    """How many photos pass, and those of one page by name: see `Catalogue.page`."""
-    passing = _passing(session, wanted)
-    total = (
-        session.scalar(sa.select(sa.func.count(ImageRow.name)).where(*passing)) if wanted else count_indexed(session)
-    )
-    # Numbers first: to skip the pages before, an index on the names is read, and no row.
-    there = sa.select(ImageRow.number).where(*passing).order_by(_name(session)).offset(offset).limit(limit).subquery()
-    rows = sa.select(ImageRow).join(there, ImageRow.number == there.c.number).order_by(_name(session))
-    return total or 0, session.scalars(rows).all()
+@dataclass
+class _Passing:
+    """What is known of the photos that pass a filter, while nothing is written."""
+
+    total: int
+    ends: list[tuple[int, str]] = field(default_factory=lambda: [(0, "")])  # photos up to a name, and that name
+
+    def nearest(self, offset: int) -> tuple[int, str]:
+        """The last known end at or before an offset."""
+        return self.ends[bisect.bisect_right(self.ends, offset, key=lambda end: end[0]) - 1]
+
+    def add(self, offset: int, name: str) -> None:
+        """Keep where a page ends."""
+        place = bisect.bisect_left(self.ends, offset, key=lambda end: end[0])
+        if place == len(self.ends) or self.ends[place][0] != offset:
+            self.ends.insert(place, (offset, name))
+        if len(self.ends) > _MOST_ENDS:
+            del self.ends[1::2]
+
+
+class Pages:
+    """How many photos pass the filters that were asked for last, and where their pages end, of one revision.
+
+    So who turns pages has only the photos of the next one read, and none counted. What is kept is bounded, and may be
+    used by several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._revision = -1
+        self._passing: OrderedDict[PhotoFilter, _Passing] = OrderedDict()
+
+    def find(self, revision: int, wanted: PhotoFilter, offset: int) -> tuple[int, tuple[int, str]] | None:
+        """How many photos pass, and the last known end of a page at or before an offset; None where it is not known."""
+        with self._lock:
+            known = self._passing.get(wanted) if revision == self._revision else None
+            return None if known is None else (known.total, known.nearest(offset))
+
+    def keep(self, revision: int, wanted: PhotoFilter, total: int, end: tuple[int, str] | None) -> None:
+        """Keep how many photos pass and where a page ends; what is of an earlier revision is forgotten."""
+        with self._lock:
+            if revision < self._revision:
+                return
+            if revision > self._revision:
+                self._revision = revision
+                self._passing.clear()
+            known = self._passing.setdefault(wanted, _Passing(total))
+            self._passing.move_to_end(wanted)
+            if end is not None:
+                known.add(*end)
+            if len(self._passing) > _MOST_FILTERS:
+                self._passing.popitem(last=False)
+
+
+def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, pages: Pages) -> tuple[int, list[ImageRow]]:
+    """How many photos pass, and those of one page by name: see `Catalogue.page`; a transaction of one moment.
+
+    To skip the pages before, an index on the names is read, and no row: from the last known end of a page, or from the
+    end of all names where that is nearer.
+    """
+    revision = revision_of(session)
+    known = pages.find(revision, wanted, offset)
+    if known is None:
+        known = _count(session, wanted), (0, "")
+    total, (start, last) = known
+    left = total - offset
+    rows: list[ImageRow] = []
+    if left > 0 and limit:
+        there = sa.select(ImageRow.name).where(ImageRow.name.is_not(None), *_passing(session, wanted))
+        after_page = left - min(limit, left)
+        if after_page < offset - start:
+            there = there.order_by(ImageRow.name.desc()).offset(after_page).limit(left - after_page)
+        else:
+            if start:
+                there = there.where(ImageRow.name > last)
+            there = there.order_by(ImageRow.name).offset(offset - start).limit(limit)
+        names = there.subquery()
+        query = sa.select(ImageRow).join(names, ImageRow.name == names.c.name).order_by(ImageRow.name)
+        rows = list(session.scalars(query))
+    pages.keep(revision, wanted, total, (offset + len(rows), str(rows[-1].name)) if rows else None)
+    return total, rows
 
 
 def numbers_of(session: Session, wanted: PhotoFilter) -> NDArray[np.int64]:
-    """Numbers of the photos that pass, ascending int64: see `Catalogue.numbers`."""
-    query = sa.select(ImageRow.number).where(*_passing(session, wanted))
+    """Numbers of the photos that pass, ascending int64: see `Catalogue.numbers`; a transaction of one moment."""
+    others, having = _without_tags(wanted)
+    passing = [_is_indexed(others), *_passing(session, others)]
+    found = _numbers(session, passing)
+    return np.setdiff1d(found, _numbers(session, [*passing, *having]), assume_unique=True) if having else found
+
+
+def _numbers(session: Session, passing: list[sa.ColumnElement[bool]]) -> NDArray[np.int64]:
+    query = sa.select(ImageRow.number).where(*passing).execution_options(yield_per=CHUNK)
     # Sorted here: a database would rather read the rows in the order of the numbers than sort what it has found.
-    return np.sort(np.array(session.scalars(query).all(), np.int64))
+    return np.sort(np.fromiter(session.scalars(query), np.int64))
+
+
+def _count(session: Session, wanted: PhotoFilter) -> int:
+    """How many photos pass."""
+    others, having = _without_tags(wanted)
+    passing = [_is_indexed(others), *_passing(session, others)]
+    query = sa.select(sa.func.count()).select_from(ImageRow).where(*passing)
+    found = int(session.scalar(query) or 0) if others else count_indexed(session)
+    return found - int(session.scalar(query.where(*having)) or 0) if having else found
+
+
+def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnElement[bool]]]:
+    """A filter but for the tags that a photo may not have, and what photos fulfil that have one of these.
+
+    Those that have one are found by an index, and taken from the others; to look at all for a tag takes long.
+    """
+    having = [has_any_tag(wanted.without_tags)] if wanted.without_tags else []
+    return replace(wanted, without_tags=()), having
 
 
 def folders_of(session: Session) -> list[tuple[str, int]]:
@@ -48,22 +151,31 @@ def folders_of(session: Session) -> list[tuple[str, int]]:
     return sorted((folder or "", int(count)) for folder, count in session.execute(query))
 
 
+def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
+    """That a photo is indexed, said so that an index says it: indexed photos alone have names.
+
+    The index of the numbers has the states too, those of names, dates, cameras and places are of photos with names.
+    """
+    by_number = replace(wanted, tags=(), without_tags=(), where=())
+    return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
+
+
 def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[bool]]:
-    """What a photo's row has to fulfil."""
+    """What the row of an indexed photo has to fulfil."""
     name, folder = wanted.name, wanted.folder.strip("/")
     if any(len(text) > LONGEST_FILTER or printable(text) != text for text in (name, folder)):
         return [sa.false()]  # no such name is ever stored, and no database takes it
-    # Indexed photos alone have names.
-    passing: list[sa.ColumnElement[bool]] = [ImageRow.name.is_not(None)]
+    passing: list[sa.ColumnElement[bool]] = []
     if folder:
         # From "folder/" to the character after the slash: a range of the index, and nothing in it is a wildcard.
-        passing += [_name(session) >= f"{folder}/", _name(session) < f"{folder}0"]
+        passing += [ImageRow.name >= f"{folder}/", ImageRow.name < f"{folder}0"]
     for column, part in ((ImageRow.name, name), (ImageRow.camera, wanted.camera), (ImageRow.title, wanted.title)):
         if part:
-            passing.append(_contains(session, column, part))
-    passing += _taken(session, wanted.taken_from, wanted.taken_to)
+            passing += [column.is_not(None), _contains(session, column, part)]
+    passing += _taken(wanted.taken_from, wanted.taken_to)
     passing += [has_value(TAG, tag) for tag in wanted.tags]
-    passing += [~has_value(TAG, tag) for tag in wanted.without_tags]
+    if wanted.without_tags:
+        passing.append(lacks_tags(session, wanted.without_tags))
     # A column that is called as a field is may be kept as it is, where another column was for the field.
     for called, value in wanted.where:
         passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
@@ -76,17 +188,20 @@ def _contains(session: Session, column: sa.SQLColumnExpression[Any], part: str) 
     if _is_sqlite(session) and not part.isascii():
         # SQLite's own functions know the case of ASCII letters alone: `casefold` is Python's (see `database`).
         return sa.func.casefold(column).contains(part.casefold(), autoescape=True)
+    if session.get_bind().dialect.name == "postgresql":
+        column = column.collate("default")  # compared byte by byte, only letters of ASCII would have a lower case
     return column.icontains(part, autoescape=True)
 
 
-def _taken(session: Session, first: str, last: str) -> list[sa.ColumnElement[bool]]:
+def _taken(first: str, last: str) -> list[sa.ColumnElement[bool]]:
     """That a photo may have been taken in a time: its date, or the time that its date leaves open, is in it."""
     passing: list[sa.ColumnElement[bool]] = []
-    taken = _bytewise(session, ImageRow.taken)
     if first:
-        passing.append(sa.or_(taken >= first, ImageRow.taken.in_(beginnings(first))))
+        begun = beginnings(first)
+        # All of them are in one range, which is read of an index.
+        passing += [ImageRow.taken >= min([first, *begun]), sa.or_(ImageRow.taken >= first, ImageRow.taken.in_(begun))]
     if last:
-        passing.append(taken < after(last))
+        passing.append(ImageRow.taken < after(last))
     return passing
 
 
@@ -110,16 +225,6 @@ def _distance(session: Session, near: Near) -> sa.ColumnElement[float]:
     along = sa.func.sin((there - here) / 2)
     haversine = along * along + sa.func.cos(here) * sa.func.cos(there) * across * across
     return 2 * EARTH_RADIUS * sa.func.asin(sa.func.sqrt(sa.func.least(1.0, haversine)))
-
-
-def _name(session: Session) -> sa.SQLColumnExpression[Any]:
-    return _bytewise(session, ImageRow.name)
-
-
-def _bytewise(session: Session, column: Any) -> sa.SQLColumnExpression[Any]:
-    """A column, compared byte by byte: as SQLite does by itself, and PostgreSQL when it is told."""
-    compared: sa.SQLColumnExpression[Any] = column
-    return compared.collate("C") if session.get_bind().dialect.name == "postgresql" else compared
 
 
 def _is_sqlite(session: Session) -> bool:

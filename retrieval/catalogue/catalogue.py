@@ -5,69 +5,29 @@ segment belongs to the collection from the moment its row is committed: a proces
 that `Catalogue.orphans` finds, and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
-from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.text import check_storable
-from retrieval.catalogue.browsing import folders_of, numbers_of, page_of
-from retrieval.catalogue.changes import (
-    Move,
-    Rewritten,
-    bury,
-    mark_missing,
-    move_photos,
-    quantisation_errors,
-    replace_segments,
-)
-from retrieval.catalogue.database import Database
-from retrieval.catalogue.exclusions import Exclusion, exclude, exclusions_in, follow, include
-from retrieval.catalogue.failures import Failure, failures_in, forget_failures, record_failures
-from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.link_store import begin_links, keep_links, links_in
-from retrieval.catalogue.metadata_store import (
-    PhotoMetadata,
-    import_values,
-    imported_values,
-    key_counts,
-    metadata_of,
-    store_metadata,
-    tag_counts,
-)
+from retrieval.catalogue.catalogue_reader import CatalogueReader
+from retrieval.catalogue.changes import Move, Rewritten, bury, mark_missing, move_photos, replace_segments
+from retrieval.catalogue.exclusions import Exclusion, exclude, follow, include
+from retrieval.catalogue.failures import Failure, forget_failures, record_failures
+from retrieval.catalogue.link_store import begin_links, keep_links
+from retrieval.catalogue.metadata_store import import_values, store_metadata
 from retrieval.catalogue.migrations import prepare
-from retrieval.catalogue.photos import (
-    Known,
-    all_indexed,
-    contents_of_photos,
-    count_indexed,
-    counts_of_photos,
-    dates_added,
-    first_and_last_added,
-    known_contents,
-    known_photos,
-    missing_photos,
-    numbers_of_names,
-    photo_of_content,
-    photo_of_name,
-    places_of_photos,
-    rows_of,
-    values_of,
-)
-from retrieval.catalogue.schema import COUNT_WRITING, FILE, ImageRow, SegmentRow
-from retrieval.catalogue.segment_rows import commit_segment, next_folder_in, orphans_in, segments_in, tombstones_in
-from retrieval.catalogue.settings import keep_setting, reserve_numbers, revision_of, setting_of
+from retrieval.catalogue.schema import FILE, ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment, next_folder_in, reserve_folder
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.metadata.fields import Metadata
 
 
-class Catalogue:
+class Catalogue(CatalogueReader):
     """The rows of one collection. Every method is one transaction; all raise CairnError where the database fails.
 
     Use `Catalogue.open`. It may be shared by threads, and by processes that each open it.
@@ -82,19 +42,6 @@ class Catalogue:
     CairnError
         The address is not one, or its driver is not installed.
     """
-
-    def __init__(self, address: str | sa.URL) -> None:
-        self._database = Database(address)
-
-    @property
-    def address(self) -> sa.URL:
-        """Where the catalogue is."""
-        return self._database.address
-
-    @property
-    def file(self) -> Path | None:
-        """The SQLite file; None where the catalogue is in another database."""
-        return self._database.file
 
     @classmethod
     def open(cls, where: Path | str, create: bool = False, before_migration: Callable[[], None] | None = None) -> Self:
@@ -136,8 +83,6 @@ class Catalogue:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    # Writing
 
     def reserve_numbers(self, count: int) -> int:
         """Take `count` image numbers that nobody has had or will have.
@@ -319,233 +264,15 @@ class Catalogue:
         with self._transaction(write=True) as session:
             keep_setting(session, key, value)
 
-    # Reading
-
-    def setting(self, key: str) -> str | None:
-        """The text kept under a key, or None."""
-        with self._transaction() as session:
-            return setting_of(session, key)
-
-    def known(self) -> dict[str, Known]:
-        """What is known of each path that is indexed or failed.
-
-        Of one that is both, a photo that was indexed and whose file is damaged since: what was indexed.
-        """
-        with self._transaction() as session:
-            return known_photos(session)
-
-    def known_contents(self) -> set[str]:
-        """The SHA-256 of all photos that are indexed or failed."""
-        with self._transaction() as session:
-            return known_contents(session)
-
-    def exclusions(self) -> list[Exclusion]:
-        """Photos that were removed for good, in the order of the numbers that they had."""
-        with self._transaction() as session:
-            return exclusions_in(session)
-
-    def links(self) -> dict[int, bytes]:
-        """What photos were verified with, as `keep_links` keeps it, by ascending numbers."""
-        with self._transaction() as session:
-            return dict(links_in(session))
-
-    def failures(self) -> list[Failure]:
-        """Photos that failed, in the order in which that was recorded."""
-        with self._transaction() as session:
-            return failures_in(session)
-
-    def images(self, numbers: Sequence[int] | None = None) -> list[ImageRow]:
-        """All indexed images by ascending number, or those of the numbers, in their order.
-
-        Raises
-        ------
-        KeyError
-            One of the numbers is not that of an indexed image.
-        """
-        with self._transaction() as session:
-            return all_indexed(session) if numbers is None else rows_of(session, numbers, indexed=True)
-
-    def page(
-        self,
-        offset: int,
-        limit: int,
-        name: str | None = None,
-        folder: str | None = None,
-        *,
-        wanted: PhotoFilter | None = None,
-    ) -> tuple[int, list[ImageRow]]:
-        """Indexed images by name, byte by byte: those of one page.
-
-        Parameters
-        ----------
-        offset : int
-            Images that come before the page.
-        limit : int
-            Images on the page, at most.
-        name : str, optional
-            Only images whose name has this in it, in upper or lower case; nothing in it is a wildcard. (PostgreSQL
-            knows the case of the letters that its own locale knows.)
-        folder : str, optional
-            Only images whose name lies in this folder, or in one below it; all for "".
-        wanted : PhotoFilter, optional
-            What else an image has to fulfil; its own name and folder count where those above are not given.
-
-        Returns
-        -------
-        total : int
-            Images that pass, on all pages.
-        rows : list of ImageRow
-
-        Raises
-        ------
-        ValueError
-            `offset` or `limit` is negative.
-        """
-        if offset < 0 or limit < 0:
-            raise ValueError(f"no page has {limit} images from {offset} on")
-        with self._transaction() as session:
-            total, rows = page_of(session, offset, limit, (wanted or PhotoFilter()).narrowed(name, folder))
-            return total, list(rows)
-
-    def numbers(
-        self, name: str | None = None, folder: str | None = None, *, wanted: PhotoFilter | None = None
-    ) -> NDArray[np.int64]:
-        """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
-        with self._transaction() as session:
-            return numbers_of(session, (wanted or PhotoFilter()).narrowed(name, folder))
-
-    def places(self) -> list[tuple[int, str, str]]:
-        """Number, name and path of all indexed images, by ascending number."""
-        with self._transaction() as session:
-            return places_of_photos(session)
-
-    def contents(self) -> list[tuple[int, str | None]]:
-        """Number and SHA-256 of the content of all indexed images, by ascending number."""
-        with self._transaction() as session:
-            return contents_of_photos(session)
-
-    def metadata(self, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
-        """What is known of each of some images: what was imported, else what its file says; tags of both."""
-        with self._transaction() as session:
-            return metadata_of(session, numbers)
-
-    def imported(self) -> dict[int, dict[str, list[str]]]:
-        """What was imported for indexed images, by number and key; of others there is nothing."""
-        with self._transaction() as session:
-            return imported_values(session)
-
-    def metadata_keys(self) -> list[tuple[str, int]]:
-        """Keys of the metadata of indexed images, in order, and how many images have a value of each."""
-        with self._transaction() as session:
-            return key_counts(session)
-
-    def tags(self, limit: int = 1000) -> list[tuple[str, int]]:
-        """Tags of indexed images, those of the most images first, and how many images have each."""
-        with self._transaction() as session:
-            return tag_counts(session, limit)
-
-    def folders(self) -> list[tuple[str, int]]:
-        """Folders of the names of indexed images ("" for a name without one), in order, and how many each holds.
-
-        Images in the folders below one do not count for it.
-        """
-        with self._transaction() as session:
-            return folders_of(session)
-
-    def rows(self, numbers: Sequence[int]) -> list[ImageRow]:
-        """Images of any state, in the order of the numbers; KeyError where there is none."""
-        with self._transaction() as session:
-            return rows_of(session, numbers, indexed=False)
-
-    def numbers_of_names(self, names: Sequence[str]) -> dict[str, int]:
-        """The numbers of those of some names that indexed images have."""
-        with self._transaction() as session:
-            return numbers_of_names(session, names)
-
-    def names(self, numbers: Sequence[int]) -> list[str]:
-        """The names of indexed images, in the order of the numbers; KeyError where one is not indexed."""
-        with self._transaction() as session:
-            found = values_of(session, ImageRow.name, numbers)
-        return [found[int(number)] for number in numbers]
-
-    def names_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The names of those of some images that are indexed."""
-        with self._transaction() as session:
-            return values_of(session, ImageRow.name, numbers)
-
-    def missing(self) -> list[ImageRow]:
-        """Indexed images whose files were gone when last looked for, by ascending number."""
-        with self._transaction() as session:
-            return missing_photos(session)
-
-    def dates_added(self, paths: Sequence[str]) -> dict[str, str]:
-        """When the indexed images of some paths were added (ISO 8601, UTC), by path, where that is known."""
-        with self._transaction() as session:
-            return dates_added(session, paths)
-
-    def first_and_last_added(self) -> tuple[str, str] | None:
-        """When the first and the last of the indexed images were added; None where that is not known of any."""
-        with self._transaction() as session:
-            return first_and_last_added(session)
-
-    def quantisation_errors(self, since: int) -> tuple[tuple[int, float], tuple[int, float]]:
-        """How far features lie from their words, before an image number and from it on: see `changes`."""
-        with self._transaction() as session:
-            return quantisation_errors(session, since)
-
-    def paths(self, numbers: Sequence[int]) -> list[str]:
-        """The paths of indexed images, in the order of the numbers; KeyError where one is not indexed."""
-        with self._transaction() as session:
-            found = values_of(session, ImageRow.path, numbers)
-        return [found[int(number)] for number in numbers]
-
-    def image_by_name(self, name: str) -> ImageRow | None:
-        """The indexed image of that name, or None."""
-        with self._transaction() as session:
-            return photo_of_name(session, name)
-
-    def image_of_content(self, sha256: str) -> ImageRow | None:
-        """The indexed photo of a content, by the SHA-256 of its file; the first of several, None of none."""
-        with self._transaction() as session:
-            return photo_of_content(session, sha256)
-
-    def segments(self) -> list[SegmentRow]:
-        """All segments, in the order in which they were committed."""
-        with self._transaction() as session:
-            return segments_in(session)
-
-    def removed(self) -> frozenset[int]:
-        """Numbers of the tombstones: images that are in a segment but not in the collection."""
-        with self._transaction() as session:
-            return tombstones_in(session)
-
-    def snapshot(self) -> tuple[list[SegmentRow], frozenset[int]]:
-        """What `segments` and `removed` give, both of one moment, whoever writes meanwhile."""
-        with self._database.transaction(snapshot=True) as session:
-            return segments_in(session), tombstones_in(session)
-
-    def revision(self) -> int:
-        """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
-        with self._transaction() as session:
-            return revision_of(session)
-
-    def counts(self) -> dict[str, int]:
-        """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
-        with self._transaction() as session:
-            return counts_of_photos(session)
-
-    def count(self) -> int:
-        """How many images are indexed."""
-        with self._transaction() as session:
-            return count_indexed(session)
-
-    def orphans(self, segments_dir: Path) -> list[Path]:
-        """Folders of segments that were never committed: what a killed process leaves, or one at work still writes."""
-        return orphans_in(segments_dir, self.segments())
-
     def next_folder(self, segments_dir: Path) -> str:
-        """A name for the next segment's folder, above every number that a segment or an orphan has."""
-        return next_folder_in(segments_dir, self.segments())
+        """A name for the next segment's folder, above every number that a segment or an orphan has.
+
+        Where the database is a server's, no other writer is given the same, whichever folder its segments lie in.
+        """
+        if self.file is not None:
+            return next_folder_in(segments_dir, self.segments())
+        with self._transaction(write=True) as session:
+            return reserve_folder(session, segments_dir)
 
     def _open(self, create: bool, before_migration: Callable[[], None] | None) -> None:
         file = self._database.file
@@ -561,13 +288,3 @@ class Catalogue:
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
                 ) from error
         prepare(self._database, create, before_migration)
-
-    @contextmanager
-    def _transaction(self, write: bool = False) -> Iterator[Session]:
-        with self._database.transaction(write) as session:
-            if write:
-                session.execute(COUNT_WRITING)
-            yield session
-
-    def __str__(self) -> str:
-        return str(self._database)

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,16 @@ from retrieval.metadata.places import great_circle_km
 BUSY_TIMEOUT_MS = 60_000
 # Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
 CHUNK = 5000
+# How long a server that was reached before is tried for again, before a transaction begins: while it starts anew.
+RECONNECT_SECONDS = 10.0
+_FIRST_WAIT = 0.1  # seconds, twice as long after each try
+_SCHEMA = "schema"  # what an address calls the schema that a catalogue lies in
+# As it comes, PostgreSQL takes disks for such that turn, and would read a whole table rather than its index; and it
+# compiles statements for longer than they take.
+_POSTGRESQL = (
+    "SELECT set_config('random_page_cost', '1.1', false) WHERE current_setting('random_page_cost') = '4'",
+    "SET jit TO off",
+)
 _SILENT = logging.NullHandler()
 
 T = TypeVar("T")
@@ -58,25 +69,36 @@ class Database:
     Parameters
     ----------
     address : str or sqlalchemy.URL
-        Any SQLAlchemy address. It is not touched before the first transaction.
+        Any SQLAlchemy address. It is not touched before the first transaction. With `?schema=NAME`, PostgreSQL keeps
+        and looks for all tables in that schema alone.
 
     Raises
     ------
     CairnError
-        The address is not one, or its driver is not installed.
+        The address or the schema is not one, or the driver is not installed.
+
+    Attributes
+    ----------
+    address : sqlalchemy.URL
+    schema : str or None
+        The schema that the address names.
     """
 
     def __init__(self, address: str | sa.URL) -> None:
         try:
             self.address = sa.make_url(address)
-            self._engine = sa.create_engine(self.address)
+            self.schema = _schema_of(self.address)
+            self._is_sqlite = self.address.get_backend_name() == "sqlite"
+            # A connection that the server has dropped since it was last used is replaced by another one.
+            address = self.address.difference_update_query([_SCHEMA])
+            self._engine = sa.create_engine(address, pool_pre_ping=not self._is_sqlite)
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
             raise CairnError(
                 f"{printable_address(address)} cannot be used as the address of a catalogue ({error}): "
                 "check it, and install its driver (for PostgreSQL: postgresql+psycopg://HOST/DATABASE and "
                 f"{install_command('postgresql')})."
             ) from error
-        self._is_sqlite = self.address.get_backend_name() == "sqlite"
+        self._was_reached = False
         # What fails is said by a `DatabaseError`; Psycopg would write of it a second time.
         logging.getLogger("psycopg").addHandler(_SILENT)
         if self._is_sqlite:
@@ -84,6 +106,9 @@ class Database:
             sa.event.listen(self._engine, "connect", _set_up_sqlite)
             sa.event.listen(self._engine, "checkout", _renew_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
+        elif self.address.get_backend_name() == "postgresql":
+            # First, so that SQLAlchemy learns of the schema as that which tables lie in where none is named.
+            sa.event.listen(self._engine, "connect", self._set_up_postgresql, insert=True)
 
     @property
     def file(self) -> Path | None:
@@ -115,6 +140,8 @@ class Database:
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         try:
             with Session(engine, expire_on_commit=False) as session, session.begin():
+                if not self._is_sqlite:
+                    self._connect(session)
                 yield session
             if write:
                 self._empty_log()
@@ -128,10 +155,30 @@ class Database:
                     "to where it is.",
                     cause,
                 ) from error
+            if getattr(error, "connection_invalidated", False):
+                raise DatabaseError(
+                    f"The connection to the catalogue {self} was lost ({cause}): run the command again, it goes on "
+                    "from there.",
+                    cause,
+                ) from error
             raise DatabaseError(
                 f"The catalogue {self} cannot be used ({cause}): check that it exists, is undamaged and writable.",
                 cause,
             ) from error
+
+    def _connect(self, session: Session) -> None:
+        """Connect to the server; to one that was reached before several times, as it may be starting anew."""
+        wait, end = _FIRST_WAIT, time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                session.connection()
+                self._was_reached = True
+                return
+            except sa.exc.OperationalError:
+                if not self._was_reached or time.monotonic() + wait > end:
+                    raise
+                time.sleep(wait)
+                wait *= 2
 
     def shrink(self) -> None:
         """Write an SQLite file anew without the room that nothing takes any more; readers go on meanwhile."""
@@ -163,6 +210,15 @@ class Database:
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()
+
+    def _set_up_postgresql(self, connection: Any, _record: object) -> None:
+        """Let a new connection see the catalogue's schema alone, and prefer indexes."""
+        earlier, connection.autocommit = connection.autocommit, True  # or the end of a transaction would undo it
+        for statement in _POSTGRESQL:
+            connection.execute(statement)
+        if self.schema is not None:
+            connection.execute(f'SET search_path TO "{self.schema}"')  # its name was checked
+        connection.autocommit = earlier
 
     def _connect_sqlite(
         self, _dialect: object, _record: object, _arguments: Sequence[Any], options: dict[str, Any]
@@ -236,6 +292,24 @@ def _has_log(file: Path) -> bool:
 def chunks(values: Sequence[T]) -> Iterator[list[T]]:
     """Cut values into lists that one statement takes."""
     return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
+
+
+def _schema_of(address: sa.URL) -> str | None:
+    """The schema that an address names, None where it names none; CairnError where it cannot be one."""
+    named = address.query.get(_SCHEMA)
+    if named is None:
+        return None
+    if address.get_backend_name() != "postgresql":
+        raise CairnError(
+            f"{printable_address(address)} names a schema, which only PostgreSQL has: leave out ?{_SCHEMA}=."
+        )
+    if not isinstance(named, str) or not re.fullmatch("[a-z_][a-z0-9_]{0,62}", named) or named.startswith("pg_"):
+        shown = named if isinstance(named, str) else " and ".join(named)
+        raise CairnError(
+            f"{shown[:80]!r} is no name for the schema of a catalogue: give one of small letters, digits and "
+            "underscores that begins with a letter, and not with pg_, such as ?schema=holiday."
+        )
+    return named
 
 
 def printable_address(address: str | sa.URL) -> str:

@@ -5,7 +5,7 @@ both count together. What counts of date, place, camera and title is in the phot
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,10 +77,21 @@ def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> N
         earlier = (MetadataRow.number.in_(there), MetadataRow.source == FROM_FILE)
         session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=_BULK)
         read = dict(chunk)
-        rows = [row for number in there for row in _rows(number, FROM_FILE, _values(read[number]).items())]
+        insert_metadata(session, [(number, read[number]) for number in there])
+        _write_columns(session, there)
+
+
+def insert_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
+    """Keep what the files of photos say of which nothing is kept yet; `counting_columns` are to be written too."""
+    for chunk in chunks(found):
+        rows = [row for number, one in chunk for row in _rows(number, FROM_FILE, _values(one).items())]
         if rows:
             session.execute(sa.insert(_ROWS), rows)
-        _write_columns(session, there)
+
+
+def counting_columns(metadata: Metadata) -> dict[str, Any]:
+    """What the row of a photo says of it where nothing was imported for it, by column."""
+    return {key: getattr(metadata, key) for key in SINGLE}
 
 
 def import_values(
@@ -106,7 +117,7 @@ def import_values(
     """
     _write_labels(session, labels or {}, forget=replace)
     if replace:
-        imported = sa.select(MetadataRow.number).where(MetadataRow.source == IMPORTED).distinct()
+        imported = sa.select(MetadataRow.number).where(_is_imported()).distinct()
         touched = list(session.scalars(imported))
         session.execute(sa.delete(MetadataRow).where(MetadataRow.source == IMPORTED), execution_options=_BULK)
         for chunk in chunks(touched):
@@ -155,7 +166,7 @@ def find_tombstones(session: Session, images: Iterable[ImageRow]) -> dict[int, i
     """
     images = list(images)
     numbers: dict[Any, int] = {}
-    imported = sa.select(MetadataRow.number).where(MetadataRow.source == IMPORTED)
+    imported = sa.select(MetadataRow.number).where(_is_imported())
     query = sa.select(ImageRow.number, ImageRow.path, ImageRow.sha256).order_by(ImageRow.number)
     query = query.where(ImageRow.state == REMOVED, ImageRow.number.in_(imported))
     for chunk in chunks(images):
@@ -200,7 +211,8 @@ def imported_values(session: Session) -> dict[int, dict[str, list[str]]]:
     labels = key_labels(session)
     found: dict[int, dict[str, list[str]]] = {}
     columns = (MetadataRow.number, MetadataRow.key, MetadataRow.value)
-    query = sa.select(*columns).where(MetadataRow.source == IMPORTED, _of_indexed())
+    query = sa.select(*columns).join(ImageRow, ImageRow.number == MetadataRow.number)
+    query = query.where(_is_imported(), ImageRow.name.is_not(None))
     for number, key, value in session.execute(
         query.order_by(MetadataRow.number, MetadataRow.key, MetadataRow.position)
     ):
@@ -211,19 +223,62 @@ def imported_values(session: Session) -> dict[int, dict[str, list[str]]]:
 def key_counts(session: Session) -> list[tuple[str, int]]:
     """Keys of the metadata of indexed photos as they are written, in order, and how many photos have each."""
     labels = key_labels(session)
-    counted = sa.func.count(MetadataRow.number.distinct())
-    query = sa.select(MetadataRow.key, counted).where(_of_indexed())
-    rows = sorted((key, int(count)) for key, count in session.execute(query.group_by(MetadataRow.key)))
-    return [(labels.get(key, key), count) for key, count in rows]
+    rows, text = _ROWS.c, sa.literal("")
+    # Of the values of a key, the first stands for all of a photo.
+    counted = _counted(rows.key, text, lambda one: [one.position == 0], lambda one, other: one.key == other.key)
+    found = sorted((key, int(count)) for key, count, _ in session.execute(counted))
+    return [(labels.get(key, key), count) for key, count in found]
 
 
 def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
     """Tags of indexed photos and how many photos have each: those of the most photos, and those that come first."""
-    counted = sa.func.count(MetadataRow.number.distinct())
-    tag = sa.func.max(MetadataRow.value)  # of several spellings, one in lower case
-    query = sa.select(tag, counted).where(MetadataRow.key == TAG, _of_indexed())
-    rows = session.execute(query.group_by(MetadataRow.value_hash).order_by(counted.desc(), tag).limit(limit))
-    return [(text, int(count)) for text, count in rows]
+    rows = _ROWS.c
+    counted = _counted(
+        rows.value_hash,
+        sa.func.max(rows.value),  # of several spellings, one in lower case
+        lambda one: [one.key == TAG],
+        lambda one, other: sa.and_(other.key == TAG, one.value_hash == other.value_hash),
+    ).subquery()
+    photos, tag = counted.c[1], counted.c[2]
+    found = session.execute(sa.select(tag, photos).order_by(photos.desc(), tag).limit(limit))
+    return [(text, int(count)) for text, count in found]
+
+
+def _counted(
+    by: sa.Column[Any],
+    text: sa.ColumnElement[str],
+    wanted: Callable[[Any], list[sa.ColumnElement[bool]]],
+    same: Callable[[Any, Any], sa.ColumnElement[bool]],
+) -> sa.Select[Any]:
+    """How many indexed photos have values of each kind: a row for each, with its photos and a text.
+
+    All values are counted once. Of that are taken, as they are few, those of files that were imported as well, and
+    those of photos without a name, which failed or were removed.
+
+    Parameters
+    ----------
+    by : Column
+        Of the metadata: what makes a kind.
+    text : ColumnElement
+        What is told of a kind.
+    wanted : callable
+        From the columns of the metadata to which values are counted, no two of which a photo has of one source.
+    same : callable
+        From the columns of two rows of a photo to whether they are of one kind.
+    """
+    file, unnamed = _ROWS.alias("of_file"), _IMAGES.c.name.is_(None)
+    twice = _ROWS.join(file, sa.and_(file.c.number == _ROWS.c.number, same(_ROWS.c, file.c)))
+    both = [*wanted(_ROWS.c), *wanted(file.c), _is_imported(), file.c.source == FROM_FILE]
+    parts = []
+    for sign, found, conditions in ((1, _ROWS, wanted(_ROWS.c)), (-1, twice, both)):
+        shown = text if sign == 1 else sa.null()
+        count = sign * sa.func.count()
+        parts.append(sa.select(by, count, shown).select_from(found).where(*conditions).group_by(by))
+        without = found.join(_IMAGES, _IMAGES.c.number == _ROWS.c.number)
+        query = sa.select(by, -count, sa.null()).select_from(without).where(*conditions, unnamed)
+        parts.append(query.group_by(by))
+    kind, count, told = sa.union_all(*parts).subquery().c
+    return sa.select(kind, sa.func.sum(count), sa.func.max(told)).group_by(kind).having(sa.func.sum(count) > 0)
 
 
 def has_value(key: str, value: str) -> sa.ColumnElement[bool]:
@@ -262,9 +317,30 @@ def _rows(number: int, source: str, values: Iterable[tuple[str, Sequence[str]]])
     ]
 
 
-def _of_indexed() -> sa.ColumnElement[bool]:
-    """That a value is of an indexed photo: the others are few, and are looked up once."""
-    return MetadataRow.number.not_in(sa.select(ImageRow.number).where(ImageRow.name.is_(None)))
+def has_any_tag(tags: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Whether a photo has one of some tags, as a condition on `ImageRow`; the same in upper and lower case."""
+    return ImageRow.number.in_(_having_any(tags))
+
+
+def lacks_tags(session: Session, tags: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Whether a photo has none of some tags, as a condition on `ImageRow`; the same in upper and lower case."""
+    having = _having_any(tags)
+    if session.get_bind().dialect.name == "sqlite":
+        return ImageRow.number.not_in(having)  # which SQLite makes a list of, once
+    # Looked up for each photo. PostgreSQL would rather read all that have a tag for each, where it takes them for few:
+    # the offset keeps it from that.
+    return ~having.where(MetadataRow.number == ImageRow.number).offset(0).exists()
+
+
+def _having_any(tags: Sequence[str]) -> sa.Select[Any]:
+    hashes = [value_hash_of(tag) for tag in tags]
+    return sa.select(MetadataRow.number).where(MetadataRow.key == TAG, MetadataRow.value_hash.in_(hashes))
+
+
+def _is_imported() -> sa.ColumnElement[bool]:
+    """That a value was imported, written so that databases find the index of these."""
+    condition: sa.ColumnElement[bool] = _ROWS.c.source == sa.literal_column(f"'{IMPORTED}'")
+    return condition
 
 
 def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:

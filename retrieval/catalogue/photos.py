@@ -1,14 +1,28 @@
 """Photos of a catalogue as they are looked up: by number, by name, by what tells whether they have changed."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from index.errors import CairnError
 from index.text import printable
 from retrieval.catalogue.database import CHUNK, chunks
-from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, path_hash_of
+from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, SegmentRow, path_hash_of
+
+_NONE = np.iinfo(np.int64).min  # where a number is not known
+_SHA256 = re.compile("[0-9a-f]{64}")
+_ROW = np.dtype(
+    [
+        *((name, np.int64) for name in ("number", "hash", "size", "mtime_ns")),
+        ("sha256", np.uint8, 32),
+        *((name, np.bool_) for name in ("has_sha256", "indexed", "missing")),
+    ]
+)
 
 
 class Known(NamedTuple):
@@ -22,12 +36,125 @@ class Known(NamedTuple):
     missing: bool = False  # its file was gone when last looked for
 
 
-def known_photos(session: Session) -> dict[str, Known]:
-    """What is known of each path that is indexed or failed; of one that is both, what was indexed."""
-    columns = (ImageRow.number, ImageRow.state, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256)
-    query = sa.select(ImageRow.path, *columns, ImageRow.missing_since.is_not(None)).where(ImageRow.state != REMOVED)
-    rows = session.execute(query.order_by(ImageRow.state == INDEXED, ImageRow.number))
-    return {row[0]: Known(*row[1:]) for row in rows}
+class KnownPhotos(Mapping[str, Known]):
+    """What is known of photos by their paths, of one moment, in some 90 bytes of each.
+
+    A photo is looked up by the 64 bits of its path, and the paths themselves are read part by part where they are asked
+    for: of photos that have moved since, the new ones.
+
+    Parameters
+    ----------
+    rows : structured array
+        One row a photo: see `known_photos`.
+    odd : mapping of int to str
+        By number: contents that are no SHA-256.
+    paths_of : callable
+        From numbers of photos to the paths of those that are still there.
+    """
+
+    def __init__(
+        self, rows: NDArray[np.void], odd: Mapping[int, str], paths_of: Callable[[Sequence[int]], Mapping[int, str]]
+    ) -> None:
+        self._rows, self._odd, self._paths_of = rows, odd, paths_of
+        # Of several photos of one path the last one counts.
+        self._order = np.lexsort((rows["number"], rows["indexed"], rows["hash"]))
+        self._hashes = rows["hash"][self._order]
+        is_last = np.ones(len(rows), bool)
+        is_last[:-1] = self._hashes[1:] != self._hashes[:-1]
+        self._counting = np.sort(self._order[is_last])
+
+    def __len__(self) -> int:
+        return len(self._counting)
+
+    def __getitem__(self, path: str) -> Known:
+        wanted = path_hash_of(path)
+        place = int(np.searchsorted(self._hashes, wanted, "right")) - 1
+        if place < 0 or self._hashes[place] != wanted:
+            raise KeyError(path)
+        return self._known(self._rows[self._order[place]])
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, _ in self._at(self._counting))
+
+    def of_contents(self, contents: Collection[str]) -> Iterator[tuple[str, Known]]:
+        """Paths of the indexed photos that show one of some contents (SHA-256), and what is known of them."""
+        begins = [int(content[:16], 16) for content in contents if _SHA256.fullmatch(content)]
+        wanted = np.array(begins, np.uint64)
+        firsts = np.ascontiguousarray(self._rows["sha256"][:, :8]).view(">u8")[:, 0] if begins else np.zeros(0, ">u8")
+        among = self._counting[np.isin(firsts[self._counting], wanted)] if begins else self._counting[:0]
+        for path, known in self._at(among):
+            if known.state == INDEXED and known.sha256 in contents:
+                yield path, known
+
+    def without(self, paths: Collection[str]) -> Iterator[tuple[str, Known]]:
+        """Paths of all photos but some, and what is known of them."""
+        hashes = np.fromiter((path_hash_of(path) for path in paths), np.int64, len(paths))
+        for path, known in self._at(self._counting[~np.isin(self._rows["hash"][self._counting], hashes)]):
+            if path not in paths:
+                yield path, known
+
+    def _at(self, places: NDArray[np.intp]) -> Iterator[tuple[str, Known]]:
+        """Paths and what is known of the photos in some rows; of those alone that are still there."""
+        for start in range(0, len(places), CHUNK):
+            rows = self._rows[places[start : start + CHUNK]]
+            paths = self._paths_of(rows["number"].tolist())
+            yield from ((paths[int(row["number"])], self._known(row)) for row in rows if int(row["number"]) in paths)
+
+    def _known(self, row: np.void) -> Known:
+        number, size, mtime_ns = (int(row[name]) for name in ("number", "size", "mtime_ns"))
+        content = row["sha256"].tobytes().hex() if row["has_sha256"] else self._odd.get(number)
+        return Known(
+            number,
+            INDEXED if row["indexed"] else FAILED,
+            None if size == _NONE else size,
+            None if mtime_ns == _NONE else mtime_ns,
+            content,
+            bool(row["missing"]),
+        )
+
+
+def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[int, str]]) -> KnownPhotos:
+    """What is known of each path that is indexed or failed; of one that is both, what was indexed.
+
+    Parameters
+    ----------
+    session : Session
+    paths_of : callable
+        From numbers of photos to the paths of those that are still there.
+
+    Raises
+    ------
+    CairnError
+        What the catalogue holds of a photo is of a wrong type.
+    """
+    wanted = ImageRow.state != REMOVED
+    columns = (ImageRow.number, ImageRow.path_hash, ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
+    query = (
+        sa.select(*columns, ImageRow.size, ImageRow.mtime_ns, ImageRow.sha256).where(wanted).order_by(ImageRow.number)
+    )
+    rows = np.zeros(max(count_indexed(session), 0), _ROW)
+    odd: dict[int, str] = {}
+    done = 0
+    try:
+        for part in session.execute(query.execution_options(yield_per=CHUNK)).partitions():
+            numbers, hashes, indexed, missing, sizes, times, contents = zip(*part, strict=True)
+            if done + len(part) > len(rows):
+                rows = np.concatenate([rows[:done], np.zeros(len(part) + done // 8, _ROW)])
+            some = rows[done : done + len(part)]
+            some["number"], some["hash"], some["indexed"], some["missing"] = numbers, hashes, indexed, missing
+            some["size"] = [_NONE if size is None else size for size in sizes]
+            some["mtime_ns"] = [_NONE if time is None else time for time in times]
+            sound = [one is not None and _SHA256.fullmatch(one) is not None for one in contents]
+            some["has_sha256"] = sound
+            joined = "".join(one if is_sound else 64 * "0" for one, is_sound in zip(contents, sound, strict=True))
+            some["sha256"] = np.frombuffer(bytes.fromhex(joined), np.uint8).reshape(-1, 32)
+            for number, one, is_sound in zip(numbers, contents, sound, strict=True):
+                if one is not None and not is_sound:
+                    odd[number] = one
+            done += len(part)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CairnError(f"The catalogue holds what no photo has ({error}): run cairn check.") from error
+    return KnownPhotos(rows[:done], odd, paths_of)
 
 
 def known_contents(session: Session) -> set[str]:
@@ -50,25 +177,28 @@ def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool) -> list[
     return [found[int(number)] for number in numbers]
 
 
-def values_of(session: Session, column: Any, numbers: Sequence[int]) -> dict[int, str]:
-    """A column's values of those of some photos that are indexed."""
-    query = sa.select(ImageRow.number, column).where(ImageRow.state == INDEXED)
+def values_of(session: Session, column: Any, numbers: Sequence[int], *, indexed: bool = True) -> dict[int, str]:
+    """A column's values of those of some photos that are indexed, or have failed as well."""
+    query = sa.select(ImageRow.number, column).where(
+        ImageRow.state == INDEXED if indexed else ImageRow.state != REMOVED
+    )
     found: dict[int, str] = {}
     for chunk in chunks([int(number) for number in numbers]):
         found.update((number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk))))
     return found
 
 
-def places_of_photos(session: Session) -> list[tuple[int, str, str]]:
-    """Number, name and path of all indexed photos, by ascending number."""
-    query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path).where(ImageRow.state == INDEXED)
-    return [(number, name or "", path) for number, name, path in session.execute(query.order_by(ImageRow.number))]
+def places_of_photos(session: Session, first: int) -> list[tuple[int, str, str]]:
+    """Number, name and path of indexed photos, by ascending number: those of a part, from a number on."""
+    query = sa.select(ImageRow.number, ImageRow.name, ImageRow.path)
+    query = query.where(ImageRow.state == INDEXED, ImageRow.number >= first).order_by(ImageRow.number).limit(CHUNK)
+    return [(number, name or "", path) for number, name, path in session.execute(query)]
 
 
 def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:
     """Number and SHA-256 of the content of all indexed photos, by ascending number."""
-    query = sa.select(ImageRow.number, ImageRow.sha256).where(ImageRow.state == INDEXED)
-    return [(number, sha256) for number, sha256 in session.execute(query.order_by(ImageRow.number))]
+    query = sa.select(ImageRow.number, ImageRow.sha256).where(ImageRow.state == INDEXED).order_by(ImageRow.number)
+    return [(number, sha256) for number, sha256 in session.execute(query.execution_options(yield_per=CHUNK))]
 
 
 def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
@@ -86,8 +216,9 @@ def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
 
 def first_and_last_added(session: Session) -> tuple[str, str] | None:
     """When the first and the last of the indexed photos were added of which that is known; None where there is none."""
-    query = sa.select(sa.func.min(ImageRow.date_added), sa.func.max(ImageRow.date_added))
-    first, last = session.execute(query.where(ImageRow.state == INDEXED)).one()
+    # Each by itself, at its end of an index; indexed photos alone have names.
+    ends = [sa.select(one(ImageRow.date_added)).where(ImageRow.name.is_not(None)) for one in (sa.func.min, sa.func.max)]
+    first, last = session.execute(sa.select(*(one.scalar_subquery() for one in ends))).one()
     return None if first is None else (str(first), str(last))
 
 
@@ -121,21 +252,25 @@ def missing_photos(session: Session) -> list[ImageRow]:
 
 
 def counts_of_photos(session: Session) -> dict[str, int]:
-    """How many photos are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
-    sums = sa.select(sa.func.count(), sa.func.sum(ImageRow.features)).where(ImageRow.state == INDEXED)
-    indexed, features = session.execute(sums).one()
-    # Indexed photos alone have names; the others are few, and found by that.
-    others = sa.select(ImageRow.state, sa.func.count()).where(ImageRow.name.is_(None)).group_by(ImageRow.state)
-    by_state = {state: int(images) for state, images in session.execute(others)}
+    """How many photos are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have.
+
+    Segments say how many photos they have, and how many features: of them the tombstones are taken, which are few.
+    """
+    in_segments = sa.select(sa.func.sum(SegmentRow.images), sa.func.sum(SegmentRow.features))
+    photos, features = (int(one or 0) for one in session.execute(in_segments).one())
+    # Indexed photos alone have names.
+    columns = (ImageRow.state, sa.func.count(), sa.func.sum(ImageRow.features))
+    others = sa.select(*columns).where(ImageRow.name.is_(None)).group_by(ImageRow.state)
+    by_state = {state: (int(count), int(lost or 0)) for state, count, lost in session.execute(others)}
+    failed, removed = by_state.get(FAILED, (0, 0)), by_state.get(REMOVED, (0, 0))
     return {
-        INDEXED: int(indexed),
-        FAILED: by_state.get(FAILED, 0),
-        REMOVED: by_state.get(REMOVED, 0),
-        "features": int(features or 0),
+        INDEXED: photos - removed[0],
+        FAILED: failed[0],
+        REMOVED: removed[0],
+        "features": features - removed[1],
     }
 
 
 def count_indexed(session: Session) -> int:
-    """How many photos are indexed: all rows, which SQLite counts without reading them, but those without a name."""
-    rows = sa.select(sa.func.count()).select_from(ImageRow)
-    return int(session.scalar(rows) or 0) - int(session.scalar(rows.where(ImageRow.name.is_(None))) or 0)
+    """How many photos are indexed: see `counts_of_photos`."""
+    return counts_of_photos(session)[INDEXED]

@@ -5,18 +5,29 @@ import hashlib
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column
 
-FORMAT = 6
+FORMAT = 7
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
 # Settings of the catalogue itself.
 FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number", "cairn.revision"
+# What the next segment's folder is called at least, where the database is a server's.
+NEXT_FOLDER_KEY = "cairn.next_folder"
 # The revision again: where the two differ, the catalogue is damaged. Catalogues of format 3 may have none.
 REVISION_COPY_KEY = "cairn.revision_copy"
 
-_IS_MISSING = sa.text("missing_since IS NOT NULL")
+
+def _where(condition: str) -> dict[str, Any]:
+    """What makes an index one of some rows alone, in every database that knows such."""
+    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
+
+
+def _bytewise(length: int) -> sa.types.TypeEngine[str]:
+    """A text that is compared byte by byte: as SQLite does by itself, and PostgreSQL where the column says so."""
+    return sa.String(length).with_variant(postgresql.VARCHAR(length, collation="C"), "postgresql")
 
 
 def path_hash_of(path: str) -> int:
@@ -74,15 +85,22 @@ class ImageRow(Base, kw_only=True):
         # What is counted of all photos, so that no row is read. It does not begin with the state: SQLite would take
         # that for rare, and search by it whatever numbers are asked for.
         sa.Index("ix_images_counted", "number", "state", "features", "quantisation_error", "date_added"),
-        # Photos whose files have gone are few. (Those that failed or were removed are found as they have no name.)
-        sa.Index("ix_images_missing", "missing_since", sqlite_where=_IS_MISSING, postgresql_where=_IS_MISSING),
+        # Photos whose files have gone are few, and so are those without a name: they failed or were removed.
+        sa.Index("ix_images_missing", "missing_since", **_where("missing_since IS NOT NULL")),
+        sa.Index("ix_images_unnamed", "state", "number", "features", **_where("name IS NULL")),
+        sa.Index("ix_images_added", "date_added", **_where("name IS NOT NULL")),
+        # What is asked of photos that have names; with the condition, they are counted without reading a row.
+        sa.Index("ix_images_taken", "taken", **_where("name IS NOT NULL AND taken IS NOT NULL")),
+        sa.Index("ix_images_place", "latitude", "longitude", **_where("name IS NOT NULL AND latitude IS NOT NULL")),
+        sa.Index("ix_images_camera", "camera", **_where("name IS NOT NULL AND camera IS NOT NULL")),
+        sa.Index("ix_images_titled", "number", **_where("name IS NOT NULL AND title IS NOT NULL")),
     )
 
     number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # never used again
     path: Mapped[str] = mapped_column(sa.Text)
     # Looked up by this: a path may be longer than what PostgreSQL can put into an index.
     path_hash: Mapped[int] = mapped_column(sa.BigInteger, index=True, init=False, repr=False)
-    name: Mapped[str | None] = mapped_column(sa.String(1024), unique=True, default=None)  # of indexed photos only
+    name: Mapped[str | None] = mapped_column(_bytewise(1024), unique=True, default=None)  # of indexed photos only
     sha256: Mapped[str | None] = mapped_column(sa.String(64), index=True, default=None)  # finds a photo that has moved
     size: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # bytes
     mtime_ns: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
@@ -98,14 +116,14 @@ class ImageRow(Base, kw_only=True):
     quantisation_error: Mapped[float | None] = mapped_column(sa.Double, default=None)
     # What is known of the photo: what was imported, else what its file says. `MetadataRow` holds both.
     taken: Mapped[str | None] = mapped_column(  # local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS
-        sa.String(19), index=True, default=None
+        _bytewise(19), default=None
     )
     latitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees north, WGS 84
     longitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees east
     camera: Mapped[str | None] = mapped_column(sa.String(256), default=None)
     title: Mapped[str | None] = mapped_column(sa.Text, default=None)
     date_added: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC; None: not known
-    folder: Mapped[str | None] = mapped_column(sa.String(1024), index=True, init=False, repr=False)  # of its name
+    folder: Mapped[str | None] = mapped_column(_bytewise(1024), index=True, init=False, repr=False)  # of its name
 
     def __post_init__(self) -> None:
         self.derive()
@@ -120,7 +138,11 @@ class MetadataRow(Base, kw_only=True):
     """One value of what a photo's file, or an imported table, says of the photo."""
 
     __tablename__ = "metadata"
-    __table_args__ = (sa.Index("ix_metadata_key_value_hash", "key", "value_hash"),)
+    __table_args__ = (
+        # With all that is asked of the photos that have a value, so that no row is read.
+        sa.Index("ix_metadata_value", "key", "value_hash", "number", "source"),
+        sa.Index("ix_metadata_imported", "number", "key", "position", **_where("source = 'import'")),
+    )
 
     number: Mapped[int] = mapped_column(
         sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
@@ -184,13 +206,16 @@ class Setting(Base, kw_only=True):
     value: Mapped[str] = mapped_column(sa.Text)
 
 
-# What every transaction that writes begins with. Of two writers the second waits for it, so none meets the other half.
-COUNT_WRITING = (
-    sa.update(Setting)
-    .where(Setting.key.in_((REVISION_KEY, REVISION_COPY_KEY)))
-    .values(value=sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text))
-    .execution_options(synchronize_session=False)
-)
+def count_writing(session: Session | sa.Connection) -> None:
+    """Count that a transaction writes: what each of them begins with.
+
+    Of two writers the second waits here, so none meets the other half-way. One row after the other: a database may
+    lock the rows of one statement in any order, and two writers might wait for each other.
+    """
+    following = sa.cast(sa.cast(Setting.value, sa.BigInteger) + 1, sa.Text)
+    for key in (REVISION_KEY, REVISION_COPY_KEY):
+        change = sa.update(Setting).where(Setting.key == key).values(value=following)
+        session.execute(change, execution_options={"synchronize_session": False})
 
 
 FILE = "catalogue.sqlite"

@@ -8,12 +8,22 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from retrieval.catalogue.changes import bury, rows_of_paths
-from retrieval.catalogue.database import chunks
+from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.exclusions import include
 from retrieval.catalogue.failures import forget_failed_rows
-from retrieval.catalogue.metadata_store import copy_imported, find_tombstones, store_metadata
+from retrieval.catalogue.metadata_store import copy_imported, counting_columns, find_tombstones, insert_metadata
 from retrieval.catalogue.names import free_names
-from retrieval.catalogue.schema import INDEXED, REMOVED, Base, ImageRow, SegmentRow, folder_of, values_of_row
+from retrieval.catalogue.schema import (
+    INDEXED,
+    NEXT_FOLDER_KEY,
+    REMOVED,
+    Base,
+    ImageRow,
+    SegmentRow,
+    Setting,
+    folder_of,
+    values_of_row,
+)
 from retrieval.catalogue.settings import next_number
 from retrieval.metadata.fields import Metadata
 
@@ -26,6 +36,8 @@ def commit_segment(
     included: Sequence[int] = (),
 ) -> list[str]:
     """Make a published segment and its photos part of the collection: see `Catalogue.commit_segment`."""
+    if (names := _committed(session, segment, images)) is not None:
+        return names
     unreserved = next_number(session)
     if any(not 0 <= image.number < unreserved for image in images):
         raise ValueError(f"an image number was never reserved: the next free one is {unreserved}")
@@ -43,16 +55,37 @@ def commit_segment(
         | {"name": name, "folder": folder_of(name), "segment_id": segment_id, "state": INDEXED, "reason": None}
         for image, name in zip(images, names, strict=True)
     ]
+    if metadata:
+        # Of new photos, what their files say is what counts.
+        rows = [row | counting_columns(one) for row, one in zip(rows, metadata, strict=True)]
     if rows:
         session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
     if metadata:
-        store_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
+        insert_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
     earlier = find_tombstones(session, [image for image in images if image.path not in replaced])
     earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
     for number, tombstone in earlier.items():
         copy_imported(session, tombstone, number)
     include(session, included)
     return names
+
+
+def _committed(session: Session, segment: SegmentRow, images: Sequence[ImageRow]) -> list[str] | None:
+    """The names of the images of a segment that is part of the collection already; None where it is not.
+
+    A writer that lost its connection while it committed does not know whether that was done, and does it again.
+    """
+    there = session.scalars(sa.select(SegmentRow).where(SegmentRow.folder == segment.folder)).one_or_none()
+    if there is None or values_of_row(there) | {"id": None} != values_of_row(segment) | {"id": None}:
+        return None
+    columns = (ImageRow.number, ImageRow.sha256, ImageRow.name, ImageRow.path)
+    rows = session.execute(sa.select(*columns).where(ImageRow.segment_id == there.id).order_by(ImageRow.number)).all()
+    wanted = sorted((image.number, image.sha256) for image in images)
+    if [(number, sha256) for number, sha256, *_ in rows] != wanted:
+        return None
+    # One that was removed since has no name any more.
+    names = {number: name or Path(path).name for number, _, name, path in rows}
+    return [names[image.number] for image in images]
 
 
 def segments_in(session: Session) -> list[SegmentRow]:
@@ -62,15 +95,23 @@ def segments_in(session: Session) -> list[SegmentRow]:
 
 def tombstones_in(session: Session) -> frozenset[int]:
     """Numbers of photos that are in a segment but were removed."""
-    return frozenset(
-        session.scalars(sa.select(ImageRow.number).where(ImageRow.state == REMOVED, ImageRow.name.is_(None)))
-    )
+    query = sa.select(ImageRow.number).where(ImageRow.state == REMOVED, ImageRow.name.is_(None))
+    return frozenset(session.scalars(query.execution_options(yield_per=CHUNK)))
 
 
 def orphans_in(parent: Path, segments: Sequence[SegmentRow]) -> list[Path]:
     """Folders of a folder of segments that are none of these segments."""
     known = {segment.folder for segment in segments}
     return [path for path in _folders(parent) if path.name not in known]
+
+
+def reserve_folder(session: Session, parent: Path) -> str:
+    """A name for a segment's folder that no other writer is given, above all that there are."""
+    counter = session.get(Setting, NEXT_FOLDER_KEY, with_for_update=True)
+    reserved = int(counter.value) if counter is not None and re.fullmatch("[0-9]{1,18}", counter.value) else 0
+    name = f"{max(int(next_folder_in(parent, segments_in(session))), reserved):06d}"
+    session.merge(Setting(key=NEXT_FOLDER_KEY, value=str(int(name) + 1)))
+    return name
 
 
 def next_folder_in(parent: Path, segments: Sequence[SegmentRow]) -> str:

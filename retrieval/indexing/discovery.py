@@ -18,7 +18,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Move
 from retrieval.catalogue.exclusions import Exclusions
 from retrieval.catalogue.failures import Failure
-from retrieval.catalogue.photos import Known
+from retrieval.catalogue.photos import Known, KnownPhotos
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
@@ -145,17 +145,15 @@ def find_new(
 
 
 def _recognise(
-    known: Mapping[str, Known], files: list[FoundFile], seen: Collection_[str]
+    known: KnownPhotos, files: list[FoundFile], seen: Collection_[str]
 ) -> tuple[list[FoundFile], list[Move]]:
     """Tell photos that have moved from new ones, by their content; give the new ones, and where the others are now."""
     wanted = {file.key for file in files}
     changed = {str(file.path) for file in files}
     # Photos that are no longer where they were: their file is gone, or is another photo now.
     displaced: dict[str, list[Known]] = {}
-    for path, before in known.items():
-        if before.state != INDEXED or before.sha256 is None or before.sha256 not in wanted:
-            continue
-        if path in changed or (path not in seen and _has_gone(path)):
+    for path, before in known.of_contents(wanted):
+        if before.sha256 is not None and (path in changed or (path not in seen and _has_gone(path))):
             displaced.setdefault(before.sha256, []).append(before)
     new, moves = [], []
     for file in files:
@@ -228,7 +226,7 @@ def _take_again(
 
 def _mark_vanished(
     collection: Collection,
-    known: Mapping[str, Known],
+    known: KnownPhotos,
     paths: Sequence[Path],
     seen: Collection_[str],
     moved: Collection_[int],
@@ -238,10 +236,9 @@ def _mark_vanished(
     roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
     lost = [
         before.number
-        for path, before in known.items()
+        for path, before in known.without(seen)
         if before.state == INDEXED
         and path.startswith(roots)
-        and path not in seen
         and before.number not in moved
         and not before.missing
         and _has_gone(path)

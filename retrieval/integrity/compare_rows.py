@@ -100,6 +100,18 @@ def compare_segment(
         return f"The positions of the photos in {name} are not those that the catalogue says."
     if [image.features for image in images] != np.diff(segment.offsets.astype(np.int64)).tolist():
         return f"The photos of {name} have other numbers of features than the catalogue says."
+    if (what := check_images(images)) is not None:
+        return what
+    if segment.notes:
+        kept: list[Any] = ["number", "features", "sha256", "width", "height"]
+        noted = [[getattr(one, key) for key in kept] for one in read_notes(segment.notes)]
+        if noted != [[getattr(image, key) for key in kept] for image in images]:
+            return f"The photos of {name} are noted there with other contents than the catalogue says."
+    return None
+
+
+def check_images(images: Sequence[SegmentImage]) -> str | None:
+    """Check the rows of images in a segment by themselves; give what is wrong, in one sentence."""
     for image in images:
         if path_hash_of(image.path) != image.path_hash:
             return f"The path of photo {image.number} is not what was written."
@@ -107,11 +119,6 @@ def compare_segment(
             return f"Photo {image.number} has no name, or one that it should not have."
         if folder_of(image.name) != image.folder:
             return f"The folder of photo {image.number} is not that of its name."
-    if segment.notes:
-        kept: list[Any] = ["number", "features", "sha256", "width", "height"]
-        noted = [[getattr(one, key) for key in kept] for one in read_notes(segment.notes)]
-        if noted != [[getattr(image, key) for key in kept] for image in images]:
-            return f"The photos of {name} are noted there with other contents than the catalogue says."
     return None
 
 

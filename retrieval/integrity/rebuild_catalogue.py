@@ -26,7 +26,6 @@ from retrieval.catalogue.database import Database, DatabaseError, connect_for_re
 from retrieval.catalogue.metadata_store import tidy_metadata
 from retrieval.catalogue.readable_rows import copy_rows, fill_gaps
 from retrieval.catalogue.schema import (
-    COUNT_WRITING,
     FAILED,
     FILE,
     INDEXED,
@@ -38,6 +37,7 @@ from retrieval.catalogue.schema import (
     MetadataRow,
     SegmentRow,
     Setting,
+    count_writing,
 )
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import OPTIONS, SEGMENTS, SIGNATURE_KEY, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
@@ -312,7 +312,7 @@ def _bring_up_to_date(
     kept = {one.row.id for one in chosen}
     old = [row.id for row in there if row.id not in kept]
     with database.transaction(write=True) as session:
-        session.execute(COUNT_WRITING)
+        count_writing(session)
         # A new one may have the name of one that it replaces.
         free = sa.update(SegmentRow).where(SegmentRow.id.in_(old)).values(folder=sa.cast(-SegmentRow.id, sa.Text))
         session.execute(free)

@@ -83,6 +83,8 @@ def rows_of_format_1(images: int = 4000) -> Rows:
             *((random_number.choice((1, 2, 5)), i) if in_segment else (None, None)),
         )
         rows.append(dict(zip(IMAGE_COLUMNS, values, strict=True)))
+    for segment in segments:
+        segment["images"] = sum(row["segment_id"] == segment["id"] for row in rows)
     settings: list[dict[str, object]] = [{"key": key, "value": value} for key, value in sorted(SETTINGS.items())]
     return {"segments": segments, "settings": settings, "images": rows}
 

@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError, LaterVersion
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.catalogue.schema import (
-    COUNT_WRITING,
     FORMAT,
     FORMAT_KEY,
     NEXT_NUMBER_KEY,
@@ -25,6 +24,7 @@ from retrieval.catalogue.schema import (
     ImageRow,
     SegmentRow,
     Setting,
+    count_writing,
 )
 
 # What every catalogue has had from the first format on.
@@ -73,6 +73,8 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
         with database.transaction(write=True) as session:
             if session.get_bind().dialect.name == "postgresql":
                 session.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+                if create:
+                    _make_schema(session, database.schema)
             found = format_of(database, session)  # another process may have come first
             if found is None:
                 _make(session)
@@ -140,6 +142,13 @@ def upgrade(connection: sa.Connection, found: int | None) -> None:
         command.upgrade(config, revision_of(FORMAT))
 
 
+def _make_schema(session: Session, name: str | None) -> None:
+    """Make the schema that a catalogue lies in, where it is not there."""
+    connection = session.connection()
+    if name is not None and not sa.inspect(connection).has_schema(name):
+        connection.execute(sa.schema.CreateSchema(name))
+
+
 def _make(session: Session) -> None:
     connection = session.connection()
     Base.metadata.create_all(connection)
@@ -148,11 +157,11 @@ def _make(session: Session) -> None:
     for key, value in ((FORMAT_KEY, str(FORMAT)), *((key, "0") for key in _COUNTERS)):
         session.add(Setting(key=key, value=value))
     session.flush()
-    session.execute(COUNT_WRITING)
+    count_writing(session)
 
 
 def _migrate(session: Session, found: int) -> None:
     # Whoever writes in the format that was holds this row from beginning to end.
     session.execute(sa.select(Setting.value).where(Setting.key == NEXT_NUMBER_KEY).with_for_update())
     upgrade(session.connection(), found)
-    session.execute(COUNT_WRITING)
+    count_writing(session)

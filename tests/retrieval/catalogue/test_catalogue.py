@@ -189,8 +189,8 @@ def test_what_is_asked_of_all_photos_is_answered_from_an_index(tmp_path: Path) -
         add(catalogue, "000001", ["/a/b.jpg", "/a/c.jpg"])
         for ask, index, searched in (
             (catalogue.folders, "ix_images_folder", True),
-            (catalogue.counts, "ix_images_counted", False),
-            (catalogue.first_and_last_added, "ix_images_counted", False),
+            (catalogue.counts, "sqlite_autoindex_images_2 (name=?)", True),
+            (catalogue.first_and_last_added, "ix_images_added", True),
             (lambda: catalogue.quantisation_errors(1), "ix_images_counted", True),
             (lambda: catalogue.page(0, 60), "sqlite_autoindex_images_2", True),
             (catalogue.removed, "sqlite_autoindex_images_2 (name=?)", True),

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
-from retrieval.catalogue import catalogue as catalogue_module
+from retrieval.catalogue import catalogue_reader as catalogue_module
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.failures import Failure
@@ -103,7 +103,7 @@ def differences(address: str) -> list[Any]:
 def migrated(rows: Rows) -> Rows:
     """Rows of format 1 after the migration, as far as their columns go."""
     settings = {str(row["key"]): row["value"] for row in rows["settings"]}
-    settings |= {"cairn.format": "6", "cairn.revision": "1", "cairn.revision_copy": "1"}
+    settings |= {"cairn.format": "7", "cairn.revision": "1", "cairn.revision_copy": "1"}
     return {**rows, "settings": [{"key": key, "value": settings[key]} for key in sorted(settings)]}
 
 
@@ -157,8 +157,23 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
+def make_format_6(address: str) -> None:
+    """Take from a catalogue what format 7 added."""
+    of_images = [f"images_{name}" for name in ("unnamed", "added", "taken", "place", "camera", "titled")]
+    for index in (*of_images, "metadata_value", "metadata_imported"):
+        write(address, f"DROP INDEX ix_{index}")
+    write(address, "CREATE INDEX ix_images_taken ON images (taken)")
+    write(address, "CREATE INDEX ix_metadata_key_value_hash ON metadata (key, value_hash)")
+    if address.startswith("postgresql"):
+        for name, length in (("name", 1024), ("folder", 1024), ("taken", 19)):
+            write(address, f'ALTER TABLE images ALTER COLUMN {name} TYPE VARCHAR({length}) COLLATE "default"')
+    write(address, "UPDATE settings SET value = '6' WHERE key = 'cairn.format'")
+    write(address, "UPDATE alembic_version SET version_num = '0006'")
+
+
 def make_format_5(address: str) -> None:
     """Take from a catalogue what format 6 added."""
+    make_format_6(address)
     for index in ("counted", "missing", "folder"):
         write(address, f"DROP INDEX ix_images_{index}")
     write(address, "ALTER TABLE images DROP COLUMN folder")
@@ -195,6 +210,25 @@ def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewA
     after = everything_in(address)
     assert after["rows"]["images"] == before["rows"]["images"]
     assert after["tables"] == before["tables"] and differences(address) == []
+
+
+def test_a_catalogue_of_format_6_compares_names_by_their_bytes(new_address: NewAddress) -> None:
+    address = new_address()
+    names = ["a/Ä.jpg", "a/b.jpg", "a-b.jpg", "A.jpg", "a/B.jpg", "ä.jpg"]
+    with Catalogue.open(address, create=True) as catalogue:
+        first = catalogue.reserve_numbers(len(names))
+        rows = [ImageRow(number=first + i, path=f"/{i}", name=name, position=i) for i, name in enumerate(names)]
+        values: dict[str, Any] = {"images": len(rows), "features": 0, "bytes": 0}
+        segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
+        catalogue.commit_segment(segment, rows)
+    before = everything_in(address)
+    make_format_6(address)
+    assert everything_in(address)["tables"] != before["tables"]
+    with Catalogue.open(address) as catalogue:
+        assert [row.name for row in catalogue.page(0, 9)[1]] == sorted(names, key=str.encode)
+    after = everything_in(address)
+    assert after["tables"] == before["tables"] and differences(address) == []
+    assert after["rows"]["images"] == before["rows"]["images"]
 
 
 def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> None:
@@ -384,12 +418,12 @@ def write(address: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("UPDATE settings SET value = '7' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '8' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
         ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
         ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
-        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0006'\)"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0007'\)"),
         ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
         ("UPDATE alembic_version SET version_num = '0002'", "revision"),
         ("INSERT INTO alembic_version VALUES ('0001')", "revision"),

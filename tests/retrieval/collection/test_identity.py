@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.schema import COUNT_WRITING
+from retrieval.catalogue.schema import count_writing
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import IDENTITY, SEAL
@@ -28,7 +28,7 @@ def forget_identity(folder: Path, address: str | None = None) -> None:
     engine = sa.create_engine(address or f"sqlite:///{folder / 'catalogue.sqlite'}")
     with engine.begin() as connection:
         connection.execute(sa.text(f"DELETE FROM settings WHERE key = '{IDENTITY_KEY}'"))
-        connection.execute(COUNT_WRITING)
+        count_writing(connection)
     engine.dispose()
 
 

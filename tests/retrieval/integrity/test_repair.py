@@ -268,8 +268,14 @@ def damage_an_index(folder: Path) -> None:
 def as_of_format_4(folder: Path) -> None:
     """As an earlier version left it: without a snapshot."""
     with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
-        for index in ("counted", "missing", "folder"):
+        for index in ("counted", "missing", "folder", "added"):
             connection.execute(f"DROP INDEX ix_images_{index}")
+        for index in ("unnamed", "taken", "place", "camera", "titled"):
+            connection.execute(f"DROP INDEX ix_images_{index}")
+        for index in ("imported", "value"):
+            connection.execute(f"DROP INDEX ix_metadata_{index}")
+        connection.execute("CREATE INDEX ix_images_taken ON images (taken)")
+        connection.execute("CREATE INDEX ix_metadata_key_value_hash ON metadata (key, value_hash)")
         connection.execute("ALTER TABLE images DROP COLUMN folder")
         connection.execute("ALTER TABLE images DROP COLUMN date_added")
         connection.execute("UPDATE settings SET value = '4' WHERE key = 'cairn.format'")

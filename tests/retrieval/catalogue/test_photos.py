@@ -1,0 +1,85 @@
+"""What is known of photos in a compact form: the same as a dictionary of all rows would tell."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.photos import Known
+from retrieval.catalogue.schema import ImageRow, SegmentRow
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
+    """Photos of every state; some paths have failed after they were indexed, and before."""
+    address = request.getfixturevalue("postgresql")() if request.param == "postgresql" else str(tmp_path / "c")
+    with Catalogue.open(address, create=True) as catalogue:
+        catalogue.record_failures([Failure(f"/p/{i}.jpg", "It is empty.", i, -i, f"{i:064x}") for i in range(20)])
+        first = catalogue.reserve_numbers(12_000)
+        rows = [
+            ImageRow(
+                number=first + i,
+                path=f"/p/{i}.jpg",
+                position=i,
+                size=None if i % 3 == 0 else 2**40 + i,
+                mtime_ns=None if i % 5 == 0 else 2**60 - i,
+                sha256=(None, f"{i // 2:064x}", "not a hash")[min(i % 10, 2) if i % 10 < 3 else 1],
+            )
+            for i in range(10, 12_000)
+        ]
+        values = {"features": 0, "bytes": 0}
+        segment = SegmentRow(
+            folder="1", images=len(rows), vocabulary_fingerprint="v", descriptor_fingerprint="d", **values
+        )
+        catalogue.commit_segment(segment, rows)
+        catalogue.remove([first + i for i in range(100, 200)])
+        catalogue.mark_missing([first + i for i in range(300, 310)])
+        catalogue.record_failures([Failure(f"/p/{i}.jpg", "It is empty.") for i in range(300, 320)])
+        yield catalogue
+
+
+@pytest.fixture
+def expected(catalogue: Catalogue) -> dict[str, Known]:
+    """By path: what a dictionary of all rows would tell."""
+    told = {
+        failure.path: Known(-1, "failed", failure.size, failure.mtime_ns, failure.sha256)
+        for failure in catalogue.failures()
+    }
+    missing = {row.number for row in catalogue.missing()}
+    for row in catalogue.images():
+        told[row.path] = Known(row.number, "indexed", row.size, row.mtime_ns, row.sha256, row.number in missing)
+    return told
+
+
+def unnumbered(known: Known) -> Known:
+    return known if known.state == "indexed" else known._replace(number=-1)
+
+
+def test_each_path_has_what_a_dictionary_of_all_rows_tells(catalogue: Catalogue, expected: dict[str, Known]) -> None:
+    known = catalogue.known()
+    assert len(known) == len(expected) and set(known) == set(expected)
+    assert {path: unnumbered(known[path]) for path in expected} == expected
+    assert known.get("/p/100.jpg") is None and "/elsewhere" not in known  # removed; never there
+    assert {one.missing for one in expected.values()} == {True, False}
+    assert {one.sha256 for one in expected.values()} >= {None, "not a hash"}
+
+
+def test_photos_of_contents_and_all_but_some_paths(catalogue: Catalogue, expected: dict[str, Known]) -> None:
+    known = catalogue.known()
+    wanted = {f"{i:064x}" for i in (3, 12, 75, 400, 99_999)}
+    showing = {path: one for path, one in expected.items() if one.state == "indexed" and one.sha256 in wanted}
+    assert dict(known.of_contents(wanted)) == showing != {}
+    assert dict(known.of_contents(set())) == {}
+    paths = {f"/p/{i}.jpg" for i in range(5, 11_990)}
+    left = {path: unnumbered(one) for path, one in known.without(paths)}
+    assert left == {path: one for path, one in expected.items() if path not in paths} and len(left) == 15
+
+
+def test_paths_are_those_of_the_moment(catalogue: Catalogue) -> None:
+    known = catalogue.known()
+    number = known["/p/5000.jpg"].number
+    catalogue.remove([number])
+    assert known["/p/5000.jpg"].number == number  # of the moment that was looked at
+    assert "/p/5000.jpg" not in set(known)  # what is still there
