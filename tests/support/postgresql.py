@@ -16,22 +16,66 @@ import pytest
 SERVER_USER = "postgres"
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[Callable[[], str]]:
-    """Makes an empty database at each call, and returns its SQLAlchemy address; skips where there is no server."""
-    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
-    programs = _programs()
-    if programs is None:
-        pytest.skip("PostgreSQL's initdb and pg_ctl are neither in PATH nor in /usr/lib/postgresql")
-    as_user = _as_user()
-    # Not below pytest's folder, whose parents only its owner may enter, and short enough for a socket's name.
-    folder = Path(tempfile.mkdtemp(prefix="cairn-pg-"))
-    user = SERVER_USER if as_user else getpass.getuser()
+class Server:
+    """A server of its own folder: made and started when it is entered, stopped and removed afterwards."""
 
-    def run(program: str, *arguments: str) -> None:
+    def __init__(self) -> None:
+        self._psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+        programs = _programs()
+        if programs is None:
+            pytest.skip("PostgreSQL's initdb and pg_ctl are neither in PATH nor in /usr/lib/postgresql")
+        self._programs = programs
+        self._as_user = _as_user()
+        # Not below pytest's folder, whose parents only its owner may enter, and short enough for a socket's name.
+        self.folder = Path(tempfile.mkdtemp(prefix="cairn-pg-"))
+        self.user = SERVER_USER if self._as_user else getpass.getuser()
+        self.data = self.folder / "data"
+        self._made = 0
+
+    def __enter__(self) -> "Server":
+        try:
+            if self._as_user:
+                shutil.chown(self.folder, SERVER_USER)
+            options = ("-U", self.user, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+            self._run("initdb", "-D", str(self.data), *options)
+            self.start()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            with contextlib.suppress(RuntimeError):
+                self.stop()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        # On a socket in a folder of its own only: no port to clash with, nothing to reach from outside. fsync off: the
+        # cluster is thrown away.
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off"
+        log = str(self.folder / "log")
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-l", log, "-o", options, "start")
+
+    def stop(self, how: str = "immediate") -> None:
+        """Stop it: "immediate", as if it had crashed, or "fast", where connections are closed and all is written."""
+        self._run("pg_ctl", "-D", str(self.data), "-m", how, "-w", "stop")
+
+    def new_database(self) -> str:
+        """Make an empty database, and give its SQLAlchemy address."""
+        self._made += 1
+        with self._psycopg.connect(
+            host=str(self.folder), user=self.user, dbname="postgres", autocommit=True
+        ) as connection:
+            connection.execute(f"CREATE DATABASE cairn{self._made}")
+        return f"postgresql+psycopg://{self.user}@/cairn{self._made}?host={self.folder}"
+
+    def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [*as_user, str(programs / program), *arguments],
-            cwd=folder,
+            [*self._as_user, str(self._programs / program), *arguments],
+            cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -40,31 +84,19 @@ def postgresql() -> Iterator[Callable[[], str]]:
         if done.returncode != 0:
             raise RuntimeError(f"{program} failed: {done.stdout}")
 
-    try:
-        if as_user:
-            shutil.chown(folder, SERVER_USER)
-        data = str(folder / "data")
-        run("initdb", "-D", data, "-U", user, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        # On a socket in a folder of its own only: no port to clash with, nothing to reach from outside. fsync off: the
-        # cluster is thrown away.
-        options = f"-k {folder} -c listen_addresses= -c fsync=off"
-        run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
-        made = 0
 
-        def make() -> str:
-            nonlocal made
-            made += 1
-            with psycopg.connect(host=str(folder), user=user, dbname="postgres", autocommit=True) as connection:
-                connection.execute(f"CREATE DATABASE cairn{made}")
-            return f"postgresql+psycopg://{user}@/cairn{made}?host={folder}"
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Callable[[], str]]:
+    """Makes an empty database at each call, and returns its SQLAlchemy address; skips where there is no server."""
+    with Server() as server:
+        yield server.new_database
 
-        try:
-            yield make
-        finally:
-            with contextlib.suppress(RuntimeError):
-                run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop, or whose files it may damage."""
+    with Server() as server:
+        yield server
 
 
 def _programs() -> Path | None:
