@@ -83,9 +83,10 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
             return
     where = printable_address(catalogue.address)
     if is_new:
-        raise WrongCatalogueError(
-            f"The catalogue {where} belongs to another collection: give {folder} a database of its own."
-        )
+        own = f"give {folder} a database of its own"
+        if catalogue.address.get_backend_name() == "postgresql":
+            own += f", or a schema of its own in that one, as with {_with_schema(folder, catalogue)}"
+        raise WrongCatalogueError(f"The catalogue {where} belongs to another collection: {own}.")
     raise WrongCatalogueError(
         f"The catalogue {where} belongs to another collection: give the address that {folder} was made with, or leave "
         "out --catalogue if it was made without."
@@ -109,6 +110,15 @@ def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -
         write_identity(folder, identity)
     if known is None:
         catalogue.set_setting(IDENTITY_KEY, identity)
+
+
+def _with_schema(folder: Path, catalogue: Catalogue) -> str:
+    """The address of a catalogue with a schema that is called like a folder."""
+    name = re.sub("[^a-z0-9_]+", "_", folder.stem.lower()).strip("_")[:40]
+    name = name if re.match("[a-z]", name) and not name.startswith("pg_") else f"photos_{name}".rstrip("_")
+    if name == catalogue.address.query.get("schema"):
+        name += "_2"
+    return printable_address(catalogue.address.update_query_dict({"schema": name}))
 
 
 def is_own(folder: Path, catalogue: Catalogue) -> bool:
