@@ -30,6 +30,7 @@ from retrieval.catalogue.photos import (
     missing_photos,
     numbers_of_names,
     photo_of_content,
+    photo_of_each_root,
     photo_of_name,
     places_of_photos,
     rows_of,
@@ -176,6 +177,11 @@ class CatalogueReader:
                 return
             yield some
             first = some[-1][0] + 1
+
+    def photo_of_each_root(self) -> list[tuple[str, str]]:
+        """Name and path of one indexed image of each folder that was indexed: of what paths have before the names."""
+        with self._transaction() as session:
+            return photo_of_each_root(session)
 
     def contents(self) -> list[tuple[int, str | None]]:
         """Number and SHA-256 of the content of all indexed images, by ascending number."""

@@ -32,17 +32,20 @@ def refresh_metadata(catalogue: Catalogue, progress: Progress | None = None) -> 
         Told the step "read", how many photos are done, and how many there are.
     """
     tell = progress or (lambda step, done, of: None)
-    places = catalogue.places()
-    read = missing = told = 0
-    for start in range(0, len(places), _AT_ONCE):
-        found: list[tuple[int, Metadata]] = []
-        for number, _, path in places[start : start + _AT_ONCE]:
-            try:
-                found.append((number, read_metadata(Path(path), strict=True)))
-            except Unreadable:
-                missing += 1
-        catalogue.store_metadata(found)
-        read += len(found)
-        told += sum(metadata != Metadata() for _, metadata in found)
-        tell("read", min(start + _AT_ONCE, len(places)), len(places))
+    photos = catalogue.count()
+    done = read = missing = told = 0
+    for places in catalogue.places_in_parts():
+        for start in range(0, len(places), _AT_ONCE):
+            found: list[tuple[int, Metadata]] = []
+            some = places[start : start + _AT_ONCE]
+            for number, _, path in some:
+                try:
+                    found.append((number, read_metadata(Path(path), strict=True)))
+                except Unreadable:
+                    missing += 1
+            catalogue.store_metadata(found)
+            done += len(some)
+            read += len(found)
+            told += sum(metadata != Metadata() for _, metadata in found)
+            tell("read", done, max(done, photos))
     return RefreshReport(read, missing, told)

@@ -11,6 +11,8 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow
 
+_EXACT_WAYS = 3  # in which a photo may be called exactly, by its name, path or file
+
 
 @dataclass(frozen=True)
 class PhotoLookup:
@@ -105,14 +107,29 @@ def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
     row = catalogue.image_by_name(called)
     if row is not None:
         return row
-    places = catalogue.places()
-    numbers = PhotoLookup(places).find_all(called)
-    if len(numbers) > 1:
-        names = {number: name for number, name, _ in places}
-        shown = " and ".join(repr(names[number]) for number in numbers[:2])
-        more = f" and {len(numbers) - 2} more" if len(numbers) > 2 else ""
-        raise CairnError(f"{len(numbers)} photos are called {called!r}, {shown}{more}: give the whole name of one.")
-    return catalogue.images(numbers)[0] if numbers else None
+    found = _called_so(catalogue, called)
+    if len(found) > 1:
+        shown = " and ".join(repr(name) for _, name in found[:2])
+        more = f" and {len(found) - 2} more" if len(found) > 2 else ""
+        raise CairnError(f"{len(found)} photos are called {called!r}, {shown}{more}: give the whole name of one.")
+    return catalogue.images([number for number, _ in found])[0] if found else None
+
+
+def _called_so(catalogue: Catalogue, called: str) -> Sequence[tuple[int, str]]:
+    """Numbers and names of the photos that `PhotoLookup.find_all` finds among all, part by part: no index is made."""
+    loose = _loose(called)
+    ways: list[list[tuple[int, str]]] = [[] for _ in range(_EXACT_WAYS + 5)]
+    for places in catalogue.places_in_parts():
+        for number, name, path in places:
+            loose_name, loose_path = _loose(name), _loose(path)
+            file = loose_path.rpartition("/")[2]
+            keys = (loose_name, loose_path, _bare(loose_name), file, _bare(file))
+            is_so = (name == called, path == called, Path(path).stem == called, *(key == loose for key in keys))
+            for way, so in zip(ways, is_so, strict=True):
+                if so:
+                    way.append((number, name))
+    exact, others = ways[:_EXACT_WAYS], ways[_EXACT_WAYS:]
+    return next((way for way in exact if len(way) == 1), next((way for way in others if way), []))
 
 
 def _loose(name: str) -> str:

@@ -195,6 +195,14 @@ def places_of_photos(session: Session, first: int) -> list[tuple[int, str, str]]
     return [(number, name or "", path) for number, name, path in session.execute(query)]
 
 
+def photo_of_each_root(session: Session) -> list[tuple[str, str]]:
+    """Name and path of one indexed photo of each folder that was indexed: of what paths have before the names."""
+    length = sa.func.length(ImageRow.path) - sa.func.length(ImageRow.name)
+    root, end = sa.func.substr(ImageRow.path, 1, length), sa.func.substr(ImageRow.path, length)
+    query = sa.select(root, sa.func.max(ImageRow.name)).where(end == sa.literal("/") + ImageRow.name).group_by(root)
+    return [(name, f"{folder}{name}") for folder, name in session.execute(query)]
+
+
 def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:
     """Number and SHA-256 of the content of all indexed photos, by ascending number."""
     query = sa.select(ImageRow.number, ImageRow.sha256).where(ImageRow.state == INDEXED).order_by(ImageRow.number)

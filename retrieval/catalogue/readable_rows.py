@@ -85,7 +85,7 @@ def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str
             whole = whole and damaged.execute(f'PRAGMA quick_check("{name}")').fetchone()[0] == "ok"
         except sqlite3.Error:
             whole = False
-    sound = [row for row in found.values() if name not in _KINDS or _is_sound(name, dict(zip(names, row, strict=True)))]
+    sound = [row for row in found.values() if name not in _KINDS or is_sound(name, dict(zip(names, row, strict=True)))]
     columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))
     before = made.total_changes
     if sound:
@@ -93,7 +93,7 @@ def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str
     return whole and made.total_changes - before == len(found)
 
 
-def _is_sound(name: str, row: Mapping[str, Any]) -> bool:
+def is_sound(name: str, row: Mapping[str, Any]) -> bool:
     """Whether the values of a row are of the types that its table has, and what follows from others does."""
     kind = _KINDS[name]
     values = {column.key: row.get(column.key) for column in kind.__table__.columns}

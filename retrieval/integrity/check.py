@@ -9,12 +9,12 @@ import re
 import time
 from pathlib import Path
 
-from index.errors import CairnError
+from index.errors import CairnError, LaterVersion
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE
-from retrieval.collection.identity import IDENTITY_KEY, read_identity
+from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
@@ -43,6 +43,7 @@ from retrieval.integrity.check_caches import check_caches
 from retrieval.integrity.check_catalogue import check_server, check_snapshot, check_sqlite
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
+from retrieval.integrity.rebuild_server import what_is_lost
 from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
 from retrieval.photos.thumbnails import CACHE
 
@@ -146,8 +147,10 @@ class _Check:
         """Check the database by itself, and open it where it is sound."""
         file = self.folder / FILE
         if self.address is not None:
-            self._open_catalogue()
-            assert self.database is not None
+            lost = self._open_on_server(self.address)
+            if self.database is None:
+                self._damaged_catalogue(lost)
+                return
             finding = check_server(self.database, self.folder / SEAL)
         elif not file.is_file():
             self.findings.damage(
@@ -173,6 +176,25 @@ class _Check:
         elif self.catalogue is None:
             self._open_catalogue()
 
+    def _open_on_server(self, address: str) -> str:
+        """Open the catalogue in a database; where that is the collection's, and cannot be opened, give what is wrong.
+
+        Raises
+        ------
+        CairnError
+            It is no address, its server does not answer, it is of a later version, or another collection's.
+        """
+        try:
+            self._open_catalogue()
+        except (LaterVersion, WrongCatalogueError):
+            raise
+        except CairnError:
+            lost = what_is_lost(address, self.folder) if "://" in address else None
+            if lost is None:
+                raise
+            return lost
+        return ""
+
     def _open_catalogue(self) -> None:
         self.catalogue = open_catalogue(self.folder, catalogue_place(self.folder, self.address))
         self.database = Database(self.catalogue.address)
@@ -191,7 +213,8 @@ class _Check:
 
     def _damaged_catalogue(self, what: str) -> None:
         if self.address is not None:
-            self.findings.damage(CATALOGUE, what, "Restore the database from a backup, then run cairn repair.")
+            remedy = f"Run cairn repair {self.folder} with the same --catalogue; or restore the database from a backup."
+            self.findings.damage(CATALOGUE, what, remedy)
         else:
             self.findings.damage(FILE, what)
 

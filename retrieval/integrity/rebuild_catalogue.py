@@ -52,16 +52,17 @@ from retrieval.integrity.report import Findings
 from retrieval.metadata.photo import read_metadata
 
 _FOLDER = re.compile(r"\d{6,18}")
-_NOTHING = (
+NOTHING_LEFT = (
     "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
     "the list of those removed for good, imported metadata and reasons of failures are lost; import the tables again."
 )
-_ONLY_HERE = {table.__tablename__ for table in (ImageRow, MetadataRow, ExcludedRow)}
+ONLY_HERE = {table.__tablename__ for table in (ImageRow, MetadataRow, ExcludedRow)}
 _MAY_LACK = (
     "some photos that had been removed may be back, and some imported metadata may be lost; import the tables again."
 )
-_OLDER = f"What was restored of the catalogue is older than what was last written to it: {_MAY_LACK}"
-_PARTIAL = f"Not all of the damaged catalogue can be read: {_MAY_LACK}"
+OLDER = f"What was restored of the catalogue is older than what was last written to it: {_MAY_LACK}"
+UNPROVEN = "Of the rows of the damaged catalogue, names, dates and reasons of failures have no checksums."
+PARTIAL = f"Not all of the damaged catalogue can be read: {_MAY_LACK}"
 
 
 @dataclass(frozen=True)
@@ -108,20 +109,48 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
     if file.exists():
         notes.append(f"The damaged catalogue was set aside as {FILE}.damaged-N: delete it when it is no longer needed.")
     revision = _restore(folder, temporary)
-    how, lapses = "made anew from the segments", [_NOTHING]
+    how, lapses = "made anew from the segments", [NOTHING_LEFT]
     if revision is not None:
         when = datetime.datetime.fromtimestamp((folder / SNAPSHOT).stat().st_mtime).isoformat(" ", "seconds")
-        how, lapses = "restored from its snapshot and the segments", [_OLDER] if revision < written else []
+        how, lapses = "restored from its snapshot and the segments", [OLDER] if revision < written else []
     whole, lapsed = None, False
     if revision is None or (revision < written and not 0 < found <= revision):
         whole, lapsed = _read_rows(folder, temporary, found)
     if whole is not None:
         more = ", its older snapshot" if revision is not None and not whole else ""
         how = f"restored from its rows that can be read{more} and the segments"
-        lapses = [_PARTIAL] if lapsed else [_OLDER] if found < written else []
-        notes.append("Of the rows of the damaged catalogue, names, dates and reasons of failures have no checksums.")
+        lapses = [PARTIAL] if lapsed else [OLDER] if found < written else []
+        notes.append(UNPROVEN)
     elif revision is not None:
         notes.append(f"The catalogue is what it was at {when}, with the photos that were added since.")
+    notes += complete_catalogue(folder, temporary, seal, whole, written)
+    _exchange(folder, temporary)
+    write_snapshot(file, folder / SNAPSHOT)
+    return how, notes, lapses
+
+
+def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: bool | None, written: int) -> list[str]:
+    """Let a catalogue in a folder of its own have all that is known of a collection beside what it holds already.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection, with its lock held.
+    temporary : Path
+        Where the catalogue is, or is to be made.
+    seal : Seal, optional
+        What is known of the collection's files.
+    whole : bool, optional
+        Whether the rows in it are all that there were, and fit the segments; None: it is a copy that was whole.
+    written : int
+        The last revision that is known of.
+
+    Returns
+    -------
+    list of str
+        What is to be known of it, in sentences.
+    """
+    notes = []
     with Catalogue.open(temporary, create=True) as catalogue:
         database = Database(catalogue.address)
         if seal is None and whole is not None:
@@ -153,9 +182,7 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
                     session.merge(Setting(key=IDENTITY_KEY, value=identity))
                 tidy_metadata(session)
         database.close()
-    _exchange(folder, temporary)
-    write_snapshot(file, folder / SNAPSHOT)
-    return how, notes, lapses
+    return notes
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
@@ -166,14 +193,14 @@ def _restore(folder: Path, temporary: Path) -> int | None:
     """
     temporary.mkdir()
     revision = restore_snapshot(folder / SNAPSHOT, temporary / FILE)
-    if revision is not None and not _fits(folder, temporary, by_identity=True):
+    if revision is not None and not rows_fit(folder, temporary, by_identity=True):
         shutil.rmtree(temporary)
         temporary.mkdir()
         return None
     return revision
 
 
-def _fits(folder: Path, where: Path, *, by_identity: bool) -> bool:
+def rows_fit(folder: Path, where: Path, *, by_identity: bool) -> bool:
     """Whether a catalogue, in a folder of its own, is the collection's, and says of the segments what they are."""
     kept = read_identity(folder)
     try:
@@ -195,7 +222,7 @@ def _read_rows(folder: Path, temporary: Path, revision: int) -> tuple[bool | Non
     where.mkdir()
     try:
         partial = copy_rows(folder / FILE, where / FILE, revision)
-        whole = _fits(folder, where, by_identity=False) and not partial
+        whole = rows_fit(folder, where, by_identity=False) and not partial
         Catalogue.open(where).close()
     except (sqlite3.Error, CairnError):
         shutil.rmtree(where)
@@ -204,7 +231,7 @@ def _read_rows(folder: Path, temporary: Path, revision: int) -> tuple[bool | Non
         fill_gaps(where / FILE, temporary / FILE, partial)
     (where / FILE).replace(temporary / FILE)
     shutil.rmtree(where)
-    return whole, not partial.isdisjoint(_ONLY_HERE)
+    return whole, not partial.isdisjoint(ONLY_HERE)
 
 
 def _revision_of(file: Path) -> int:
@@ -303,7 +330,9 @@ def _bring_up_to_date(
     taken: set[int] = set()
     for one in candidates:
         fits = vocabulary is None or one.row.vocabulary_fingerprint in ("", vocabulary)
-        if fits and taken.isdisjoint(one.numbers):
+        # A segment of which the catalogue has lost all photos is known by its folder alone.
+        is_there_already = any(one.row.folder == other.row.folder for other in chosen)
+        if fits and not is_there_already and taken.isdisjoint(one.numbers):
             chosen.append(one)
             taken.update(one.numbers)
     new = sorted((one for one in chosen if not one.is_known), key=lambda one: int(one.row.folder))

@@ -43,10 +43,11 @@ from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS
-from retrieval.integrity.check import CheckReport, Damage, check_collection
+from retrieval.integrity.check import CATALOGUE, CheckReport, Damage, check_collection
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
 from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
+from retrieval.integrity.rebuild_server import rebuild_server_catalogue
 from retrieval.photos.thumbnails import CACHE
 
 
@@ -79,8 +80,8 @@ def repair_collection(
     """Make again what is damaged in a collection, as far as that can be done.
 
     The options, the descriptor and the small files of the vocabulary are restored from copies, the index of the
-    vocabulary from its centres, a catalogue that is an SQLite file from its snapshot and what the segments note, and
-    damaged segments from their photos. A repair that is killed is picked up by another.
+    vocabulary from its centres, a catalogue from its snapshot or its rows that can be read and what the segments note,
+    and damaged segments from their photos. A repair that is killed is picked up by another.
 
     Parameters
     ----------
@@ -147,8 +148,10 @@ class _Repair:
             how, notes, self.report.lapses = rebuild_catalogue(self.folder, self.seal)
             self.report.notes += notes
             self._done(FILE, how)
-        elif any(one.file == "catalogue" for one in found.damaged):
-            return  # a database is its server's to restore
+        elif self.address is not None and any(one.file == CATALOGUE for one in found.damaged):
+            how, notes, self.report.lapses = rebuild_server_catalogue(self.folder, self.address, self.seal)
+            self.report.notes += notes
+            self._done(CATALOGUE, how)
         self._restore_copies()
         self._restore_descriptor()
         try:

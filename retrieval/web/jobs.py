@@ -170,8 +170,8 @@ class SearchJobs:
                 return {}, b""
             case "collection":
                 facts = describe_collection(collection)
-                places = collection.catalogue.places() if facts["failed"] else []
-                return discreet_facts(facts, [(name, path) for _, name, path in places]), b""
+                photos = collection.catalogue.photo_of_each_root() if facts["failed"] else []
+                return discreet_facts(facts, photos), b""
             case "search":
                 return self._search(collection, request), b""
             case "match":

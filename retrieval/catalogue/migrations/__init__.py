@@ -74,7 +74,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
             if session.get_bind().dialect.name == "postgresql":
                 session.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
                 if create:
-                    _make_schema(session, database.schema)
+                    make_schema(session, database.schema)
             found = format_of(database, session)  # another process may have come first
             if found is None:
                 _make(session)
@@ -142,18 +142,22 @@ def upgrade(connection: sa.Connection, found: int | None) -> None:
         command.upgrade(config, revision_of(FORMAT))
 
 
-def _make_schema(session: Session, name: str | None) -> None:
-    """Make the schema that a catalogue lies in, where it is not there."""
+def make_tables(connection: sa.Connection) -> None:
+    """Make the tables of the present format, with nothing in them."""
+    Base.metadata.create_all(connection)
+    REVISIONS.create(connection)
+    connection.execute(sa.insert(REVISIONS).values(version_num=revision_of(FORMAT)))
+
+
+def make_schema(session: Session, name: str | None) -> None:
+    """Make the schema that the address of a catalogue names, where it is not there."""
     connection = session.connection()
     if name is not None and not sa.inspect(connection).has_schema(name):
         connection.execute(sa.schema.CreateSchema(name))
 
 
 def _make(session: Session) -> None:
-    connection = session.connection()
-    Base.metadata.create_all(connection)
-    REVISIONS.create(connection)
-    connection.execute(sa.insert(REVISIONS).values(version_num=revision_of(FORMAT)))
+    make_tables(session.connection())
     for key, value in ((FORMAT_KEY, str(FORMAT)), *((key, "0") for key in _COUNTERS)):
         session.add(Setting(key=key, value=value))
     session.flush()

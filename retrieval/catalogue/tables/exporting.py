@@ -43,7 +43,7 @@ def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerow(["name", *(key for key in keys for _ in range(widths[key]))])
-    for number, name, place in catalogue.places():
+    for number, name, place in (one for some in catalogue.places_in_parts() for one in some):
         if number in imported:
             row = [name if name.strip() == name else place]
             for key in keys:

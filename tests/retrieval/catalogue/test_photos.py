@@ -83,3 +83,20 @@ def test_paths_are_those_of_the_moment(catalogue: Catalogue) -> None:
     catalogue.remove([number])
     assert known["/p/5000.jpg"].number == number  # of the moment that was looked at
     assert "/p/5000.jpg" not in set(known)  # what is still there
+
+
+def test_one_photo_of_each_folder_that_was_indexed(catalogue: Catalogue) -> None:
+    first = catalogue.reserve_numbers(4)
+    paths = [
+        ("/a/rome/1.jpg", "rome/1.jpg"),
+        ("/a/rome/2.jpg", "rome/2.jpg"),
+        ("/b/ü/3.jpg", "ü/3.jpg"),
+        ("/4", "x.jpg"),
+    ]
+    rows = [ImageRow(number=first + i, path=path, name=name, position=i) for i, (path, name) in enumerate(paths)]
+    values = {"images": 4, "features": 0, "bytes": 0}
+    catalogue.commit_segment(
+        SegmentRow(folder="2", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values), rows
+    )
+    found = catalogue.photo_of_each_root()
+    assert {path.removesuffix(name) for name, path in found} == {"/p/", "/a/", "/b/"} and len(found) == 3

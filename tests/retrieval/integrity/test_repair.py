@@ -91,9 +91,9 @@ def split(collection: Collection) -> None:
     collection.forget()
 
 
-def contents(folder: Path) -> dict[str, Any]:
+def contents(folder: Path, catalogue: str | None = None) -> dict[str, Any]:
     """All that a collection knows, whatever its segments are called."""
-    with Collection.open(folder) as collection:
+    with Collection.open(folder, catalogue=catalogue) as collection:
         rows = collection.catalogue.images()
         numbers = [row.number for row in rows]
         features = {}
