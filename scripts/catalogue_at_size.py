@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measure a catalogue of many photos: how fast they are added, and what pages, filters and checks of it take.
 
-The photos are synthetic rows: there is no file of any, and no segment. Most are written in bulk, as a backup would be
-restored (COPY where the database is PostgreSQL), the last of them as indexing writes them. What is measured of a
+The photos are synthetic rows: there is no file of any, and no segment. They are written in bulk, as a backup would be
+restored (COPY where the database is PostgreSQL), and then some more as indexing adds them. What is measured of a
 catalogue that has just been opened has nothing counted yet; what is measured of "the next page" has.
 
 usage: PYTHONPATH=. scripts/catalogue_at_size.py [--photos N] [--indexed N] [--segment N] [--seed S] ADDRESS
@@ -155,50 +155,59 @@ def _copy(session: Any, table: Any, rows: list[dict[str, Any]]) -> None:
         copy.write("\n".join(lines) + "\n")
 
 
-def fill(address: str, photos: int, indexed: int, segment: int, seed: int) -> dict[str, str]:
-    """Fill an empty catalogue; give how fast that was."""
+def add(
+    catalogue: Catalogue, photos: int, segment: int, seed: int, write: Callable[[int, list[Synthetic]], object]
+) -> float:
+    """Add photos, segment by segment; give the seconds that it took to write them."""
     sizes = [min(segment, photos - done) for done in range(0, photos, segment)]
-    through = -(-indexed // segment)
     slots = np.random.default_rng(seed).permutation(len(sizes))
+    number, spent = len(catalogue.segments()), 0.0
+    for done, (size, slot) in enumerate(zip(sizes, slots, strict=True), 1):
+        days = (float(DAYS * slot / len(sizes)), float(DAYS * (slot + 1) / len(sizes)))
+        made = list(synthetic_photos(catalogue.reserve_numbers(size), size, days, seed))
+        start = time.perf_counter()
+        write(number + done, made)
+        spent += time.perf_counter() - start
+        if done % 10 == 0:
+            print(f"{done} of {len(sizes)} segments, {spent:.0f} s", file=sys.stderr)
+    return spent
+
+
+def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
+    """Fill an empty catalogue in bulk; give how fast that was."""
     told: dict[str, str] = {}
     with Catalogue.open(address, create=True) as catalogue:
+        if catalogue.setting(WAS_FILLED) is not None:
+            return {}
         if catalogue.count():
-            raise CairnError(f"{address} is not empty: give the address of an empty database.")
+            raise CairnError(f"{catalogue} is not empty: give the address of an empty database.")
         database = Database(catalogue.address)
-        for name, numbers in (
-            ("in bulk", range(len(sizes) - through)),
-            ("as indexing writes them", range(len(sizes) - through, len(sizes))),
-        ):
-            start, count = time.perf_counter(), sum(sizes[number] for number in numbers)
-            spent = 0.0
-            for number in numbers:
-                days = tuple(float(DAYS * slot / len(sizes)) for slot in (slots[number], slots[number] + 1))
-                made = list(
-                    synthetic_photos(catalogue.reserve_numbers(sizes[number]), sizes[number], (days[0], days[1]), seed)
-                )
-                began = time.perf_counter()
-                if name == "in bulk":
-                    write_in_bulk(database, number + 1, made)
-                else:
-                    rows, metadata = [one.row for one in made], [one.metadata for one in made]
-                    catalogue.commit_segment(segment_of(number + 1, len(rows)), rows, metadata)
-                spent += time.perf_counter() - began
-                if number % 10 == 0:
-                    print(
-                        f"{number + 1} of {len(sizes)} segments, {time.perf_counter() - start:.0f} s", file=sys.stderr
-                    )
-            if count:
-                told[f"add {count:,} photos {name}"] = f"{count / spent:,.0f} photos a second"
+        spent = add(catalogue, photos, segment, seed, lambda number, made: write_in_bulk(database, number, made))
+        told[f"write {photos:,} photos in bulk"] = f"{spent:,.0f} s, {photos / spent:,.0f} photos a second"
         database.close()
         if catalogue.file is None:
             engine = sa.create_engine(catalogue.address, isolation_level="AUTOCOMMIT")
             with engine.connect() as connection:
                 start = time.perf_counter()
                 connection.execute(sa.text("VACUUM ANALYZE"))  # as the server does by itself in time
-                told["VACUUM ANALYZE"] = f"{time.perf_counter() - start:.0f} s"
+                told["VACUUM ANALYZE"] = _shown(time.perf_counter() - start)
             engine.dispose()
         catalogue.set_setting(WAS_FILLED, str(photos))
     return told
+
+
+def index(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
+    """Add photos as indexing does; give how fast that was."""
+    with Catalogue.open(address) as catalogue:
+
+        def commit(number: int, made: list[Synthetic]) -> None:
+            catalogue.commit_segment(
+                segment_of(number, len(made)), [one.row for one in made], [one.metadata for one in made]
+            )
+
+        before = catalogue.count()
+        spent = add(catalogue, photos, segment, seed + before, commit)
+        return {f"add {photos:,} photos to {before:,} as indexing does": f"{photos / spent:,.0f} photos a second"}
 
 
 def questions(catalogue: Catalogue, rng: np.random.Generator) -> dict[str, Callable[[], Any]]:
@@ -243,6 +252,7 @@ def questions(catalogue: Catalogue, rng: np.random.Generator) -> dict[str, Calla
         "folders, counted": lambda: catalogue.folders(),
         "tags, counted": lambda: catalogue.tags(),
         "keys, counted": lambda: catalogue.metadata_keys(),
+        "a photo of each folder that was indexed": lambda: catalogue.photo_of_each_root(),
         "remove 100 photos": lambda: catalogue.remove(some(100)),
     }
 
@@ -325,16 +335,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("address", metavar="ADDRESS")
     parser.add_argument("--photos", type=int, default=100_000)
-    parser.add_argument("--indexed", type=int, default=20_000, help="how many of them are written as indexing does")
+    parser.add_argument("--indexed", type=int, default=20_000, help="photos that are then added as indexing does")
     parser.add_argument("--segment", type=int, default=10_000, help="photos of a segment")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     measured: dict[str, str] = {}
     try:
-        with Catalogue.open(options.address, create=True) as catalogue:
-            was_filled = catalogue.setting(WAS_FILLED) is not None
-        if not was_filled:
-            measured |= fill(options.address, options.photos, options.indexed, options.segment, options.seed)
+        measured |= fill(options.address, options.photos, options.segment, options.seed)
+        measured |= _apart(index, options.address, options.indexed, options.segment, options.seed)
         for measure in (ask, know, check):
             measured |= _apart(measure, options.address)
     except CairnError as error:

@@ -165,7 +165,8 @@ def _make(session: Session) -> None:
 
 
 def _migrate(session: Session, found: int) -> None:
-    # Whoever writes in the format that was holds this row from beginning to end.
-    session.execute(sa.select(Setting.value).where(Setting.key == NEXT_NUMBER_KEY).with_for_update())
+    # Whoever writes in the format that was holds one of these rows from beginning to end, and takes them in this order.
+    for key in (REVISION_KEY, NEXT_NUMBER_KEY):
+        session.execute(sa.select(Setting.value).where(Setting.key == key).with_for_update())
     upgrade(session.connection(), found)
     count_writing(session)
