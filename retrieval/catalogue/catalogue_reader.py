@@ -18,6 +18,7 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.link_store import links_in
 from retrieval.catalogue.metadata_store import PhotoMetadata, imported_values, key_counts, metadata_of, tag_counts
 from retrieval.catalogue.photos import (
+    KnownContents,
     KnownPhotos,
     all_indexed,
     contents_of_photos,
@@ -84,7 +85,7 @@ class CatalogueReader:
         with self._transaction() as session:
             return known_photos(session, self.paths_of)
 
-    def known_contents(self) -> set[str]:
+    def known_contents(self) -> KnownContents:
         """The SHA-256 of all photos that are indexed or failed."""
         with self._transaction() as session:
             return known_contents(session)

@@ -1,7 +1,7 @@
 """Photos of a catalogue as they are looked up: by number, by name, by what tells whether they have changed."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,10 +157,38 @@ def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[i
     return KnownPhotos(rows[:done], odd, paths_of)
 
 
-def known_contents(session: Session) -> set[str]:
+class KnownContents(Container[str | None]):
+    """The contents (SHA-256) of photos, in 32 bytes of each.
+
+    Parameters
+    ----------
+    contents : array
+        (n,) S32: their bytes, in any order.
+    odd : collection of str
+        Contents that are no SHA-256.
+    """
+
+    def __init__(self, contents: NDArray[np.bytes_], odd: Collection[str]) -> None:
+        self._contents, self._odd = np.sort(contents), odd
+
+    def __contains__(self, content: object) -> bool:
+        if not isinstance(content, str) or not _SHA256.fullmatch(content):
+            return content in self._odd
+        wanted = np.array(bytes.fromhex(content), "S32")
+        place = int(np.searchsorted(self._contents, wanted))
+        return place < len(self._contents) and bool(self._contents[place] == wanted)
+
+
+def known_contents(session: Session) -> KnownContents:
     """The SHA-256 of all photos that are indexed or failed."""
     query = sa.select(ImageRow.sha256).where(ImageRow.state != REMOVED, ImageRow.sha256.is_not(None))
-    return {str(content) for content in session.scalars(query.execution_options(yield_per=CHUNK))}
+    parts: list[NDArray[np.bytes_]] = []
+    odd: set[str] = set()
+    for part in session.scalars(query.execution_options(yield_per=CHUNK)).partitions():
+        sound = [one for one in part if _SHA256.fullmatch(str(one))]
+        odd.update(str(one) for one in part if not _SHA256.fullmatch(str(one)))
+        parts.append(np.array([bytes.fromhex(str(one)) for one in sound], "S32"))
+    return KnownContents(np.concatenate(parts) if parts else np.zeros(0, "S32"), odd)
 
 
 def all_indexed(session: Session) -> list[ImageRow]:

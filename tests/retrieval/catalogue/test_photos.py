@@ -85,6 +85,15 @@ def test_paths_are_those_of_the_moment(catalogue: Catalogue) -> None:
     assert "/p/5000.jpg" not in set(known)  # what is still there
 
 
+def test_contents_are_known_of_photos_that_are_indexed_or_failed(
+    catalogue: Catalogue, expected: dict[str, Known]
+) -> None:
+    contents = catalogue.known_contents()
+    known = {one.sha256 for one in expected.values() if one.sha256}
+    asked = {*known, "not a hash", "other", *(f"{i:064x}" for i in (51, 5999, 6000, 77_777)), "0" * 64, "f" * 64}
+    assert {one for one in asked if one in contents} == known and None not in contents
+
+
 def test_one_photo_of_each_folder_that_was_indexed(catalogue: Catalogue) -> None:
     first = catalogue.reserve_numbers(4)
     paths = [
