@@ -34,6 +34,8 @@ LABELS_KEY = "metadata.labels"
 SINGLE = ("taken", "camera", "latitude", "longitude", "title")
 """Keys that the photo's own row holds too."""
 
+_SPELLINGS = 100  # of a tag that are looked at, at most
+
 _IMAGES: Any = ImageRow.__table__
 _ROWS: Any = MetadataRow.__table__
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
@@ -223,34 +225,40 @@ def imported_values(session: Session) -> dict[int, dict[str, list[str]]]:
 def key_counts(session: Session) -> list[tuple[str, int]]:
     """Keys of the metadata of indexed photos as they are written, in order, and how many photos have each."""
     labels = key_labels(session)
-    rows, text = _ROWS.c, sa.literal("")
     # Of the values of a key, the first stands for all of a photo.
-    counted = _counted(rows.key, text, lambda one: [one.position == 0], lambda one, other: one.key == other.key)
-    found = sorted((key, int(count)) for key, count, _ in session.execute(counted))
+    counted = _counted(_ROWS.c.key, lambda one: [one.position == 0], lambda one, other: one.key == other.key)
+    found = sorted((key, int(count)) for key, count in session.execute(counted))
     return [(labels.get(key, key), count) for key, count in found]
 
 
 def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
-    """Tags of indexed photos and how many photos have each: those of the most photos, and those that come first."""
-    rows = _ROWS.c
+    """Tags of indexed photos and how many photos have each: those of the most photos, and those that come first.
+
+    A tag that is spelt in several ways, in upper and lower case, is told as one of its first photos have it.
+    """
     counted = _counted(
-        rows.value_hash,
-        sa.func.max(rows.value),  # of several spellings, one in lower case
+        _ROWS.c.value_hash,
         lambda one: [one.key == TAG],
         lambda one, other: sa.and_(other.key == TAG, one.value_hash == other.value_hash),
-    ).subquery()
-    photos, tag = counted.c[1], counted.c[2]
-    found = session.execute(sa.select(tag, photos).order_by(photos.desc(), tag).limit(limit))
+    ).cte("counted")
+    kind, photos = counted.c
+    # They are counted in an index, without reading a row; and the texts of those alone are read that may be told.
+    most = sa.select(photos.label("photos")).order_by(photos.desc()).limit(limit).subquery()
+    first = sa.select(_ROWS.c.value).where(_ROWS.c.key == TAG, _ROWS.c.value_hash == kind).correlate(counted)
+    some = first.order_by(_ROWS.c.number).limit(_SPELLINGS).subquery()
+    tag = sa.select(sa.func.max(some.c.value)).correlate(counted).scalar_subquery()  # in lower case, where one is
+    query = sa.select(tag.label("tag"), photos.label("count"))
+    query = query.where(photos >= sa.select(sa.func.min(most.c.photos)).scalar_subquery())
+    found = session.execute(query.order_by(sa.desc("count"), sa.asc("tag")).limit(limit))
     return [(text, int(count)) for text, count in found]
 
 
 def _counted(
     by: sa.Column[Any],
-    text: sa.ColumnElement[str],
     wanted: Callable[[Any], list[sa.ColumnElement[bool]]],
     same: Callable[[Any, Any], sa.ColumnElement[bool]],
 ) -> sa.Select[Any]:
-    """How many indexed photos have values of each kind: a row for each, with its photos and a text.
+    """How many indexed photos have values of each kind: a row for each, with its photos.
 
     All values are counted once. Of that are taken, as they are few, those of files that were imported as well, and
     those of photos without a name, which failed or were removed.
@@ -259,26 +267,23 @@ def _counted(
     ----------
     by : Column
         Of the metadata: what makes a kind.
-    text : ColumnElement
-        What is told of a kind.
     wanted : callable
         From the columns of the metadata to which values are counted, no two of which a photo has of one source.
     same : callable
         From the columns of two rows of a photo to whether they are of one kind.
     """
-    file, unnamed = _ROWS.alias("of_file"), _IMAGES.c.name.is_(None)
+    file, unnamed = _ROWS.alias("of_file"), sa.select(_IMAGES.c.number).where(_IMAGES.c.name.is_(None))
     twice = _ROWS.join(file, sa.and_(file.c.number == _ROWS.c.number, same(_ROWS.c, file.c)))
     both = [*wanted(_ROWS.c), *wanted(file.c), _is_imported(), file.c.source == FROM_FILE]
     parts = []
     for sign, found, conditions in ((1, _ROWS, wanted(_ROWS.c)), (-1, twice, both)):
-        shown = text if sign == 1 else sa.null()
-        count = sign * sa.func.count()
-        parts.append(sa.select(by, count, shown).select_from(found).where(*conditions).group_by(by))
-        without = found.join(_IMAGES, _IMAGES.c.number == _ROWS.c.number)
-        query = sa.select(by, -count, sa.null()).select_from(without).where(*conditions, unnamed)
-        parts.append(query.group_by(by))
-    kind, count, told = sa.union_all(*parts).subquery().c
-    return sa.select(kind, sa.func.sum(count), sa.func.max(told)).group_by(kind).having(sa.func.sum(count) > 0)
+        of_all = sa.select(by, (sign * sa.func.count()).label("photos")).select_from(found).where(*conditions)
+        of_unnamed = sa.select(by, (-sign * sa.func.count()).label("photos")).select_from(found)
+        of_unnamed = of_unnamed.where(*conditions, _ROWS.c.number.in_(unnamed))
+        parts += [of_all.group_by(by), of_unnamed.group_by(by)]
+    kind, count = sa.union_all(*parts).subquery().c
+    photos = sa.func.sum(count)
+    return sa.select(kind.label("kind"), photos.label("photos")).group_by(kind).having(photos > 0)
 
 
 def has_value(key: str, value: str) -> sa.ColumnElement[bool]:

@@ -15,7 +15,8 @@ from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, SegmentRow, path_hash_of
 
 _NONE = np.iinfo(np.int64).min  # where a number is not known
-_SHA256 = re.compile("[0-9a-f]{64}")
+_SHA256, _SHA256S = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]*")
+_NO_SHA256 = 64 * "0"
 _ROW = np.dtype(
     [
         *((name, np.int64) for name in ("number", "hash", "size", "mtime_ns")),
@@ -144,17 +145,27 @@ def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[i
             some["number"], some["hash"], some["indexed"], some["missing"] = numbers, hashes, indexed, missing
             some["size"] = [_NONE if size is None else size for size in sizes]
             some["mtime_ns"] = [_NONE if time is None else time for time in times]
-            sound = [one is not None and _SHA256.fullmatch(one) is not None for one in contents]
-            some["has_sha256"] = sound
-            joined = "".join(one if is_sound else 64 * "0" for one, is_sound in zip(contents, sound, strict=True))
-            some["sha256"] = np.frombuffer(bytes.fromhex(joined), np.uint8).reshape(-1, 32)
-            for number, one, is_sound in zip(numbers, contents, sound, strict=True):
-                if one is not None and not is_sound:
-                    odd[number] = one
+            some["sha256"], some["has_sha256"] = _packed(contents)
+            odd |= {
+                number: one
+                for number, one, is_sound in zip(numbers, contents, some["has_sha256"].tolist(), strict=True)
+                if one is not None and not is_sound
+            }
             done += len(part)
     except (TypeError, ValueError, OverflowError) as error:
         raise CairnError(f"The catalogue holds what no photo has ({error}): run cairn check.") from error
     return KnownPhotos(rows[:done], odd, paths_of)
+
+
+def _packed(contents: Sequence[str | None]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """The bytes (n, 32) of contents that are SHA-256, and which of them are; zeros for others."""
+    is_there = np.array([one is not None for one in contents], bool)
+    joined = "".join(_NO_SHA256 if one is None else one for one in contents)
+    # All at once where all look like such; one by one where one does not.
+    if any(one is not None and len(one) != 64 for one in contents) or not _SHA256S.fullmatch(joined):
+        is_there = np.array([one is not None and bool(_SHA256.fullmatch(one)) for one in contents], bool)
+        joined = "".join(one if ok and one else _NO_SHA256 for one, ok in zip(contents, is_there, strict=True))
+    return np.frombuffer(bytes.fromhex(joined), np.uint8).reshape(-1, 32), is_there
 
 
 class KnownContents(Container[str | None]):
@@ -185,9 +196,9 @@ def known_contents(session: Session) -> KnownContents:
     parts: list[NDArray[np.bytes_]] = []
     odd: set[str] = set()
     for part in session.scalars(query.execution_options(yield_per=CHUNK)).partitions():
-        sound = [one for one in part if _SHA256.fullmatch(str(one))]
-        odd.update(str(one) for one in part if not _SHA256.fullmatch(str(one)))
-        parts.append(np.array([bytes.fromhex(str(one)) for one in sound], "S32"))
+        packed, is_sound = _packed(part)
+        odd.update(str(one) for one, ok in zip(part, is_sound.tolist(), strict=True) if not ok)
+        parts.append(packed[is_sound].reshape(-1).view("S32"))
     return KnownContents(np.concatenate(parts) if parts else np.zeros(0, "S32"), odd)
 
 

@@ -1,5 +1,7 @@
 """Metadata in the catalogue, and filters by it, over SQLite and over PostgreSQL."""
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -222,6 +224,34 @@ def test_tags_are_counted(filled: Catalogue) -> None:
     assert filled.tags(1) == [("arch", 2)]
     filled.import_values({0: {"tag": ["ROME"]}})  # both say it
     assert dict(filled.tags())["rome"] == 2
+
+
+def test_keys_and_tags_are_counted_as_one_would_by_hand(catalogue: Catalogue) -> None:
+    rng = random.Random(3)
+    tags = [f"tag {i}" for i in range(12)]
+    photos = [row.number for row in add(catalogue, "000001", [f"/{i}.jpg" for i in range(60)])]
+
+    def some() -> tuple[str, ...]:
+        return tuple(rng.sample(tags, rng.randint(0, 4)))
+
+    catalogue.store_metadata(
+        [(number, Metadata(taken="2001" if rng.random() < 0.5 else None, tags=some())) for number in photos]
+    )
+    imported = {
+        number: {"taken": ["1923"], "archive": ["7", "8"]} | ({"tag": list(mine)} if (mine := some()) else {})
+        for number in rng.sample(photos, 30)
+    }
+    catalogue.import_values(imported)
+    catalogue.remove(rng.sample(photos, 15))
+    known = catalogue.metadata(catalogue.numbers().tolist()).values()
+    counted = Counter(tag for one in known for tag in one.tags)
+    assert catalogue.tags() == sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    for limit in (1, 4, 7):
+        assert catalogue.tags(limit) == catalogue.tags()[:limit]
+    keys = Counter(key for one in known for key in ("taken",) if one.taken)
+    keys.update(key for one in known for key in one.others)
+    keys["tag"] = sum(bool(one.tags) for one in known)
+    assert catalogue.metadata_keys() == sorted(keys.items())
 
 
 def test_filters_say_what_was_asked_for() -> None:
