@@ -140,9 +140,8 @@ class ClusterHolders(Holders):
         self.messages += len(calls)
         try:
             client = self._connected()
-            new = [member for member in calls if member not in self._actors]
             with client.as_current():  # actors are told by that where they belong
-                found: dict[str, list[Any] | Exception] = client.sync(self._ask, client, new, calls, seconds)
+                found: dict[str, list[Any] | Exception] = client.sync(self._ask, client, calls, seconds)
         except (OSError, TimeoutError, RuntimeError):
             self._actors.clear()
             return {member: Lost([member]) for member in calls}
@@ -161,37 +160,29 @@ class ClusterHolders(Holders):
         return client
 
     async def _ask(
-        self, client: "Client", new: Sequence[str], calls: Mapping[str, Sequence[Call]], seconds: float
+        self, client: "Client", calls: Mapping[str, Sequence[Call]], seconds: float
     ) -> dict[str, list[Any] | Exception]:
-        """Make the actors that are not there yet, and ask all."""
-        end = time.monotonic() + seconds
-        futures = {
-            member: client.submit(
-                ShardActor,
-                own_versions(),
-                member,
-                actor=True,
-                workers=[member],
-                allow_other_workers=False,
-                key=f"cairn-shards-{client.id}-{member}-{time.monotonic_ns()}",
-            )
-            for member in new
-        }
-        found = await _gather({member: future.result() for member, future in futures.items()}, {}, end)
-        self._actors |= {member: actor for member, actor in found.items() if not isinstance(actor, Exception)}
-        replies = {member: reply for member, reply in found.items() if isinstance(reply, Exception)}
-        asked = {member: self._actors[member] for member in calls if member in self._actors}
-        running = {member: _run(actor, list(calls[member])) for member, actor in asked.items()}
-        return replies | await _gather(running, asked, end)
+        """Ask workers side by side; those that have no actor yet get one."""
+
+        async def ask(member: str) -> Any:
+            if member not in self._actors:
+                self._actors[member] = await client.submit(
+                    ShardActor,
+                    own_versions(),
+                    member,
+                    actor=True,
+                    workers=[member],
+                    allow_other_workers=False,
+                    key=f"cairn-shards-{client.id}-{member}-{time.monotonic_ns()}",
+                )
+            return await self._actors[member].run(list(calls[member]))
+
+        tasks = {member: asyncio.ensure_future(ask(member)) for member in calls}
+        return await _gather(tasks, self._actors, time.monotonic() + seconds)
 
 
-async def _run(actor: Any, calls: list[Call]) -> Any:
-    return await actor.run(calls)
-
-
-async def _gather(running: Mapping[str, Any], actors: Mapping[str, Any], end: float) -> dict[str, Any]:
+async def _gather(tasks: dict[str, Any], actors: Mapping[str, Any], end: float) -> dict[str, Any]:
     """Wait for what several say; `Lost` for those that have gone, or say nothing before an end."""
-    tasks = {member: asyncio.ensure_future(one) for member, one in running.items()}
     found: dict[str, Any] = {}
     while tasks:
         await asyncio.wait(tasks.values(), timeout=max(0.0, min(_LOOK, end - time.monotonic())))

@@ -17,6 +17,7 @@ from retrieval.shards.placement import place_shards
 
 T = TypeVar("T")
 _TRIES = 5  # times that one question is asked
+_LEAST = 2.0  # seconds that loading shards is given in any case
 
 
 @dataclass(frozen=True)
@@ -194,26 +195,28 @@ class Shards:
     def _place(self, seconds: float) -> None:
         """Give out all shards, or as many as can be within some time."""
         end = time.monotonic() + seconds
+        failing: set[str] = set()
         refused: dict[str, Exception] = {}
         held: dict[str, tuple[int, ...]] = {}
-        while True:
-            self._members = self._free(self._there()) - refused.keys()
-            if not self._members:
-                break
-            wanted = place_shards(len(self.epoch.shards), sorted(self._members))
-            held = {}
-            failed = self._load(wanted, max(0.1, end - time.monotonic()), held)
+        while members := self._free(self._there()) - failing:
+            late = time.monotonic() > end  # there is one more try with those that answer
+            wanted = place_shards(len(self.epoch.shards), sorted(members))
+            now: dict[str, tuple[int, ...]] = {}
+            failed = self._load(wanted, max(_LEAST, end - time.monotonic()), now)
+            held = max(held, now, key=lambda one: sum(map(len, one.values())))
+            failing |= failed.keys()
             for member, error in failed.items():
                 if isinstance(error, Lost):
                     self._avoided[member] = time.monotonic() + self.patience.avoided
                 else:
                     refused[member] = error
-            if not failed or time.monotonic() > end:
+            if not failed or late:
                 break
-        self._members |= refused.keys()
+        self._members = self._free(self._there())
+        nobody = not self._members - failing
         owners = {shard: member for member, shards in held.items() for shard in shards}
         missing = tuple(shard.number for shard in self.epoch.shards if shard.number not in owners)
-        if not owners:
+        if not owners or (missing and refused and nobody):
             self._placed = None
             raise _refusal(refused)
         self._generation += 1

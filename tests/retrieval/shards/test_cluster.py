@@ -1,0 +1,129 @@
+"""Shards on a real Dask cluster of two workers on this machine."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from index.cluster.connection import Cluster
+from retrieval.indexing.removal import remove_photos
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+from retrieval.shards.cluster import ClusterHolders, cluster_searchers, usual_shards
+from retrieval.shards.engine import sharded_searcher
+from retrieval.shards.epoch import open_epoch
+from retrieval.shards.shards import Patience, Shards
+from retrieval.web.job_process import Refused
+from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.models import QueryPhoto, SearchRequest
+from tests.conftest import Indexed, Ran
+from tests.support.sharded import SharedAlbum, make_album, query_at_turns
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster.connect("local:2", patience=5) as connected:
+        yield connected
+
+
+def address_of(cluster: Cluster) -> str:
+    return str(cluster.client.scheduler_info()["address"])
+
+
+def numbers_of(searcher: Searcher, views: object) -> list[tuple[int, float, int]]:
+    hits = searcher.search(views, top=50).hits  # type: ignore[arg-type]
+    return [(hit.number, hit.score, hit.verification.inliers) for hit in hits if hit.score > 0]
+
+
+def test_workers_answer_as_one_machine_and_one_may_die(shared_album: SharedAlbum, cluster: Cluster) -> None:
+    collection, options = shared_album.collection, SearchOptions(engine="signatures-sp")
+    views = query_at_turns(collection, 3, 4).views
+    expected = numbers_of(Searcher(collection, options), views)
+    shards = Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster), Patience(look=0.0))
+    searcher = sharded_searcher(collection, options, shards)
+    assert numbers_of(searcher, views) == expected
+    assert len(shards.placed.keys) == 2 and len(shards.epoch.shards) == 4
+    victim = next(iter(shards.placed.keys))
+    os.kill(cluster.client.run(os.getpid)[victim], signal.SIGKILL)
+    assert numbers_of(searcher, views) == expected
+    assert victim not in shards.placed.keys and searcher.search(views).missing == ()
+    end = time.monotonic() + 60  # the nanny starts another, which takes shards
+    while len(shards.placed.keys) < 2 and time.monotonic() < end:
+        time.sleep(0.2)
+        assert numbers_of(searcher, views) == expected
+    assert len(shards.placed.keys) == 2
+
+
+def request(number: int) -> dict[str, object]:
+    return SearchRequest(queries=[QueryPhoto(photo=number)], turns=1).model_dump(mode="json")
+
+
+def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tmp_path: Path) -> None:
+    from tests.support.written_photos import extraction_from_files
+
+    with extraction_from_files():
+        album = make_album(tmp_path / "album", 5)
+        here = SearchJobs(Place(album.place))
+        there = SearchJobs(Place(album.place, cluster=address_of(cluster), shards=3))
+        with album.open() as collection:
+            number, name = collection.catalogue.images()[0].number, str(collection.catalogue.images()[3].name)
+        for change in (False, True):
+            if change:
+                with album.open() as collection:
+                    remove_photos(collection, [name])
+            answers = []
+            for jobs in (here, there):
+                if jobs.is_outdated():
+                    assert change
+                    jobs.renew()
+                assert jobs.do("ready", {}) == ({}, b"")
+                answer, _ = jobs.do("search", request(number))
+                del answer["seconds"]
+                answers.append(answer)
+            assert answers[0] == answers[1] and answers[0]["results"] and answers[0]["missing_shards"] == []
+            assert (name in {one["name"] for one in answers[0]["results"]}) != change
+        explained = {"engine": "best", "photo": number, "turn": None, "every_turn": True, "expand": "none"}
+        matches = [jobs.do("match", request(number) | explained)[0] for jobs in (here, there)]
+        assert matches[0] == matches[1] and matches[0]["matches"]
+
+
+def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum) -> None:
+    jobs = SearchJobs(Place(shared_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
+    with pytest.raises(Refused, match="No Dask scheduler answers") as refused:
+        jobs.do("search", request(shared_album.collection.catalogue.images()[0].number))
+    assert refused.value.kind == "cluster"
+
+
+def test_searchers_are_made_of_a_collection(shared_album: SharedAlbum, cluster: Cluster) -> None:
+    collection, options = shared_album.collection, SearchOptions(engine="tf-idf")
+    views = query_at_turns(collection, 8, 8).views
+    make = cluster_searchers(cluster)
+    assert numbers_of(make(collection, options), views) == numbers_of(Searcher(collection, options), views)
+
+
+def test_a_query_on_a_cluster(indexed: Indexed, cairn: Callable[..., Ran], cluster: Cluster) -> None:
+    command = ("query", indexed.folder, "coffee_001.jpg", "page_001.jpg", "--all", "--turns", 1, "--top", 4, "--json")
+    alone, shared = cairn(*command).json, cairn(*command, "--cluster", address_of(cluster), "--shards", 2).json
+    del alone["seconds"], shared["seconds"]
+    assert shared == alone and shared["missing_shards"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--cluster", "nonsense"), "'nonsense' is no address of a cluster"),
+        (("--cluster", "tcp://127.0.0.1:9"), "No Dask scheduler answers at tcp://127.0.0.1:9"),
+        (("--shards", 3), "name some with --cluster"),
+    ],
+)
+@pytest.mark.parametrize("command", [("query", "coffee_001.jpg"), ("serve",)])
+def test_a_wrong_cluster_is_one_sentence(
+    indexed: Indexed, cairn: Callable[..., Ran], command: tuple[str, ...], options: tuple[object, ...], sentence: str
+) -> None:
+    name, *photos = command
+    assert sentence in cairn(name, indexed.folder, *photos, *options).refused()
