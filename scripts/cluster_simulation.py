@@ -1,0 +1,260 @@
+"""What a search over shards needs in machines: a queueing simulation of measured service times.
+
+Run as `python -m scripts.cluster_simulation [--measured FILE]`, with what `tests.benchmarks.bench_shards --json FILE`
+wrote; without it the times below are taken, which are of that benchmark. Queries come at random (a Poisson process). A
+front takes a query, describes it, and asks all workers some times over: to count votes, to score, to verify the best
+in batches, to rank. Each worker does what it is asked in the order in which it comes, and the front goes on when the
+last has answered. A message costs the front and the worker processor time, and takes a while on the way. Service times
+vary by a log-normal factor. Workers hold equal shards.
+"""
+
+import argparse
+import heapq
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Milliseconds of processor time, and counts of a query."""
+
+    count_fixed: float = 20.0  # of a worker, to count votes
+    count_photo: float = 0.0006  # the same for each photo of its shard
+    score_fixed: float = 1.0  # to share votes and give the best
+    score_photo: float = 0.00002
+    rank_fixed: float = 0.5  # to give those that are ranked
+    rank_photo: float = 0.00001
+    verify_photo: float = 1.0  # to verify one photo
+    verified: float = 60.0  # photos that are verified
+    batches: int = 2  # that they come in
+    front: float = 30.0  # of the front, messages aside
+    front_message: float = 0.6  # of the front, for a message and its answer
+    worker_message: float = 0.6  # of the worker
+    way: float = 0.2  # there and back, on which nobody works
+    spread: float = 0.15  # standard deviation of the logarithm of service times
+
+    @staticmethod
+    def of(results: Sequence[dict[str, Any]], photos: int) -> "Measured":
+        """Fit the times to what `bench_shards` measured with several numbers of shards."""
+        shards = np.array([one["shards"] for one in results], float)
+        design = np.column_stack([shards, np.ones(len(shards))])
+
+        def fit(*names: str) -> tuple[float, float]:
+            """Of all workers together: what each adds, and what each photo does."""
+            total = [sum(one["in_process"]["calls_ms"].get(name, 0.0) for name in names) for one in results]
+            fixed, every = np.linalg.lstsq(design, np.array(total), rcond=None)[0]
+            return max(0.0, float(fixed)), max(0.0, float(every)) / photos
+
+        defaults = Measured()
+        count, score, rank = fit("begin"), fit("finish", "count_high"), fit("best", "count_low")
+        verify = fit("verify")
+        here, there = ([one[kind]["shared"] for one in results] for kind in ("in_process", "cluster"))
+        messages = np.array([one["messages"] for one in there])
+        extra = np.array([one["cpu_ms"] for one in there]) - np.array([one["cpu_ms"] for one in here])
+        alone = [sum(one["in_process"]["calls_ms"].values()) for one in results]
+        front = float(np.mean([one["cpu_ms"] - calls for one, calls in zip(here, alone, strict=True)]))
+        front_extra = np.array([one["front_ms"] for one in there]) - front
+        own = max(0.05, float(np.sum(front_extra * messages) / np.sum(messages**2)))
+        both = max(own, float(np.sum(extra * messages) / np.sum(messages**2)))
+        return replace(
+            defaults,
+            count_fixed=count[0],
+            count_photo=count[1],
+            score_fixed=score[0],
+            score_photo=score[1],
+            rank_fixed=rank[0],
+            rank_photo=rank[1],
+            verify_photo=verify[1] * photos / defaults.verified,
+            front=front,
+            front_message=own,
+            worker_message=max(0.05, both - own),
+        )
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What answers queries."""
+
+    photos: int
+    workers: int  # that hold shards, one core each
+    fronts: int  # processes that take queries, one core each
+    together: int = 1  # workers that one message of the front reaches, as where one process a machine passes it on
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How long queries took, milliseconds."""
+
+    times: np.ndarray
+
+    def share(self, percent: float) -> float:
+        """A percentile."""
+        return float(np.percentile(self.times, percent))
+
+
+def simulate(measured: Measured, fleet: Fleet, rate: float, *, queries: int = 1500, seed: int = 0) -> Waits:
+    """Let queries come, and give how long each took.
+
+    Parameters
+    ----------
+    measured : Measured
+    fleet : Fleet
+    rate : float
+        Queries a second.
+    queries : int
+        How many; the first tenth, which finds nobody waiting, does not count.
+    seed : int
+    """
+    rng = np.random.default_rng(seed)
+    arrivals = np.cumsum(rng.exponential(1000 / rate, queries))
+    rounds = _rounds(measured, fleet)
+    front_free = [0.0] * fleet.fronts
+    worker_free = np.zeros(fleet.workers)
+    # Who asks next: time, serial, query, round; a query that waits for a front is at round -1.
+    events: list[tuple[float, int, int, int]] = []
+    waiting: list[int] = []
+    times = np.full(queries, np.nan)
+    serial = 0
+    messages = -(-fleet.workers // fleet.together)
+
+    def push(time: float, query: int, step: int) -> None:
+        nonlocal serial
+        serial += 1
+        heapq.heappush(events, (time, serial, query, step))
+
+    for query, time in enumerate(arrivals.tolist()):
+        push(time, query, -1)
+    idle = len(front_free)
+    while events:
+        now, _, query, step = heapq.heappop(events)
+        if step == -1:
+            if not idle:
+                waiting.append(query)
+                continue
+            idle -= 1
+            push(now + measured.front * _vary(rng, measured), query, 0)
+        elif step == len(rounds):
+            times[query] = now - arrivals[query]
+            if waiting:
+                push(now + measured.front * _vary(rng, measured), waiting.pop(0), 0)
+            else:
+                idle += 1
+        else:
+            fixed, several = rounds[step]
+            work = (
+                np.full(fleet.workers, fixed)
+                if not several
+                else fixed * rng.multinomial(several, np.full(fleet.workers, 1 / fleet.workers))
+            )
+            asked = work > 0
+            sent = int(min(messages, asked.sum()))
+            half = measured.front_message * sent / 2  # to send all; as much again to read the answers
+            # The front sends one after another.
+            order = np.minimum(np.arange(fleet.workers) // fleet.together, max(sent - 1, 0)) + 1
+            at = now + measured.front_message / 2 * order + measured.way / 2
+            ends = np.maximum(worker_free, at) + measured.worker_message
+            ends += work * _vary(rng, measured, fleet.workers)
+            worker_free = np.where(asked, ends, worker_free)
+            last = float(ends[asked].max()) if asked.any() else now
+            push(max(last + measured.way / 2 + measured.front_message / 2, now + 2 * half), query, step + 1)
+    return Waits(times[queries // 10 :])
+
+
+def _rounds(measured: Measured, fleet: Fleet) -> list[tuple[float, int]]:
+    """Each round's work of a worker, ms; or of a photo, and how many photos are shared among the workers."""
+    held = fleet.photos / fleet.workers
+    batch = max(1, round(measured.verified / measured.batches))
+    return [
+        (measured.count_fixed + measured.count_photo * held, 0),
+        (measured.score_fixed + measured.score_photo * held, 0),
+        *[(measured.verify_photo, batch)] * measured.batches,
+        (measured.rank_fixed + measured.rank_photo * held, 0),
+    ]
+
+
+def _vary(rng: np.random.Generator, measured: Measured, size: int | None = None) -> Any:
+    """Factors of service times whose mean is 1."""
+    return np.exp(rng.normal(-(measured.spread**2) / 2, measured.spread, size))
+
+
+def smallest(
+    measured: Measured, photos: int, rate: float, goal: float, *, together: int = 1, queries: int = 600
+) -> tuple[Fleet, Waits] | None:
+    """Find the fewest workers whose median is below a goal in milliseconds; None where no number does."""
+    number = 1.0
+    while number <= 20_000:
+        fleet = Fleet(photos, round(number), _fronts(measured, round(number), rate, together), together)
+        # What is too much work for them needs no simulation.
+        busy = rate * sum(one for one, several in _rounds(measured, fleet) if not several) / 1000
+        if busy < 0.9 and sum(one for one, several in _rounds(measured, fleet) if not several) < goal:
+            waits = simulate(measured, fleet, rate, queries=queries)
+            if waits.share(50) < goal:
+                return fleet, waits
+        number *= 1.15 if number > 8 else 1.5
+        number = max(number, round(number))
+    return None
+
+
+def _fronts(measured: Measured, workers: int, rate: float, together: int) -> int:
+    """Fronts that are busy half of the time, at most."""
+    messages = (3 + measured.batches) * measured.front_message * -(-workers // together)
+    return max(2, int(np.ceil(2 * rate * (measured.front + messages + 100) / 1000)))
+
+
+def table(measured: Measured, *, goal: float = 100.0, cores: int = 16) -> list[str]:
+    """Lines that say what some collections need."""
+    lines = [
+        "| photos | queries/s | a message reaches | workers | photos each | fronts | machines | p50, ms | p95, ms |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for photos in (1_000_000, 10_000_000, 100_000_000):
+        for rate in (1.0, 10.0):
+            for together in (1, cores):
+                found = smallest(measured, photos, rate, goal, together=together)
+                what = "one worker" if together == 1 else f"a machine of {cores} cores"
+                start = f"| {photos:,} | {rate:g} | {what} |"
+                if found is None:
+                    lines.append(f"{start} - | - | - | - | over {goal:g} | - |")
+                    continue
+                fleet, waits = found
+                machines = -(-(fleet.workers + fleet.fronts) // cores)
+                lines.append(
+                    f"{start} {fleet.workers:,} | {photos // fleet.workers:,} | {fleet.fronts} | {machines:,} | "
+                    f"{waits.share(50):.0f} | {waits.share(95):.0f} |"
+                )
+    return lines
+
+
+def main() -> None:
+    """Print the times and the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measured", type=Path, help="what bench_shards --json wrote")
+    parser.add_argument("--photos", type=int, default=100_000, help="of the collection that was measured")
+    parser.add_argument("--goal", type=float, default=100.0, help="of the median, ms")
+    parser.add_argument("--cores", type=int, default=16, help="of a machine")
+    parser.add_argument("--faster", type=float, default=1.0, help="how much faster a core is than the measured one")
+    arguments = parser.parse_args()
+    measured = Measured()
+    if arguments.measured:
+        measured = Measured.of(json.loads(arguments.measured.read_text()), arguments.photos)
+    measured = faster(measured, arguments.faster)
+    print(", ".join(f"{one.name} {getattr(measured, one.name):.3g}" for one in fields(Measured)))
+    print("\n".join(table(measured, goal=arguments.goal, cores=arguments.cores)))
+
+
+def faster(measured: Measured, factor: float) -> Measured:
+    """Times of a processor that is some times as fast."""
+    kept = {"verified", "batches", "way", "spread"}
+    return replace(
+        measured,
+        **{one.name: getattr(measured, one.name) / factor for one in fields(Measured) if one.name not in kept},
+    )
+
+
+if __name__ == "__main__":
+    main()
