@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+MOST = 3_000  # workers that are tried
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -183,11 +185,11 @@ def _vary(rng: np.random.Generator, measured: Measured, size: int | None = None)
 
 
 def smallest(
-    measured: Measured, photos: int, rate: float, goal: float, *, together: int = 1, queries: int = 600
+    measured: Measured, photos: int, rate: float, goal: float, *, together: int = 1, queries: int = 250
 ) -> tuple[Fleet, Waits] | None:
     """Find the fewest workers whose median is below a goal in milliseconds; None where no number does."""
     number = 1.0
-    while number <= 20_000:
+    while number <= MOST:
         fleet = Fleet(photos, round(number), _fronts(measured, round(number), rate, together), together)
         # What is too much work for them needs no simulation.
         busy = rate * sum(one for one, several in _rounds(measured, fleet) if not several) / 1000
@@ -195,8 +197,7 @@ def smallest(
             waits = simulate(measured, fleet, rate, queries=queries)
             if waits.share(50) < goal:
                 return fleet, waits
-        number *= 1.15 if number > 8 else 1.5
-        number = max(number, round(number))
+        number *= 1.3
     return None
 
 
