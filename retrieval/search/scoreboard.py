@@ -106,8 +106,8 @@ class Scoreboard(ABC):
         """
 
     @abstractmethod
-    def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
-        """Verify some photos with a view: see `Engine.verify_many`."""
+    def verify(self, wanted: Sequence[tuple[View, Sequence[int]]]) -> list[list[Verification]]:
+        """Verify some photos with each of some views: see `Engine.verify_many`."""
 
     @abstractmethod
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
@@ -227,9 +227,9 @@ class LocalScoreboard(Scoreboard):
         places = _lowest(self._scores[which], most)
         return Candidates(self._every[places], self._scores[[which]][:, places])
 
-    def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+    def verify(self, wanted: Sequence[tuple[View, Sequence[int]]]) -> list[list[Verification]]:
         """Verify some photos: see `Scoreboard.verify`."""
-        return self._engine.verify_many(view, numbers)
+        return [self._engine.verify_many(view, numbers) for view, numbers in wanted]
 
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""

@@ -283,8 +283,8 @@ class _Search:
         for number, view in dict.fromkeys(wanted):
             if (number, view) not in self._known:
                 by_view.setdefault(view, []).append(number)
-        for view, numbers in by_view.items():
-            verifications = self._board.verify(self._views[view], numbers)
+        asked = [(self._views[view], numbers) for view, numbers in by_view.items()]
+        for (view, numbers), verifications in zip(by_view.items(), self._board.verify(asked), strict=True):
             self._known.update(((number, view), one) for number, one in zip(numbers, verifications, strict=True))
 
     def _verify_all(self) -> dict[int, Tried]:
@@ -430,7 +430,8 @@ class _Search:
         scores = np.where(np.isin(some.numbers, known), np.float32(0), some.table[which])
         places = by_score(some.numbers, scores, self._names, most)
         numbers = some.numbers[places[scores[places] > 0]].tolist()
-        verified = zip(numbers, self._board.verify(view, numbers), strict=True)
+        (verifications,) = self._board.verify([(view, numbers)])
+        verified = zip(numbers, verifications, strict=True)
         return {number: one for number, one in verified if one.inliers}
 
 

@@ -185,7 +185,8 @@ class Holder:
         """Verify photos with a view, given those views that the front has not sent before."""
         search = self._search(token)
         search.views |= views
-        return search.board.verify(search.views[view], numbers)
+        (found,) = search.board.verify([(search.views[view], numbers)])
+        return found
 
     def verify_all(self, token: str, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""

@@ -125,25 +125,26 @@ class ShardedScoreboard(Scoreboard):
         replies = self._ask_all(lambda token: [Call("lowest", (token, which, most))])
         return merge_lowest([reply[0] for reply in replies], most)
 
-    def verify(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+    def verify(self, wanted: Sequence[tuple[View, Sequence[int]]]) -> list[list[Verification]]:
         """Verify some photos: see `Scoreboard.verify`. Nothing is found of one that nobody has any more."""
-        name = self._name(view)
+        named = [(self._name(view), numbers) for view, numbers in wanted]
 
-        def ask(placed: Placed) -> list[Verification]:
-            groups, _ = self._shards.by_owner(numbers)
-            calls = {
-                member: [
-                    Call("verify", (self._token, self._unsent(member, [name]), name, [numbers[one] for one in some]))
-                ]
-                for member, some in groups.items()
-            }
-            found = [NOTHING] * len(numbers)
-            for member, (several,) in self._shards.ask(calls).items():
-                for one, verification in zip(groups[member], several, strict=True):
-                    found[one] = verification
+        def ask(placed: Placed) -> list[list[Verification]]:
+            calls: dict[str, list[Call]] = {}
+            asked: dict[str, list[tuple[int, list[int]]]] = {}  # which of those wanted, and places among its numbers
+            for which, (name, numbers) in enumerate(named):
+                for member, places in self._shards.by_owner(numbers)[0].items():
+                    views, some = self._unsent(member, [name]), [numbers[place] for place in places]
+                    calls.setdefault(member, []).append(Call("verify", (self._token, views, name, some)))
+                    asked.setdefault(member, []).append((which, places))
+            found = [[NOTHING] * len(numbers) for _, numbers in named]
+            for member, replies in self._shards.ask(calls).items():
+                for (which, places), several in zip(asked[member], replies, strict=True):
+                    for place, verification in zip(places, several, strict=True):
+                        found[which][place] = verification
             return found
 
-        return self._steadily(ask) if len(numbers) else []
+        return self._steadily(ask)
 
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
         """Verify every photo: see `Scoreboard.verify_all`."""
