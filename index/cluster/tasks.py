@@ -1,7 +1,8 @@
 """Tasks on the workers of a cluster: few at a time, and again where a worker or the scheduler is lost."""
 
-import contextlib
+import ctypes
 import queue
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ T = TypeVar("T")
 AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
 WAITING = 4  # times as many results as that may wait for one that comes before them
 TRIES = 2  # times that a task is given out anew of which the scheduler says that it killed workers
-_MEMORY = ((-3, 32 << 20), (-1, 64 << 20))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, as far as glibc itself raises them
+_MALLOC = {-8: 1, -3: 32 << 20, -1: 1 << 29}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
 _LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
 _COUNT = 5.0  # seconds after which workers are counted again
 
@@ -211,28 +212,30 @@ class Tasks(Generic[T]):
 
 def perform(tasks: Sequence[Callable[[], T]], versions: dict[str, str]) -> list[T]:
     """Do tasks in a worker, one after the other, if it has the same versions as the process that asks."""
-    _prepare()
+    prepare_process()
     compare_versions(versions, own_versions(), _name())
     return [task() for task in tasks]
 
 
 @cache
-def _prepare() -> None:
-    """Keep each task on the one thread that it is given, as every core is another's already, and memory at hand.
+def prepare_process() -> None:
+    """Keep each task of this process on the one thread that it is given, and the memory that it frees at hand.
 
-    Dask lets workers give memory back at once: to get it again and again takes a third of the time of a photo.
+    Every core is another worker's already. And Dask lets workers give memory back at once, which is right for large
+    results that come and go; a photo or a search makes arrays of the same sizes again and again.
     """
-    import ctypes
-
     import cv2
-    import faiss
+    import faiss  # noqa: F401  with what follows, it brings threads of its own
+    import scipy.linalg
+    import scipy.sparse  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
     cv2.setNumThreads(1)
-    faiss.omp_set_num_threads(1)
-    with contextlib.suppress(OSError, AttributeError):  # another system's
-        system = ctypes.CDLL("libc.so.6")
-        for option, amount in _MEMORY:
-            system.mallopt(option, amount)
+    threadpool_limits(1)
+    mallopt = getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "mallopt", None)
+    if mallopt is not None:  # the C library is GNU's
+        for parameter, value in _MALLOC.items():
+            mallopt(parameter, value)
 
 
 def _name() -> str:

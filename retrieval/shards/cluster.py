@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import ctypes
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from index.cluster.connection import Cluster
+from index.cluster.tasks import prepare_process
 from index.cluster.versions import compare_versions, own_versions
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from distributed import Actor, Client
 
 _LOOK = 0.25  # seconds between two looks at whether those who do not answer are still there
-_MALLOC = {-8: 1, -3: 32 << 20, -1: 1 << 29}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
 _GONE = ("lost", "error", "cancelled")  # states of an actor
 
 _holder: Holder | None = None
@@ -37,33 +35,9 @@ def process_holder() -> Holder:
     global _holder
     with _lock:
         if _holder is None:
-            _keep_one_thread()
-            _keep_memory()
+            prepare_process()
             _holder = Holder()
         return _holder
-
-
-def _keep_one_thread() -> None:
-    """Let libraries compute in the thread that calls them, for good: every core is another worker's already."""
-    import cv2
-    import scipy.linalg
-    import scipy.sparse  # noqa: F401
-    from threadpoolctl import threadpool_limits
-
-    cv2.setNumThreads(1)
-    threadpool_limits(1)
-
-
-def _keep_memory() -> None:
-    """Let the C library keep memory that was freed, where it is GNU's: else each large array is pages anew.
-
-    Dask has its workers give memory back at once, which is right for large results that come and go. A search makes
-    arrays of the same sizes again and again.
-    """
-    mallopt = getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "mallopt", None)
-    if mallopt is not None:
-        for parameter, value in _MALLOC.items():
-            mallopt(parameter, value)
 
 
 class ShardActor:
