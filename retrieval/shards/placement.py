@@ -24,11 +24,12 @@ def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ..
         The shards of each holder that has one, ascending.
     """
     held: dict[str, list[int]] = {member: [] for member in sorted(members)}
+    each, more = divmod(shards, len(held))
     for shard in range(shards):
-        least = min(len(some) for some in held.values())
-        free = [member for member, some in held.items() if len(some) < -(-shards // len(held))]
-        # The fullest may be one ahead of the emptiest, at most, when all are given out.
-        free = [member for member in free if len(held[member]) <= least + 1] or free
+        full = (
+            sum(len(some) > each for some in held.values()) == more
+        )  # of those that may have one more than the others
+        free = [member for member, some in held.items() if len(some) < each + (not full)]
         chosen = max(free, key=lambda member: _hash(shard, member))
         held[chosen].append(shard)
     return {member: tuple(some) for member, some in held.items() if some}
