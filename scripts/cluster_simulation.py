@@ -238,11 +238,14 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=100_000, help="of the collection that was measured")
     parser.add_argument("--goal", type=float, default=100.0, help="of the median, ms")
     parser.add_argument("--cores", type=int, default=16, help="of a machine")
+    parser.add_argument("--message", type=float, help="processor time of a message instead, ms, at each end")
     parser.add_argument("--faster", type=float, default=1.0, help="how much faster a core is than the measured one")
     arguments = parser.parse_args()
     measured = Measured()
     if arguments.measured:
         measured = Measured.of(json.loads(arguments.measured.read_text()), arguments.photos)
+    if arguments.message is not None:
+        measured = replace(measured, front_message=arguments.message, worker_message=arguments.message)
     measured = faster(measured, arguments.faster)
     print(", ".join(f"{one.name} {getattr(measured, one.name):.3g}" for one in fields(Measured)))
     print("\n".join(table(measured, goal=arguments.goal, cores=arguments.cores)))
