@@ -161,12 +161,19 @@ class Clock:
 
 
 def compare(
-    collection: Collection, rows: Sequence[ImageRow], top: int, shards: int, holders: Holders, clock: Clock
+    collection: Collection,
+    rows: Sequence[ImageRow],
+    top: int,
+    shards: int,
+    holders: Holders,
+    clock: Clock,
+    options: SearchOptions | None = None,
 ) -> dict[str, Any]:
     """Ask one machine and shards in turn; AssertionError where an answer differs."""
-    here = Searcher(collection, SearchOptions())
+    options = options or SearchOptions()
+    here = Searcher(collection, options)
     held = Shards(open_epoch(collection, shards), holders)
-    there = sharded_searcher(collection, SearchOptions(), held)
+    there = sharded_searcher(collection, options, held)
     alone, shared = Costs(), Costs()
     start = time.perf_counter()
     held.place()
@@ -207,9 +214,9 @@ def calls_of(holders: LocalHolders, queries: int) -> dict[str, float]:
     return {name: round(1000 * seconds / queries, 2) for name, seconds in total.most_common()}
 
 
-def measure(folder: Path, numbers: Sequence[int], queries: int, top: int) -> list[dict[str, Any]]:
+def measure(folder: Path, numbers: Sequence[int], queries: int, top: int, turns: int) -> list[dict[str, Any]]:
     """Compare each number of shards with one machine."""
-    found = []
+    found, options = [], SearchOptions(turns=turns)
     cv2.setNumThreads(1)
     with Collection.open(folder) as collection, one_thread():
         every = collection.catalogue.images()
@@ -217,10 +224,10 @@ def measure(folder: Path, numbers: Sequence[int], queries: int, top: int) -> lis
         for number in numbers:
             local = LocalHolders(number)
             local.there = {name: TimedHolder() for name in local.there}
-            here = compare(collection, rows, top, number, local, Clock(holders=local))
+            here = compare(collection, rows, top, number, local, Clock(holders=local), options)
             with Cluster.connect(f"local:{number}") as cluster:
                 holders = ClusterHolders(cluster)
-                there = compare(collection, rows, top, number, holders, Clock(cluster, holders))
+                there = compare(collection, rows, top, number, holders, Clock(cluster, holders), options)
             found.append({"shards": number, "in_process": here, "cluster": there})
             show(found[-1])
     return found
@@ -249,11 +256,12 @@ def main() -> None:
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--queries", type=int, default=24, help="photos that are asked with, evenly spread")
     parser.add_argument("--top", type=int, default=200)
+    parser.add_argument("--turns", type=int, default=8, help="turns at which a query may be tried")
     parser.add_argument("--json", type=Path, help="write what was measured there, too")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers
     folder = cut(arguments.collection, arguments.folder, arguments.photos) if arguments.folder else arguments.collection
-    found = measure(folder, arguments.shards, arguments.queries, arguments.top)
+    found = measure(folder, arguments.shards, arguments.queries, arguments.top, arguments.turns)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1))
 
