@@ -24,13 +24,13 @@ def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ..
         The shards of each holder that has one, ascending.
     """
     held: dict[str, list[int]] = {member: [] for member in sorted(members)}
-    each, more = divmod(shards, len(held))
+    each, more = divmod(shards, len(held))  # so many have one more than the others
     for shard in range(shards):
-        full = (
-            sum(len(some) > each for some in held.values()) == more
-        )  # of those that may have one more than the others
-        free = [member for member, some in held.items() if len(some) < each + (not full)]
-        chosen = max(free, key=lambda member: _hash(shard, member))
+        full = sum(len(some) > each for some in held.values()) == more
+        chosen = max(
+            (member for member, some in held.items() if len(some) < each + (not full)),
+            key=lambda member: _hash(shard, member),
+        )
         held[chosen].append(shard)
     return {member: tuple(some) for member, some in held.items() if some}
 
