@@ -90,12 +90,12 @@ def index_photos(
             raise CairnError(f"The vocabulary of {collection.folder} is missing: run cairn repair.")
         if vocabulary is not None:
             _adopt_vocabulary(collection, vocabulary)
+        preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
-            files = find_new(collection, paths, again, report, tell)
+            files = find_new(collection, paths, again, report, tell, preparer.checksums)
         remove_leftovers(collection)
         # Not before: to find the new photos takes as long in every run, and each is to do some of them.
         end = time.monotonic() + time_limit if time_limit is not None else float("inf")
-        preparer = preparer or LocalPreparer(collection, workers)
         ready: set[Path] = set()  # photos whose features are there: some twice, for the vocabulary and for a segment
         all_new = len(files)
         goes_further = False  # than the runs before

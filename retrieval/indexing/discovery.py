@@ -4,10 +4,12 @@ import os
 import stat
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import tee
 from pathlib import Path
 
 from index.arrays import hash_file
@@ -76,32 +78,65 @@ class FoundFile:
         return Failure(str(self.path), reason, self.size, self.mtime_ns, self.key)
 
 
+def checksum(path: Path) -> str | CairnError | OSError:
+    """SHA-256 of a file; or why it cannot be read."""
+    try:
+        return hash_file(path)
+    except (CairnError, OSError) as error:
+        return error
+
+
 def find_new(
-    collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport, tell: Progress
+    collection: Collection,
+    paths: Sequence[Path],
+    again: bool,
+    report: IndexReport,
+    tell: Progress,
+    checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]] | None = None,
 ) -> list[FoundFile]:
-    """List photos that are not in the collection as they are now; note those whose file cannot be used at all."""
+    """List photos that are not in the collection as they are now; note those whose file cannot be used at all.
+
+    Files that are new, or seem to have changed, are read for that: `checksums` gives the SHA-256 of each, in their
+    order, or why it cannot be read; this process does where it is left out.
+    """
     known = collection.catalogue.known()
     exclusions = Exclusions(collection.catalogue.exclusions())
-    files, failures, moves = [], [], []
+    files, moves = [], []
+    failures: dict[int, Failure] = {}  # by the file's place in the list
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
     found = list_photos(paths, report.passed_over)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
-    for number, (root, path) in enumerate(found):
-        tell("look", number + 1, len(found))
-        name = path.relative_to(root).as_posix() if path != root else path.name
-        path = real[root] / path.relative_to(root)
-        if path in seen:
-            continue
-        seen.add(path)
+
+    def fail(number: int, path: Path, error: CairnError | OSError) -> None:
         before = known.get(str(path))
         indexed = before is not None and before.state == INDEXED
-        try:
-            check_storable(str(path))
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode):
-                read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
+        if not again and not indexed and (matching := exclusions.matching(str(path), "")):
+            report.keep_out(str(path), matching[0].reason(str(path), None))
+            return
+        reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
+        failures[number] = Failure(str(path), reason)
+
+    def unknown() -> Iterator[tuple[int, str, Path, os.stat_result]]:
+        """Give what must be read to know it: its place in the list, name, path and state."""
+        for number, (root, path) in enumerate(found):
+            tell("look", number + 1, len(found))
+            name = path.relative_to(root).as_posix() if path != root else path.name
+            path = real[root] / path.relative_to(root)
+            if path in seen:
+                continue
+            seen.add(path)
+            before = known.get(str(path))
+            indexed = before is not None and before.state == INDEXED
+            try:
+                check_storable(str(path))
+                status = path.stat()
+                if not stat.S_ISREG(status.st_mode):
+                    read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
+            except (CairnError, OSError) as error:
+                fail(number, path, error)
+                continue
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
             if same and before is not None and before.state == INDEXED and not before.missing:
                 report.unchanged += 1
@@ -111,14 +146,15 @@ def find_new(
             if there is not None and not again and not indexed:
                 report.keep_out(str(path), there.reason(str(path), there.sha256))
                 continue
-            key = hash_file(path)
-        except (CairnError, OSError) as error:
-            if not again and not indexed and (matching := exclusions.matching(str(path), "")):
-                report.keep_out(str(path), matching[0].reason(str(path), None))
-                continue
-            reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
-            failures.append(Failure(str(path), reason))
+            yield number, name, path, status
+
+    checksums = checksums or partial(map, checksum)
+    asked, read = tee(unknown())
+    for (number, name, path, status), key in zip(asked, checksums(path for _, _, path, _ in read), strict=True):
+        if not isinstance(key, str):
+            fail(number, path, key)
             continue
+        before = known.get(str(path))
         if before is not None and before.state == INDEXED and before.sha256 == key:
             report.unchanged += 1
             sound.add(str(path))
@@ -139,7 +175,7 @@ def find_new(
     sound.update(report.kept_out)
     failed = [failure.path for failure in collection.catalogue.failures()]
     collection.catalogue.forget_failures([path for path in failed if path in sound or not os.path.lexists(path)])
-    record_failures(collection, failures, report)
+    record_failures(collection, [failures[number] for number in sorted(failures)], report)
     _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
     return files
 

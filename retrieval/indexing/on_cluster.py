@@ -1,8 +1,9 @@
 """Photos prepared by the workers of a cluster, and files of the collection where all of its machines reach them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import tee
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,12 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, STAGING, is_vocabulary
 from retrieval.collection.segments import published
 from retrieval.features.staging import Staged
-from retrieval.indexing.discovery import FoundFile
+from retrieval.indexing.discovery import FoundFile, checksum
 from retrieval.indexing.preparing import Prepared
 from retrieval.indexing.workshop import Plan, forget, prepare, stage, staging_names
 
 _KMEANS = f"{STAGING}/kmeans"
+_READ = 8  # files that a worker reads for their checksums at a time
 _DIED = "workers of the cluster died while they read it"
 
 
@@ -56,11 +58,20 @@ class ClusterPreparer:
             collection.extractor.fingerprint,
             full_name(collection.signature),
         )
-        storage.remove(_KMEANS)  # of a run that was killed
-        self.publish()
+        self._begun = False
+
+    def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
+        """Read files: see `Preparer.checksums`."""
+        asked, read = tee(paths)
+        found = self._cluster.run((partial(checksum, path) for path in read), batch=_READ)
+        for path, one in zip(asked, found, strict=True):
+            if isinstance(one, FileNotFoundError) and path.is_file():
+                raise _unseen(path)
+            yield one
 
     def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
         """Extract features: see `Preparer.stage`."""
+        self._begin()
         tasks = (partial(stage, self._plan, file.path, file.key) for file in files)
         found = self._cluster.run(tasks, instead=lambda _: Staged(0, 0, 0, _DIED))
         for file, one in zip(files, found, strict=True):
@@ -95,6 +106,7 @@ class ClusterPreparer:
 
     def prepare(self, files: Sequence[FoundFile]) -> Iterator[Prepared]:
         """Extract features, give them their words and read metadata: see `Preparer.prepare`."""
+        self._begin()
         vocabulary = self._collection.vocabulary_folder.name, self._collection.vocabulary.fingerprint
         plan = replace(self._plan, vocabulary=vocabulary)
         tasks = (partial(prepare, plan, file.path, file.key) for file in files)
@@ -138,6 +150,13 @@ class ClusterPreparer:
         self._storage.remove(STAGING)
         self._cluster.everywhere(forget, self._storage.place)
 
+    def _begin(self) -> None:
+        """Send what workers need. Not before the run has the collection for itself."""
+        if not self._begun:
+            self._storage.remove(_KMEANS)  # of a run that was killed
+            self.publish()
+            self._begun = True
+
     def _names(self, key: str) -> tuple[str, str]:
         return staging_names(self._plan.fingerprint, self._collection.options.image.max_side, key)
 
@@ -152,6 +171,10 @@ class ClusterPreparer:
 def _check_seen(file: FoundFile, one: Staged) -> None:
     """Raise CairnError where a photo that is here was not where its worker runs."""
     if one.unseen and file.path.is_file():
-        raise CairnError(
-            f"The workers do not see {printable(str(file.path))}: on all machines, photos must be at the same path."
-        )
+        raise _unseen(file.path)
+
+
+def _unseen(path: Path) -> CairnError:
+    return CairnError(
+        f"The workers do not see {printable(str(path))}: photos must be at the same path on all machines."
+    )

@@ -1,12 +1,13 @@
 """Who prepares new photos for a segment: the processes of this machine, or something that keeps the same contract."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from index.clustering.sources import FileSource
-from index.errors import Unreadable
+from index.errors import CairnError, Unreadable
 from index.parallel import Workers
 from index.progress import Step
 from index.segments.segment import ImageFeatures
@@ -15,7 +16,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STAGING
 from retrieval.collection.segment_writing import quantise
 from retrieval.features.staging import Staged, Staging, stage_all
-from retrieval.indexing.discovery import FoundFile
+from retrieval.indexing.discovery import FoundFile, checksum
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.photo import read_metadata
 
@@ -32,6 +33,9 @@ class Prepared:
 
 class Preparer(Protocol):
     """Extracts the features of photos, makes a vocabulary of them, and gives them their words."""
+
+    def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
+        """Give the SHA-256 of files, in their order, or why one cannot be read."""
 
     def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
         """Extract the features of photos, in their order."""
@@ -69,7 +73,15 @@ class LocalPreparer:
     def __init__(self, collection: Collection, workers: Workers) -> None:
         self._collection = collection
         self._workers = workers
-        self._staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+
+    @cached_property
+    def _staging(self) -> Staging:
+        collection = self._collection
+        return Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
+
+    def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
+        """Read files: see `Preparer.checksums`."""
+        return map(checksum, paths)
 
     def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
         """Extract features: see `Preparer.stage`."""

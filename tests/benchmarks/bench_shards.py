@@ -3,10 +3,10 @@
 Run as `OMP_NUM_THREADS=1 python -m tests.benchmarks.bench_shards --collection DIR --folder DIR`; it never gates. The
 collection is one of `bench_scale`, or any other. Where its segments are too few for the shards, a copy with smaller
 ones is made in the folder, once. Photos of it are asked with, one machine and shards in turn: the default engine, 200
-results with homographies. With each number of shards there are as many holders, first in this process, where what each
-does is timed, then as worker processes of one thread each on a Dask cluster of this machine: processor time is that of
-the front, the scheduler and all workers. Where the machine has fewer cores than there are workers, the times that
-passed are longer than those of as many machines.
+results with homographies. With each number of shards there are as many holders, or `--workers`, first in this process,
+where what each does is timed, then as worker processes of one thread each on a Dask cluster of this machine: processor
+time is that of the front, the scheduler and all workers. Where the machine has fewer cores than there are workers, the
+times that passed are longer than those of as many machines.
 """
 
 import argparse
@@ -214,7 +214,9 @@ def calls_of(holders: LocalHolders, queries: int) -> dict[str, float]:
     return {name: round(1000 * seconds / queries, 2) for name, seconds in total.most_common()}
 
 
-def measure(folder: Path, numbers: Sequence[int], queries: int, top: int, turns: int) -> list[dict[str, Any]]:
+def measure(
+    folder: Path, numbers: Sequence[int], workers: int, queries: int, top: int, turns: int
+) -> list[dict[str, Any]]:
     """Compare each number of shards with one machine."""
     found, options = [], SearchOptions(turns=turns)
     cv2.setNumThreads(1)
@@ -222,10 +224,10 @@ def measure(folder: Path, numbers: Sequence[int], queries: int, top: int, turns:
         every = collection.catalogue.images()
         rows = every[:: max(1, len(every) // queries)][:queries]
         for number in numbers:
-            local = LocalHolders(number)
+            local = LocalHolders(workers or number)
             local.there = {name: TimedHolder() for name in local.there}
             here = compare(collection, rows, top, number, local, Clock(holders=local), options)
-            with Cluster.connect(f"local:{number}") as cluster:
+            with Cluster.connect(f"local:{workers or number}") as cluster:
                 holders = ClusterHolders(cluster)
                 there = compare(collection, rows, top, number, holders, Clock(cluster, holders), options)
             found.append({"shards": number, "in_process": here, "cluster": there})
@@ -254,6 +256,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where a copy with smaller segments is kept")
     parser.add_argument("--photos", type=int, default=12_500, help="of a segment of the copy, at most")
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--workers", type=int, default=0, help="that hold the shards; 0: as many as shards")
     parser.add_argument("--queries", type=int, default=24, help="photos that are asked with, evenly spread")
     parser.add_argument("--top", type=int, default=200)
     parser.add_argument("--turns", type=int, default=8, help="turns at which a query may be tried")
@@ -261,7 +264,7 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers
     folder = cut(arguments.collection, arguments.folder, arguments.photos) if arguments.folder else arguments.collection
-    found = measure(folder, arguments.shards, arguments.queries, arguments.top, arguments.turns)
+    found = measure(folder, arguments.shards, arguments.workers, arguments.queries, arguments.top, arguments.turns)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1))
 

@@ -138,14 +138,18 @@ def test_a_photo_that_workers_do_not_see_stops_the_run(
     monkeypatch.setattr("retrieval.features.staging.read_photo", unseen)
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: path.suffix != ".jpg" and exists(path))
-    with pytest.raises(CairnError, match="on all machines, photos must be at the same path"):
+    with pytest.raises(CairnError, match="photos must be at the same path on all machines"):
         index_there(tmp_path / "c.cairn", photos, tmp_path / "c.cairn")
 
 
 def test_a_folder_that_workers_do_not_see_stops_the_run(photos: Path, tmp_path: Path) -> None:
+    class Elsewhere(PickledTasks):
+        def run(self, tasks: Iterable[Callable[[], Any]], **options: Any) -> Iterator[Any]:
+            shutil.rmtree(tmp_path / "there", ignore_errors=True)
+            return super().run(tasks, **options)
+
     with Collection.create(tmp_path / "c.cairn", SMALL) as collection:
-        preparer = ClusterPreparer(collection, PickledTasks(), open_storage(str(tmp_path / "there")))  # type: ignore[arg-type]
-        shutil.rmtree(tmp_path / "there")
+        preparer = ClusterPreparer(collection, Elsewhere(), open_storage(str(tmp_path / "there")))  # type: ignore[arg-type]
         with pytest.raises(CairnError, match="the collection's folder must be at this path"):
             index_photos(collection, [photos], preparer=preparer)
 
