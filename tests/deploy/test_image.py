@@ -108,6 +108,7 @@ def test_the_wheels_need_only_libraries_that_the_image_has() -> None:
     assert [name for name in needed if not re.fullmatch(has, name)] == []
 
 
+@pytest.mark.slow
 def test_the_health_check_is_content_with_a_server_that_answers_and_with_no_other(indexed: Indexed) -> None:
     command = [sys.executable, "-m", "cairn", "serve", str(indexed.folder), "--port", "0", "--workers", "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:

@@ -86,7 +86,7 @@ class SharedAlbum:
         return self.shards[shards, holders]
 
 
-@pytest.fixture(scope="session", params=[0, 1, 2])
+@pytest.fixture(scope="session", params=[0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
 def shared_album(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedAlbum]:
     """One of three; nobody may change it."""
     with extraction_from_files():

@@ -665,9 +665,9 @@ def test_the_help_of_a_command_loads_nothing_slow(command: str) -> None:
 
 def test_who_stops_a_run_learns_how_to_go_on(tmp_path: Path, indexed: Indexed) -> None:
     code = (
-        "import os, signal, sys, cairn, retrieval.indexing.adding\n"
+        "import os, signal, sys, cairn, retrieval.indexing.preparing\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # programs in the background are born without
-        "retrieval.indexing.adding.stage_all = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "retrieval.indexing.preparing.stage_all = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.argv = ['cairn', 'index', {str(tmp_path / 'c')!r}, {str(indexed.photos)!r}, '--json']\n"
         "cairn.main()\n"
     )

@@ -97,7 +97,12 @@ WITHOUT_LOSS = {
 }
 
 
-@pytest.mark.parametrize("what", WITHOUT_LOSS)
+_QUICK = ("a segment says another size", "the table of settings is lost")  # the others take as long each
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(one, marks=[] if one in _QUICK else [pytest.mark.slow]) for one in WITHOUT_LOSS]
+)
 def test_what_segments_know_too_is_restored(folder: Path, address: str, before: dict[str, Any], what: str) -> None:
     execute(address, *WITHOUT_LOSS[what])
     found = check_collection(folder, catalogue=address)

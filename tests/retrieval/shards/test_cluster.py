@@ -92,7 +92,8 @@ def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tm
         assert matches[0] == matches[1] and matches[0]["matches"]
 
 
-def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum) -> None:
+def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("index.cluster.connection.HELLO", 0.5)
     jobs = SearchJobs(Place(shared_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
     with pytest.raises(Refused, match="No Dask scheduler answers") as refused:
         jobs.do("search", request(shared_album.collection.catalogue.images()[0].number))
@@ -123,7 +124,13 @@ def test_a_query_on_a_cluster(indexed: Indexed, cairn: Callable[..., Ran], clust
 )
 @pytest.mark.parametrize("command", [("query", "coffee_001.jpg"), ("serve",)])
 def test_a_wrong_cluster_is_one_sentence(
-    indexed: Indexed, cairn: Callable[..., Ran], command: tuple[str, ...], options: tuple[object, ...], sentence: str
+    indexed: Indexed,
+    cairn: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    options: tuple[object, ...],
+    sentence: str,
 ) -> None:
+    monkeypatch.setattr("index.cluster.connection.HELLO", 0.5)
     name, *photos = command
     assert sentence in cairn(name, indexed.folder, *photos, *options).refused()

@@ -234,7 +234,7 @@ function showResults(answer, asked) {
     const more = sure === Number(asked.said.top) ? " or more" : ""; // as many as were asked for
     at("said").textContent = `${sure ? count(sure, "photo") : "No photo"}${more} ${sure > 1 ? "show" : "shows"} this${sure ? "" : " for sure"}${beside}${geometry} (${time})`;
   }
-  if (answer.missing_shards.length) at("said").textContent += " Part of the collection is out of reach: its photos were not searched.";
+  if (answer.missing_shards?.length) at("said").textContent += " Part of the collection is out of reach: its photos were not searched.";
   const others = Object.fromEntries(Object.entries(asked.said).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
   at("clear").hidden = found > 0 || !answer.filter;
   at("clear").href = searchAddress(asked.queries.map(format), others);
