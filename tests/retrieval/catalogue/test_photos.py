@@ -1,7 +1,6 @@
 """What is known of photos in a compact form: the same as a dictionary of all rows would tell."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,11 @@ from retrieval.catalogue.photos import Known
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def catalogue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalogue]:
     """Photos of every state; some paths have failed after they were indexed, and before."""
-    address = request.getfixturevalue("postgresql")() if request.param == "postgresql" else str(tmp_path / "c")
+    folder = tmp_path_factory.mktemp("catalogue") / "c"
+    address = request.getfixturevalue("postgresql")() if request.param == "postgresql" else str(folder)
     with Catalogue.open(address, create=True) as catalogue:
         catalogue.record_failures([Failure(f"/p/{i}.jpg", "It is empty.", i, -i, f"{i:064x}") for i in range(20)])
         first = catalogue.reserve_numbers(12_000)
