@@ -55,6 +55,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.parametrize("name", DRAW)
 @pytest.mark.parametrize(("suffix", "begins"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")])
+@pytest.mark.slow
 def test_every_plot_is_written_and_is_the_same_twice(name: str, suffix: str, begins: bytes, tmp_path: Path) -> None:
     one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
     DRAW[name](one)

@@ -45,7 +45,7 @@ def workers_at_work(process: subprocess.Popen[str], collection: Path) -> list[ps
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no SIGTERM")
-@pytest.mark.parametrize("whole_group", [False, True])
+@pytest.mark.parametrize("whole_group", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_sigterm_ends_a_command_with_its_workers_and_it_goes_on(
     indexed: Indexed, tmp_path: Path, cairn: Cairn, whole_group: bool
 ) -> None:

@@ -122,6 +122,7 @@ CLASSICAL = ("--detector", "hessian-affine", "--rotated")  # with √3, the sett
 
 
 @pytest.mark.parametrize("base", ["pooled", pytest.param("sift", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_the_classical_regions_are_learnt_from_as_well(made: Made, cairn: Cairn, tmp_path: Path, base: str) -> None:
     matches, file = tmp_path / "m.npz", tmp_path / "d.npz"
     mined = cairn("mine", made.collection, "--out", matches, *CLASSICAL, "--inliers", 15, "--workers", 1, "--json").json
@@ -344,6 +345,7 @@ def test_what_was_learnt_is_kept_though_it_cannot_be_judged(
 # The same result, whatever happens
 
 
+@pytest.mark.slow
 def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     made: Made, cairn: Cairn, tmp_path: Path, learnt: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +454,7 @@ def test_a_given_pooling_is_projected(made: Made, cairn: Cairn, tmp_path: Path, 
 
 @plots
 @pytest.mark.parametrize("source", ["collection", "matches"])
+@pytest.mark.slow
 def test_the_report_shows_the_verdict_and_close_ups(made: Made, cairn: Cairn, tmp_path: Path, source: str) -> None:
     page = tmp_path / "report.html"
     given = (made.collection, "--no-judge") if source == "collection" else (made.matches, "--photos", made.photos)

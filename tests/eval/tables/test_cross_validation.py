@@ -43,6 +43,7 @@ def photos(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Retrie
     return RetrievalSet.find(folder)
 
 
+@pytest.mark.slow
 def test_each_fold_is_measured_with_what_was_learnt_for_it(photos: RetrievalSet, tmp_path: Path) -> None:
     """One fold learns nothing, the other what is shipped: their queries have the figures of the whole set so."""
     cell = Cell(photos, photos, SMALL, "tf-idf", turns=1)

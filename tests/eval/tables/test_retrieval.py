@@ -96,6 +96,7 @@ def measured(cells: list[Cell], tmp_path_factory: pytest.TempPathFactory) -> tup
     return work, measure(cells, work, workers=2)
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_benchmark(
     cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from tests.conftest import Indexed
 from tests.support.clusters import PickledTasks
 
 
+@pytest.mark.slow
 def test_the_file_does_not_depend_on_who_is_at_work(indexed: Indexed, tmp_path: Path) -> None:
     photos = sorted(indexed.photos.glob("c*.jpg"))[:4]
     options = MiningOptions(geometry="both", pairs=4, views=2, least=1, image=ImageOptions(max_side=300))

@@ -339,6 +339,7 @@ def test_two_writers_at_once(address: str) -> None:
         assert len({image.number for image in images}) == len({image.name for image in images}) == 45
 
 
+@pytest.mark.slow
 def test_more_images_than_one_statement_takes(catalogue: Catalogue) -> None:
     paths = [f"/p/{i // 100}/{i}.jpg" for i in range(6_000)]
     images = add(catalogue, "000001", paths)

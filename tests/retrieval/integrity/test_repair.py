@@ -523,6 +523,7 @@ def test_files_of_a_segment_that_follow_from_others_are_restored_without_the_pho
 @pytest.mark.parametrize(
     "names", [["words"], ["offsets"], ["posting_words", "posting_counts"], ["meta.json"], ["column_shape"], ["notes"]]
 )
+@pytest.mark.slow
 def test_damaged_segments_of_the_first_format_are_mended(folder: Path, names: list[str]) -> None:
     with Collection.open(folder) as collection:
         bring_back_to_format_1(collection)
