@@ -117,18 +117,16 @@ class Tasks(Generic[T]):
 
     def _submit(self, batch: _Batch[T]) -> None:
         self._under_way[batch.number] = batch
-        while True:
-            client = self._cluster.client
-            try:
-                future = client.submit(perform, batch.tasks, own_versions(), pure=False)
-            except Exception:
-                if client.status == "running":
-                    raise
-                self._recover()
-                return  # with this batch
-            batch.future = future
-            future.add_done_callback(lambda one, number=batch.number: self._done.put((number, one)))
+        client = self._cluster.client
+        try:
+            future = client.submit(perform, batch.tasks, own_versions(), pure=False)
+        except Exception:
+            if client.status == "running":
+                raise
+            self._recover()  # which gives this batch out, too
             return
+        batch.future = future
+        future.add_done_callback(lambda one, number=batch.number: self._done.put((number, one)))
 
     def _next(self) -> tuple[int, list[T]]:
         """Wait for the next batch, and give its number and results."""

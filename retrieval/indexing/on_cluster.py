@@ -1,6 +1,7 @@
 """Photos prepared by the workers of a cluster, and files of the collection where all of its machines reach them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import tee
@@ -148,7 +149,8 @@ class ClusterPreparer:
     def end(self) -> None:
         """Remove all that was staged: see `Preparer.end`."""
         self._storage.remove(STAGING)
-        self._cluster.everywhere(forget, self._storage.place)
+        with suppress(OSError):  # a cluster that is lost now has done its work
+            self._cluster.everywhere(forget, self._storage.place)
 
     def _begin(self) -> None:
         """Send what workers need. Not before the run has the collection for itself."""
