@@ -205,6 +205,7 @@ def test_a_split_of_size_0_leaves_its_points_to_the_others(built: Path, sequence
 @pytest.mark.parametrize(
     ("detector", "upright"), [("dog-affine", True), ("hessian-affine", False)], ids=["upright", "turned"]
 )
+@pytest.mark.slow
 def test_regions_of_the_projects_own_detectors(sequence: Path, tmp_path: Path, detector: str, upright: bool) -> None:
     options = DetectionOptions(detector, upright=upright)
     build_from_sequences(tmp_path / "set", [sequence], options, splits=SplitOptions(0, 0, 400))

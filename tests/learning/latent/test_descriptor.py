@@ -78,6 +78,7 @@ def recall_of(matches: MinedMatches, features: np.ndarray, model: LearntModel) -
 
 
 @pytest.mark.parametrize("base", BASES)
+@pytest.mark.slow
 def test_a_descriptor_of_each_base_is_learnt_on_some_image_pairs_and_validated_on_the_others(
     mined: MinedMatches, spy: Spy, tmp_path: Path, base: str
 ) -> None:

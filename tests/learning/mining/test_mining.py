@@ -299,6 +299,7 @@ def test_a_ranking_proposes_what_overlaps(indexed: Indexed, command: Callable[..
 # The same result, whatever happens
 
 
+@pytest.mark.slow
 def test_the_file_is_the_same_with_any_number_of_workers_and_another_with_another_seed(
     mined: tuple[Path, MiningReport], few: Path, work: Path, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_those_that_are_asked_for_come_back(filled: Album) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 1, 3, 4])
+@pytest.mark.slow
 def test_an_interrupted_run_that_takes_them_in_is_finished_by_the_same_command(
     filled: Album, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
