@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -197,6 +198,8 @@ class Cluster:
         if local and self._local is None:
             import dask
 
+            # First, for where Python starts this by itself, it lets Ctrl-C through again.
+            resource_tracker.ensure_running()
             # The thread that starts the workers is made here.
             with dask.config.set(_LOCAL), without_interrupt():
                 self._local = distributed.LocalCluster(

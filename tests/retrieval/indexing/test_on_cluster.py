@@ -4,7 +4,10 @@ import dataclasses
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from retrieval.integrity.check import check_collection
 from tests.conftest import Ran
 from tests.retrieval.indexing.test_adding import SMALL, contents, index
 from tests.support.clusters import Machines, PickledTasks
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +210,33 @@ def test_the_storage_is_remembered(cairn: Callable[..., Ran], photos: Path, tmp_
     with Collection.open(folder) as collection:
         assert collection.catalogue.setting(STORAGE_KEY) == str(there)
         assert len(collection.segments) == len(open_storage(str(there)).names("segments")) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="no process groups")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_stops_a_run_reads_one_sentence(photos: Path, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    folder = tmp_path / "c.cairn"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "import cairn, signal; signal.signal(2, signal.default_int_handler); cairn.main()"),
+            *("index", str(folder), str(photos), "--cluster", "local:2", "--quiet"),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.glob(f"{STAGING}/*/*.npy")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, sent)  # as Ctrl-C does: the workers get it, too
+    out, error = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "")
+    assert error.startswith("cairn: ") and error.endswith("run the same command again to go on.\n")
+    assert error.count("\n") == 1
 
 
 @pytest.mark.slow
