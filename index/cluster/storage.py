@@ -152,7 +152,9 @@ class ObjectStorage:
         here = self._cache / name
         if here.is_dir():  # what is no longer in the store goes here, too
             for path in [path for path in here.rglob("*") if path.is_file()]:
-                if path.relative_to(self._cache).as_posix() not in found:
+                # What another process of this machine is fetching stays.
+                is_coming = path.name.startswith(".") and path.name.endswith(".tmp")
+                if not is_coming and path.relative_to(self._cache).as_posix() not in found:
                     path.unlink(missing_ok=True)
         return here
 

@@ -32,8 +32,8 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
         yield None
         return
     from index.cluster.connection import Cluster
-    from index.cluster.storage import open_storage
-    from retrieval.collection.layout import STORAGE_KEY
+    from index.cluster.storage import open_storage, send_new
+    from retrieval.collection.layout import OPTIONS, STORAGE_KEY
     from retrieval.indexing.on_cluster import ClusterPreparer
 
     if place is not None:
@@ -41,10 +41,12 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
     with Cluster.connect(address) as cluster:
 
         def join(collection: "Collection") -> "Preparer":
+            where = place or collection.catalogue.setting(STORAGE_KEY) or str(collection.folder.resolve())
+            storage = open_storage(where)
+            send_new(storage, OPTIONS, collection.folder / OPTIONS)  # says what is wrong with it
             if place is not None:
                 collection.catalogue.set_setting(STORAGE_KEY, place)
-            where = collection.catalogue.setting(STORAGE_KEY) or str(collection.folder.resolve())
-            return ClusterPreparer(collection, cluster, open_storage(where))
+            return ClusterPreparer(collection, cluster, storage)
 
         yield join
 

@@ -105,6 +105,16 @@ def test_a_copy_is_not_fetched_twice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "cache" / "it").exists()
 
 
+def test_processes_of_a_machine_fetch_at_once(tmp_path: Path) -> None:
+    storage = ObjectStorage(f"memory://{tmp_path.name}", tmp_path / "cache")
+    storage.send("it", written(tmp_path / "made", a="1", b="2"))
+    there = storage.fetch("it")
+    other = there / ".b.01234567.tmp"  # as another process writes it now
+    other.write_text("2")
+    (there / "old").write_text("3")
+    assert read(storage.fetch("it")) == {"a": "1", "b": "2", other.name: "2"}
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -209,6 +209,11 @@ def test_the_storage_is_remembered(cairn: Callable[..., Ran], photos: Path, tmp_
     assert cairn("index", folder, second, *small).json["added"] == 1
     with Collection.open(folder) as collection:
         assert collection.catalogue.setting(STORAGE_KEY) == str(there)
+    (tmp_path / "file").touch()
+    wrong = cairn("index", folder, second, *small, "--storage", tmp_path / "file" / "below")
+    assert wrong.code == 2
+    with Collection.open(folder) as collection:
+        assert collection.catalogue.setting(STORAGE_KEY) == str(there)
         assert len(collection.segments) == len(open_storage(str(there)).names("segments")) == 2
 
 
