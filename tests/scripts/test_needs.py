@@ -21,8 +21,9 @@ def test_the_documentation_has_the_table() -> None:
 
 def test_ten_times_the_photos_need_ten_times_what_goes_with_photos() -> None:
     for one, ten in pairwise(LOADS):
-        for need in (needs.segment_bytes, needs.catalogue_bytes, needs.photo_traffic, needs.listing_hours):
+        for need in (needs.segment_bytes, needs.catalogue_bytes, needs.photo_traffic):
             assert need(ten) == pytest.approx(10 * need(one))
+        assert needs.listing_hours(replace(ten, cores=one.cores)) <= 10 * needs.listing_hours(one) * (1 + 1e-9)
         assert needs.staging_bytes(one) == needs.staging_bytes(ten)  # of the vocabulary's photos alone
         assert needs.front_memory(ten) < 10 * needs.front_memory(one)
 
