@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from index.arrays import load_array, load_json, save_array, save_json
 from index.cluster.storage import Storage, open_storage
-from index.clustering.blocks import Assignment, LocalBlocks, Looked, put_together
+from index.clustering.blocks import Assignment, LocalBlocks, Looked, gathered, put_together
 from index.clustering.sources import FileSource
 from index.parallel import Pool
 from index.search_backends import search_backend
@@ -101,7 +101,7 @@ class ClusterBlocks:
             first, last = np.searchsorted(numbers, (part.start, part.stop))
             if last > first:
                 tasks.append(partial(_select, self._files, part, self._rows(part), numbers[first:last] - part.start))
-        return np.concatenate([np.empty((0, self.dim), np.float32), *self._pool.run(tasks)])
+        return gathered(self._pool.run(tasks), self.dim)
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
         """Look at all descriptors: see `Blocks.look`."""

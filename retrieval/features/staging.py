@@ -33,6 +33,16 @@ class Staged:
     unseen: bool = False  # there is no file where it was to be read
 
 
+def staging_folder(fingerprint: str, image: ImageOptions) -> str:
+    """Name of the folder of an extractor's features, of photos that are read in some way."""
+    return f"{fingerprint[:16]}-{image.max_side}"
+
+
+def staged_files(key: str) -> tuple[str, str]:
+    """Names of the files of a photo: of its descriptors, and of the rest, which comes last."""
+    return f"{key}.descriptors.npy", f"{key}.geometry.npy"
+
+
 class Staging:
     """The folder of one extractor's features.
 
@@ -49,15 +59,15 @@ class Staging:
     def __init__(self, folder: Path, extractor: Extractor, image: ImageOptions) -> None:
         self.extractor = extractor
         self.image = image
-        self.folder = folder / f"{extractor.fingerprint[:16]}-{image.max_side}"
+        self.folder = folder / staging_folder(extractor.fingerprint, image)
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def descriptors(self, key: str) -> Path:
         """File of a photo's descriptors (N, D) float16."""
-        return self.folder / f"{key}.descriptors.npy"
+        return self.folder / staged_files(key)[0]
 
     def _geometry(self, key: str) -> Path:
-        return self.folder / f"{key}.geometry.npy"
+        return self.folder / staged_files(key)[1]
 
     def stage(self, path: Path, key: str) -> Staged:
         """Extract the features of a photo, unless they are there; a photo that cannot be read gives its reason."""

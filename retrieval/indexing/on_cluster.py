@@ -84,7 +84,7 @@ class ClusterPreparer:
     ) -> Vocabulary:
         """Make a vocabulary: see `Preparer.train`."""
         counts = {file.key: one.features for file, one in zip(files, staged, strict=True)}
-        names = [self._names(key)[0] for key in counts]
+        names = [staging_names(self._plan, key)[0] for key in counts]
         source = FileSource(
             [Path(name) for name in names],
             counts=list(counts.values()),
@@ -143,7 +143,7 @@ class ClusterPreparer:
     def done(self, files: Sequence[FoundFile]) -> None:
         """Remove what was staged of photos: see `Preparer.done`. In an object store that waits for the end."""
         for file in files if isinstance(self._storage, FolderStorage) else ():
-            for name in self._names(file.key):
+            for name in staging_names(self._plan, file.key):
                 self._storage.remove(name)
 
     def end(self) -> None:
@@ -158,9 +158,6 @@ class ClusterPreparer:
             self._storage.remove(_KMEANS)  # of a run that was killed
             self.publish()
             self._begun = True
-
-    def _names(self, key: str) -> tuple[str, str]:
-        return staging_names(self._plan.fingerprint, self._collection.options.image.max_side, key)
 
     def _send(self, name: str, path: Path, described: str = "") -> None:
         """Send a file or folder, unless this run has sent it, or the same is there."""

@@ -1,6 +1,5 @@
 """What a worker of a cluster does with photos, given the options, descriptor and vocabulary of a collection."""
 
-import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,7 +15,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.collection.segment_writing import quantise
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
-from retrieval.features.staging import Staged, Staging
+from retrieval.features.staging import Staged, Staging, staged_files, staging_folder
 from retrieval.indexing.preparing import Prepared, described
 
 
@@ -27,7 +26,7 @@ class Plan:
     place: str  # of the storage in which the collection's files are
     options: CollectionOptions
     fingerprint: str  # of descriptor and options: see `Extractor.fingerprint`
-    signature: str | None  # of a feature, by name
+    signature: str  # of a feature, by name
     vocabulary: tuple[str, str] | None = None  # folder and fingerprint; None: there is none yet
 
 
@@ -57,10 +56,10 @@ def forget(place: str) -> None:
         storage.forget(STAGING)
 
 
-def staging_names(fingerprint: str, max_side: int, key: str) -> tuple[str, str]:
-    """Names, in a storage, of what is kept of a photo: its descriptors, and the rest, which comes last."""
-    folder = f"{STAGING}/{fingerprint[:16]}-{max_side}"
-    return f"{folder}/{key}.descriptors.npy", f"{folder}/{key}.geometry.npy"
+def staging_names(plan: Plan, key: str) -> list[str]:
+    """Names, in the storage, of what is kept of a photo: see `staged_files`."""
+    folder = staging_folder(plan.fingerprint, plan.options.image)
+    return [f"{STAGING}/{folder}/{name}" for name in staged_files(key)]
 
 
 class _Workshop:
@@ -99,17 +98,17 @@ class _Workshop:
 
     @cached_property
     def signatures(self) -> SignatureSource | None:
-        kind = parse_signature(self._plan.signature or "none")
+        kind = parse_signature(self._plan.signature)
         return make_source(kind, self.vocabulary.centres, self.options.seed) if kind is not None else None
 
     def stage(self, path: Path, key: str, *, keep: bool) -> Staged:
         """Extract features, or take those that the storage has; keep them there, or on this machine's disk alone."""
         if self.is_shared:
             return self.staging.stage(path, key)
-        names = staging_names(self._plan.fingerprint, self.options.image.max_side, key)
+        names = staging_names(self._plan, key)
         if self.storage.has(names[-1]):
-            for name in names:
-                shutil.copyfile(self.storage.fetch(name), self.staging.folder / Path(name).name)
+            *_, last = [self.storage.fetch(name) for name in names]
+            self.staging.take(last.parent, key)
         one = self.staging.stage(path, key)
         if keep and one.is_new:
             for name in names:

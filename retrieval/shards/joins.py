@@ -1,7 +1,5 @@
 """A collection joined with itself: many of its photos are asked with at a time, in a few messages to each holder."""
 
-import itertools
-import secrets
 from collections.abc import Sequence
 
 from index.errors import CairnError
@@ -14,14 +12,12 @@ from retrieval.search.views import View
 from retrieval.shards.engine import ShardedEngine
 from retrieval.shards.holder import SEARCHES, Call
 from retrieval.shards.merging import merge_candidates
-from retrieval.shards.scoreboard import pack
+from retrieval.shards.scoreboard import new_token, pack
 from retrieval.shards.shards import Placed, Shards
 
 AT_ONCE = SEARCHES // 4
 """Photos that are asked with at a time: holders remember no more searches than `SEARCHES`, of all who ask them."""
 
-_PROCESS = secrets.token_hex(8)
-_SERIAL = itertools.count()
 _ONE = weight_of_one(1, 0)
 
 
@@ -66,8 +62,7 @@ class Asked:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for token in self._tokens:
-            self._shards.forget(token)
+        self._release()
 
     def best(self, top: int) -> list[Candidates]:
         """Give the photos of the best scores with each view: see `Scoreboard.best`."""
@@ -80,7 +75,8 @@ class Asked:
     def _score(self, top: int) -> list[Candidates]:
         placed = self._all_there()
         self._placed = placed
-        self._tokens = [f"{_PROCESS}-join-{next(_SERIAL)}" for _ in self._views]
+        self._release()  # what holders knew before others took their place
+        self._tokens = [new_token() for _ in self._views]
         self._engine.open()
         calls: dict[str, list[Call]] = {}
         for member, key in placed.keys.items():
@@ -113,6 +109,12 @@ class Asked:
                 for place, verification in zip(places, several, strict=True):
                     found[one][place] = verification
         return found
+
+    def _release(self) -> None:
+        """Let holders forget the searches."""
+        for token in self._tokens:
+            self._shards.forget(token)
+        self._tokens = []
 
     def _all_there(self) -> Placed:
         placed = self._shards.placed

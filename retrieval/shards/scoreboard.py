@@ -203,7 +203,7 @@ class ShardedScoreboard(Scoreboard):
         if self._placed is not placed:
             self._placed, self._scored = placed, 0
             self._sent.clear()
-            self._token = f"{_PROCESS}-{next(_SERIAL)}"
+            self._token = new_token()
             weakref.finalize(self, self._shards.forget, self._token)
             self._engine.open()
         while self._scored < len(self._looks):
@@ -246,6 +246,11 @@ class ShardedScoreboard(Scoreboard):
             return None
         held = [shard for shard, owner in placed.owners.items() if owner == member]
         return self._among[np.isin(self._shards.epoch.owners_of(self._among), held)]
+
+
+def new_token() -> str:
+    """Give a name that no other search has, for holders."""
+    return f"{_PROCESS}-{next(_SERIAL)}"
 
 
 def _median(places: Sequence[tuple[int, int]], counted: Sequence[dict[int, Counted]]) -> float:
