@@ -33,6 +33,7 @@ class QueryScore:
     name: str
     ap: float
     seconds: float
+    ranking: list[str] = field(default_factory=list)  # the names of all photos, the best first; see `ranking_of`
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,8 @@ def run_queries(
         found = search_photo(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
         seconds = time.perf_counter() - start
         ranking = ranking_of(found.answer, stems)
-        scores.append(QueryScore(query.name, average_precision(ranking, query.positives, query.junk), seconds))
+        score = average_precision(ranking, query.positives, query.junk)
+        scores.append(QueryScore(query.name, score, seconds, ranking))
         if progress is not None:
             progress("queries", done + 1, len(queries))
     return scores, missing_photos(queries, stems.values())
