@@ -47,6 +47,7 @@ def test_what_is_written_in_bulk_is_what_indexing_writes(
         assert len(bulk.tags()) > 3 and bulk.page(0, 1, folder="1995/01/02")[0] > 3
 
 
+@pytest.mark.slow
 def test_a_small_one_is_measured(tmp_path: Path) -> None:
     address = str(tmp_path / "c")
     told = fill(address, 6000, 2000, 0) | index(address, 1000, 500, 0)

@@ -18,6 +18,7 @@ from skimage import data
 from learning.patches.phototour import PatchSet
 from retrieval.descriptors.learnt import LearntModel, load_model, save_model
 from tests.conftest import Ran, changed
+from tests.support.made_once import made_once
 
 Cairn = Callable[..., Ran]
 
@@ -67,7 +68,10 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Sequences, labelled patches, a learnt descriptor and its codes; nobody may change them."""
-    folder = tmp_path_factory.mktemp("learning")
+    return made_once(tmp_path_factory, "learning", _make)
+
+
+def _make(folder: Path) -> Made:
     sequences = [write_sequence(folder / "sequences", name) for name in (*TRAINED_ON, TESTED_ON)]
     files = {name: folder / f"{name}.npz" for name in FILES}
     train, test = folder / "train", folder / "test"

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from tests.conftest import Ran, changed
 from tests.support.learning.unlabelled_cases import QUICK, SHOWN, write_views
+from tests.support.made_once import made_once
 from tests.whole.test_learning import run_command, view_of
 
 Cairn = Callable[..., Ran]
@@ -72,9 +73,12 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Photos, a collection, mined matches, and a descriptor of each base; nobody may change them."""
-    folder = tmp_path_factory.mktemp("unlabelled")
+    return made_once(tmp_path_factory, "unlabelled", _make)
+
+
+def _make(folder: Path) -> Made:
     photos, collection, matches = write_views(folder / "photos", *SHOWN), folder / "views", folder / "m.npz"
     files = {base: folder / f"{base}.npz" for base in BASES}
     sources = {"pooled": collection, "rootsift": matches, "sift": matches}
@@ -89,7 +93,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
             )
             for base, options in BASES.items()
         }
-    yield Made(folder, photos, collection, matches, files, reports)
+    return Made(folder, photos, collection, matches, files, reports)
 
 
 @pytest.fixture
@@ -289,7 +293,9 @@ def test_the_verdict_is_told_in_words(made: Made, cairn: Cairn, tmp_path: Path) 
     assert load_model(tmp_path / "d.npz").fingerprint == load_model(made.files["pooled"]).fingerprint
 
 
-@pytest.mark.parametrize("gain", [0.1, 0.0, -0.1])
+@pytest.mark.parametrize(
+    "gain", [0.1, pytest.param(0.0, marks=pytest.mark.slow), pytest.param(-0.1, marks=pytest.mark.slow)]
+)
 def test_what_searches_find_decides(
     made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float
 ) -> None:
@@ -391,6 +397,7 @@ def test_an_interrupted_run_is_picked_up_by_the_same_command(
     assert {Path(name).suffix for name in tree(tmp_path / "d.learning")} == {".json", ".npy"}
 
 
+@pytest.mark.slow
 def test_photos_that_are_added_are_mined_though_there_are_matches_of_the_others(
     made: Made, cairn: Cairn, tmp_path: Path
 ) -> None:

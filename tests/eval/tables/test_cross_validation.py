@@ -101,6 +101,7 @@ def run_script(*words: object, datasets: Path) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 def test_the_script_lists_folds_and_refuses_what_it_does_not_know(
     photos: RetrievalSet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

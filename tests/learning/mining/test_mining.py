@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from retrieval.features.options import FeatureOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
+from tests.support.made_once import made_once
 
 OPTIONS = MiningOptions(propose="random")
 SCALE = 12.5
@@ -41,7 +43,11 @@ SCALE = 12.5
 @pytest.fixture(scope="module")
 def few(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos of two objects, three views each, and two of neither."""
-    folder = tmp_path_factory.mktemp("few") / "photos"
+    return made_once(tmp_path_factory, "few", partial(_make_few, demo))
+
+
+def _make_few(demo: DemoCollection, where: Path) -> Path:
+    folder = where / "photos"
     folder.mkdir()
     for path in sorted(demo.images.iterdir()):
         if path.stem.startswith(("coffee", "cat")) or path.stem in ("distractor_001", "distractor_002"):
@@ -50,9 +56,12 @@ def few(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def mined(few: Path) -> tuple[Path, MiningReport]:
-    out = few.parent / "matches.npz"
-    return out, mine_matches(PhotoSource.open(few), out, OPTIONS, work=few.parent / "work")
+def mined(few: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MiningReport]:
+    def make(folder: Path) -> tuple[Path, MiningReport]:
+        out = folder / "matches.npz"
+        return out, mine_matches(PhotoSource.open(few), out, OPTIONS, work=folder / "work")
+
+    return made_once(tmp_path_factory, "mined", make)
 
 
 @pytest.fixture

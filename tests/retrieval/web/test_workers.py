@@ -83,9 +83,9 @@ LONG = 1 << 20
     ("said", "error"),
     [
         ({"text": "", "length": LONG}, TookTooLong),  # a message without an end
-        ({"text": '{"done"', "length": LONG}, TookTooLong),
+        pytest.param(*({"text": '{"done"', "length": LONG}, TookTooLong), marks=pytest.mark.slow),
         ({"text": '{"done": {}}'}, TookTooLong),  # an answer without the bytes that go with it
-        ({"text": '{"done": {}}', "children": True}, TookTooLong),
+        pytest.param(*({"text": '{"done": {}}', "children": True}, TookTooLong), marks=pytest.mark.slow),
         ({"text": "", "length": 1 << 40}, Died),
         ({"text": "", "length": (1 << 31) - 1}, Died),
         ({"text": "[" * 100_000}, Died),
@@ -142,6 +142,7 @@ def test_a_job_that_wants_all_memory_ends_and_nothing_else_does(pool: Pool) -> N
     assert _ask(pool, "echo")[0]["pid"] == first
 
 
+@pytest.mark.slow
 def test_a_job_that_hangs_is_given_up_and_its_process_killed() -> None:
     pool = Pool(OddJobs, (), PoolOptions(workers=1, seconds=5.0))
     try:

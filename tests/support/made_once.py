@@ -1,0 +1,39 @@
+"""What takes long to make is made once in a test run, though several processes run tests."""
+
+import fcntl
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], T]) -> T:
+    """Let the first process that comes make something in a folder; the others wait, and read what it gave.
+
+    Parameters
+    ----------
+    factory : pytest.TempPathFactory
+        Of the process; those of all processes of a run lie in one folder.
+    name : str
+        What is made; the folder's name.
+    make : callable
+        Takes the folder, which is empty, and gives what can be pickled.
+    """
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / f"once-{name}"
+    with (shared / f"once-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = shared / f"once-{name}.pickle"
+        if not result.is_file():
+            folder.mkdir()
+            value = make(folder)
+            result.write_bytes(pickle.dumps(value))
+            return value
+        made: T = pickle.loads(result.read_bytes())
+        return made
