@@ -210,9 +210,9 @@ def _dataset_command(name: str, title: str) -> None:
     """Add a command like `retrieval`, for the folder that a published set unpacks to."""
 
     def command(root: Path, **options: Any) -> None:
-        from eval.datasets import published_layout
+        from eval.sets.layouts import published_layout
 
-        images, gt = published_layout(root)
+        images, gt = published_layout(name, root)
         retrieval(images=images, gt=gt, queries=None, **options)
 
     # The command line is read off the signature: that of `retrieval`, with --root for its three folders.

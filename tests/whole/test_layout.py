@@ -43,6 +43,7 @@ ROOMS = (
     "learning/reports",
     "learning/commands",
     "eval",
+    "eval/sets",
     "eval/demo",
     "eval/tables",
     "eval/commands",

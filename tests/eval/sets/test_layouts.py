@@ -1,0 +1,122 @@
+"""Where the published sets lie, in whichever common layout they were unpacked."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from eval.sets.layouts import CORRUPT_PARIS, NAMES, PARTS, locate, published_layout
+from index.errors import CairnError
+
+OXFORD = ("all_souls_000013.jpg", "radcliffe_camera_000519.jpg")
+PARIS = ("defense/paris_defense_000042.jpg", "louvre/paris_louvre_000136.jpg")
+
+
+def touch(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"")
+
+
+def queries(folder: Path, *names: str) -> None:
+    touch(folder, [f"{name}_1_{kind}.txt" for name in names for kind in ("query", "good", "ok", "junk")])
+
+
+def everything(root: Path) -> None:
+    """Every set under one folder, each in a layout of its own archives."""
+    touch(root / "oxford5k" / "oxbuild_images", OXFORD)
+    queries(root / "oxford5k" / "gt_files_170407", "all_souls", "radcliffe_camera")
+    touch(root / "Paris6k" / "paris", PARIS)
+    queries(root / "Paris6k", "defense")
+    touch(root / "flickr100k" / "oxc1_100k", ["acropolis/acropolis_000001.jpg", "tiger/tiger_000001.jpg"])
+    touch(root / "roxford5k", ["gnd_roxford5k.pkl"])
+    touch(root / "rparis6k", ["gnd_rparis6k.pkl"])
+    for part in PARTS:
+        touch(root / "phototour" / part, ["info.txt", "m50_100000_100000_0.txt"])
+    touch(root / "hpatches" / "hpatches-release", ["i_ski/ref.png", "v_graffiti/ref.png"])
+    touch(root / "holidays" / "jpg", ["100000.jpg", "100001.jpg"])
+    touch(root / "ukbench" / "full", ["ukbench00000.jpg", "ukbench00000.th.jpg"])
+
+
+def test_each_set_is_found_beside_all_others(tmp_path: Path) -> None:
+    everything(tmp_path)
+    found = {name: locate(name, tmp_path) for name in NAMES}
+    assert {name: one.folder.relative_to(tmp_path).as_posix() for name, one in found.items()} == {
+        **{name: name for name in ("oxford5k", "roxford5k", "rparis6k", "phototour", "holidays", "ukbench")},
+        **{part: f"phototour/{part}" for part in PARTS},
+        "paris6k": "Paris6k",
+        "flickr100k": "flickr100k",
+        "hpatches": "hpatches/hpatches-release",
+    }
+    assert {name: len(one.images) for name, one in found.items() if one.images} == {
+        **{"oxford5k": 2, "roxford5k": 2, "paris6k": 1, "rparis6k": 1},  # one of Paris is no photo
+        **{"flickr100k": 2, "holidays": 2, "ukbench": 1},
+    }
+    assert found["roxford5k"].images == found["oxford5k"].images
+    assert found["oxford5k"].ground_truth == tmp_path / "oxford5k" / "gt_files_170407"
+    assert found["rparis6k"].ground_truth == tmp_path / "rparis6k" / "gnd_rparis6k.pkl"
+    assert not any(found[name].ground_truth for name in ("flickr100k", "phototour", "hpatches", "holidays", "ukbench"))
+
+
+@pytest.mark.parametrize(
+    ("name", "photos", "gt"),
+    [
+        ("oxford5k", "images", "gt"),
+        ("oxford5k", "jpg", "gt"),
+        ("oxford5k", "oxbuild_images", "gt_files_170407"),  # the archives' own names
+        ("oxford5k", "oxbuild_images-v1", "gt_files_170407"),
+        ("paris6k", "paris", "paris_120310"),
+        ("oxford5k", ".", "gt"),
+        ("oxford5k", ".", "."),  # Oxford5K's archives hold no folder: both unpacked in one place
+        ("paris6k", "images", "."),
+    ],
+)
+def test_the_folder_of_the_set_itself_may_be_given(tmp_path: Path, name: str, photos: str, gt: str) -> None:
+    touch(tmp_path / photos, OXFORD if name == "oxford5k" else PARIS)
+    queries(tmp_path / gt, "all_souls" if name == "oxford5k" else "eiffel")
+    assert published_layout(name, tmp_path) == (tmp_path / photos, tmp_path / gt)
+    assert len(locate(name, tmp_path).images) == (2 if name == "oxford5k" else 1)
+
+
+def test_the_revisited_sets_lie_as_their_own_download_leaves_them(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "datasets" / "roxford5k"
+    touch(folder, ["gnd_roxford5k.pkl", *(f"jpg/{name}" for name in OXFORD)])
+    assert len(locate("roxford5k", tmp_path).images) == 2
+    assert locate("roxford5k", folder) == locate("roxford5k", tmp_path)
+
+
+def test_parts_of_phototour_go_by_several_names(tmp_path: Path) -> None:
+    touch(tmp_path, ["notredame/notredame/info.txt", "Yosemite/info.txt", "liberty_harris/info.txt"])
+    (tmp_path / "Yosemite").rename(tmp_path / "yosemite")
+    assert locate("notredame", tmp_path).folder == tmp_path / "notredame" / "notredame"
+    assert locate("liberty", tmp_path).folder == tmp_path / "liberty_harris"
+    assert locate("liberty", tmp_path / "liberty_harris").folder == tmp_path / "liberty_harris"
+    assert locate("phototour", tmp_path).folder == tmp_path
+    touch(tmp_path, ["patchdata/trevi/info.txt"])
+    with pytest.raises(CairnError, match="no patches of yosemite"):
+        locate("yosemite", tmp_path / "patchdata")
+
+
+def test_one_set_is_never_taken_for_another(tmp_path: Path) -> None:
+    touch(tmp_path / "images", PARIS)
+    queries(tmp_path / "gt", "defense")
+    with pytest.raises(CairnError, match="no ground truth of oxford5k"):
+        locate("oxford5k", tmp_path)
+    queries(tmp_path / "gt", "all_souls")
+    with pytest.raises(CairnError, match="no photos of oxford5k"):
+        locate("oxford5k", tmp_path)
+    everything(tmp_path / "all")
+    (tmp_path / "all" / "oxford5k" / "oxbuild_images").rename(tmp_path / "away")
+    with pytest.raises(CairnError, match=r"no photos of oxford5k .*get roxford5k"):
+        locate("roxford5k", tmp_path / "all")
+
+
+def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "jpg").mkdir()
+    for name in NAMES:
+        for root in (tmp_path, tmp_path / "nowhere"):
+            with pytest.raises(CairnError, match=f"cairn data get {name} --root {root}$"):
+                locate(name, root)
+    with pytest.raises(CairnError, match="There is no set 'oxford105k': choose oxford5k, "):
+        locate("oxford105k", tmp_path)
+    assert len(CORRUPT_PARIS) == 20
