@@ -37,6 +37,7 @@ COMMANDS = {
     "patches": ("learning.commands.patches:patches", LEARN),
     "evaluate": ("eval.commands.evaluate:evaluate", MEASURE),
     "plot": ("eval.commands.plot:plot", MEASURE),
+    "reproduce": ("eval.commands.reproduce:reproduce", MEASURE),
 }
 """Every command by its name: module:object, a function or a Typer application, and its panel; in the help's order."""
 

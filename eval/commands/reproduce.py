@@ -1,0 +1,164 @@
+"""Command: reproduce."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from retrieval.commands.console import print_json, say, tell_error
+from retrieval.commands.options import Json, Quiet, Workers
+from retrieval.commands.panels import DATA, OUTPUT, RUNNING
+
+if TYPE_CHECKING:
+    from eval.reproduce.plan import Experiment
+    from eval.reproduce.running import Bench, Standing
+
+LIST = "list"
+"""What lists the experiments instead of running some."""
+
+
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Experiments, such as simonyan14/table1; all of a paper, such as brown11; all; or list, to list them.",
+        ),
+    ],
+    root: Annotated[
+        Path,
+        typer.Option(rich_help_panel=DATA, help="Folder of the published sets, as cairn data get fills it."),
+    ] = Path(),
+    scale: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Share of pairs, queries and photos, to see that all works; its numbers cannot be compared.",
+            metavar="SHARE",
+        ),
+    ] = 1.0,
+    out: Annotated[
+        Path,
+        typer.Option(rich_help_panel=OUTPUT, help="Folder of the pages, and of all that is computed on the way."),
+    ] = Path("cairn-reproduced"),
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", rich_help_panel=RUNNING, help="Print the commands that are left, and run none."),
+    ] = False,
+    workers: Workers = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> int:
+    """Run the experiments of papers anew, each by one command, and put the published numbers beside ours.
+
+    Each table or figure becomes a page with its plots, and the same numbers as CSV and JSON. An experiment is a list
+    of commands of cairn, as anybody could type them; what experiments have in common is computed once, and a stopped
+    run goes on where it was. At full scale most take hours or days: the list tells how many.
+    """
+    from eval.papers.registry import chosen
+    from eval.reproduce.plan import Scale
+    from eval.reproduce.running import Bench
+
+    if names == [LIST]:
+        _list(json=json)
+        return 0
+    experiments = chosen(names, Scale(scale))
+    bench = Bench(root, out / "steps", workers)
+    if dry_run:
+        _print_commands(experiments, bench, json=json)
+        return 0
+    return _run(experiments, bench, out, scale, quiet=quiet or json, json=json)
+
+
+def _list(*, json: bool) -> None:
+    from eval.papers.registry import experiments
+
+    known = list(experiments().values())
+    if json:
+        print_json({"experiments": [_about(one) for one in known]})
+        return
+    width = max(len(one.name) for one in known)
+    for one in known:
+        say(f"{one.name:{width}}  {_duration(one.hours):>9}  {one.title} ({', '.join(one.data)})")
+    say("Times are rough, of each experiment alone, on two cores; experiments share what they have in common.")
+
+
+def _about(experiment: "Experiment") -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "source": experiment.source,
+        "data": experiment.data,
+        "commands": len(experiment.steps),
+        "hours": round(experiment.hours, 2),
+    }
+
+
+def _print_commands(experiments: "list[Experiment]", bench: "Bench", *, json: bool) -> None:
+    steps = list(dict.fromkeys(step for experiment in experiments for step in experiment.steps))
+    left = [step for step in steps if bench.result(step) is None]
+    if json:
+        commands = [{"title": step.title, "command": bench.command(step), "hours": step.hours} for step in left]
+        print_json({"commands": commands, "done": len(steps) - len(left)})
+        return
+    for step in left:
+        say(f"# {step.title}, about {_duration(step.hours)}")
+        say(bench.command(step))
+
+
+def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: float, *, quiet: bool, json: bool) -> int:
+    """Run experiments; the exit code is 1 where one of several failed."""
+    from pkgutil import resolve_name
+
+    from eval.reproduce.pages import Outcome, check_pages, write_contents, write_outcome
+    from eval.reproduce.running import run_steps
+    from index.errors import CairnError
+
+    check_pages(experiments)
+    version = resolve_name("cairn:version")()
+    outcomes, failed = [], []
+    for number, experiment in enumerate(experiments, start=1):
+        if not quiet:
+            say(f"{experiment.name} ({number} of {len(experiments)}): {experiment.title}")
+        try:
+            bench.check_data(experiment.data)
+            results = run_steps(bench, experiment.steps, (lambda standing: None) if quiet else _tell)
+        except CairnError as error:
+            if len(experiments) == 1:
+                raise
+            failed.append({"experiment": experiment.name, "reason": str(error)})
+            tell_error(f"{experiment.name}: {error}")
+            continue
+        outcome = Outcome(experiment, results, scale, version)
+        page = write_outcome(outcome, bench, out)
+        outcomes.append(outcome)
+        if not quiet:
+            say(f"{page}: {_summary(outcome.as_json())}")
+    contents = write_contents(outcomes, out)
+    if json:
+        told = [{**one.as_json(), "page": str(out / f"{one.experiment.name}.html")} for one in outcomes]
+        print_json({"experiments": told, "contents": str(contents), "failed": failed})
+    return 1 if failed else 0
+
+
+def _tell(standing: "Standing") -> None:
+    left = f"about {_duration(standing.hours_left)} left"
+    say(f"  {standing.done + 1} of {standing.of}  {standing.title} (about {_duration(standing.hours)}; {left})")
+
+
+def _summary(told: dict[str, Any]) -> str:
+    """Say how many numbers there are, and how far off the published ones the middle one of them is."""
+    from statistics import median
+
+    off = [
+        abs(cell["difference"]) for table in told["tables"] for cell in table["cells"] if cell["difference"] is not None
+    ]
+    if not off:
+        return "drawn"
+    return f"{len(off)} published numbers, ours off by {median(off):.2g} in the median"
+
+
+def _duration(hours: float) -> str:
+    if hours < 1:
+        return f"{max(1, round(60 * hours))} min"
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"

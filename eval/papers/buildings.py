@@ -1,0 +1,65 @@
+"""What the papers that search buildings share: collections of Oxford5K and Paris6K, and mAP on them."""
+
+from collections.abc import Sequence
+
+from eval.reproduce.plan import Argument, Data, Here, Made, Scale, Step, Value
+
+TITLES = {
+    "oxford5k": "Oxford5K",
+    "paris6k": "Paris6K",
+    "oxford105k": "Oxford105K",
+    "paris106k": "Paris106K",
+    "roxford5k": "ROxford",
+    "rparis6k": "RParis",
+}
+COLLECTION = "collection"
+WORK = "work"
+
+_INDEXING = {"oxford5k": 2.5, "paris6k": 3.0, "oxford105k": 20.0, "paris106k": 20.0, "roxford5k": 2.5, "rparis6k": 3.0}
+_SEARCHING = 0.1  # hours: 55 queries
+
+
+def searched(
+    dataset: str,
+    scale: Scale,
+    settings: Sequence[Argument],
+    engine: Sequence[Argument],
+    *,
+    title: str,
+    words: int = 500_000,
+    first: Step | None = None,
+) -> Step:
+    """Search a set.
+
+    Parameters
+    ----------
+    dataset : str
+        One of `TITLES`.
+    scale : Scale
+        How much of it.
+    settings : sequence of Argument
+        How photos are described, and by which vocabulary.
+    engine : sequence of Argument
+        How queries are answered.
+    title : str
+        Of descriptor and engine.
+    words : int
+        Visual words at full scale.
+    first : Step, optional
+        A search of the same set with the same settings, whose collection is taken.
+    """
+    kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
+    share = () if scale.whole else ("--share", f"{scale.share:g}")
+    return Step(
+        f"{TITLES[dataset]}, {title}",
+        (
+            *("evaluate", dataset, "--root", Data(dataset, "root"), *settings, *engine),
+            *("--words", scale.count(words, 200), *share, "--collection", kept, "--work", Here(WORK)),
+        ),
+        scale.hours(_SEARCHING + (_INDEXING[dataset] if first is None else 0.0)),
+    )
+
+
+def mean_precision(step: Step) -> Value:
+    """Mean average precision that a search tells."""
+    return Value(step, ("mAP",))

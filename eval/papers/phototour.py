@@ -1,0 +1,72 @@
+"""What the papers that learn from labelled patches share: the sets of PhotoTour, and error rates on them."""
+
+from collections.abc import Sequence
+
+from eval.reproduce.plan import Argument, Data, Here, Made, Picture, Scale, Step, Value
+
+SETS = {"Yos": "yosemite", "ND": "notredame", "Lib": "liberty"}
+"""The sets by their short names in tables."""
+
+PAIRS = (("Yos", "ND"), ("Yos", "Lib"), ("ND", "Yos"), ("ND", "Lib"), ("Lib", "Yos"), ("Lib", "ND"))
+"""What is learnt from and what is tested, in the order of the tables."""
+
+FIRST_FOUR = PAIRS[:4]
+"""Those that earlier papers have: they do not learn from Liberty."""
+
+TEST_PAIRS = 100_000
+FILE = "descriptor.npz"
+"""Name of the file that a step learns."""
+
+_EVALUATION = 0.02  # hours: 100,000 pairs
+
+
+def row(pair: tuple[str, str]) -> str:
+    """Name the row of a pair of sets."""
+    return f"{pair[0]} → {pair[1]}"
+
+
+def few(scale: Scale, pairs: int) -> tuple[str, ...]:
+    """Options of learning by which at most so many training pairs are drawn, fewer at a smaller scale."""
+    return ("--pairs", scale.count(pairs, 300))
+
+
+def error(test: str, descriptor: Step | str, scale: Scale, title: str) -> Value:
+    """Percent of false positives at 95% recall of a descriptor on a set."""
+    return Value(evaluation(test, descriptor, scale, title), ("fpr95",), 100)
+
+
+def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str) -> Value:
+    """Dimensions of the descriptor, as its evaluation tells."""
+    return Value(evaluation(test, descriptor, scale, title), ("dim",))
+
+
+def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str) -> Step:
+    """Measure a descriptor, learnt by a step or known by its name, on the test pairs of a set."""
+    file: Argument = Made(descriptor, FILE) if isinstance(descriptor, Step) else descriptor
+    share = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
+    return Step(
+        f"{title}, tested on {SETS[test]}",
+        ("evaluate", "patches", Data(SETS[test]), "--descriptor", file, *share),
+        scale.hours(_EVALUATION),
+    )
+
+
+def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Picture:
+    """Draw something of what a step learnt: a kind of `cairn plot`."""
+    name = f"{kind}{suffix}"
+    step = Step(f"{kind}: {title}", ("plot", kind, Made(learnt, FILE), "--out", Here(name)), 0.01, prints=False)
+    return Picture(title, step, name)
+
+
+def roc_curves(test: str, descriptors: Sequence[Step | str], scale: Scale, title: str) -> Picture:
+    """Draw ROC curves of descriptors on the test pairs of a set."""
+    files: list[Argument] = []
+    for one in descriptors:
+        files += ["--descriptor", Made(one, FILE) if isinstance(one, Step) else one]
+    step = Step(
+        f"ROC curves: {title}",
+        ("plot", "roc", Data(SETS[test]), *files, "--out", Here("roc.svg"), "--quiet"),
+        scale.hours(len(descriptors) * _EVALUATION),
+        prints=False,
+    )
+    return Picture(title, step, "roc.svg")

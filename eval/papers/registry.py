@@ -1,0 +1,68 @@
+"""Every experiment by its name."""
+
+from collections.abc import Callable, Sequence
+
+from eval.papers import brown11, revisited, simonyan14_buildings, simonyan14_patches, trzcinski12
+from eval.reproduce.plan import Experiment, Scale
+from index.errors import CairnError
+from index.text import one_of, shown
+
+ALL = "all"
+"""What means all experiments."""
+
+_MAKERS: tuple[Callable[[Scale], Experiment], ...] = (
+    simonyan14_patches.table1,
+    simonyan14_patches.table2,
+    simonyan14_patches.table3,
+    simonyan14_buildings.table4,
+    simonyan14_buildings.table5,
+    simonyan14_patches.figure3,
+    simonyan14_patches.figure4,
+    simonyan14_patches.figure5,
+    simonyan14_patches.figure6,
+    simonyan14_patches.figure7,
+    simonyan14_buildings.figure8,
+    brown11.table1,
+    brown11.table2,
+    brown11.table3,
+    brown11.table4,
+    brown11.table5,
+    brown11.figure5,
+    brown11.figure6,
+    brown11.figure7,
+    brown11.figure10,
+    brown11.figure12,
+    brown11.figure13,
+    trzcinski12.figure2,
+    trzcinski12.figure3,
+    trzcinski12.figure4,
+    revisited.table5,
+)
+
+
+def experiments(scale: Scale | None = None) -> dict[str, Experiment]:
+    """Give all experiments by their names, in the order of the papers."""
+    made = [make(scale or Scale()) for make in _MAKERS]
+    return {one.name: one for one in made}
+
+
+def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
+    """Give the experiments that are named: each by its name, those of a paper by the paper's, or all.
+
+    Raises
+    ------
+    CairnError
+        There is none of a name.
+    """
+    known = experiments(scale)
+    found: dict[str, Experiment] = {}
+    for name in names:
+        those = {key: one for key, one in known.items() if name in (ALL, key, key.partition("/")[0])}
+        if not those:
+            papers = list(dict.fromkeys(key.partition("/")[0] for key in known))
+            raise CairnError(
+                f"There is no experiment {shown(name)}: cairn reproduce list names them, those of a paper go by "
+                f"{one_of(papers)}, and {ALL} means all."
+            )
+        found.update(those)
+    return list(found.values())

@@ -1,0 +1,171 @@
+"""Simonyan, Vedaldi, Zisserman (TPAMI 2014), section 10.2: descriptors learnt from photos without labels."""
+
+from eval.papers.buildings import TITLES, mean_precision, searched
+from eval.papers.phototour import FILE, drawing
+from eval.papers.simonyan14_patches import SOURCE
+from eval.reproduce.plan import (
+    Argument,
+    Cell,
+    Data,
+    Experiment,
+    Gain,
+    Here,
+    Made,
+    Plot,
+    Scale,
+    Series,
+    Step,
+    Table,
+)
+
+_ENGINES = ("tf-idf", "tf-idf-sp")
+_TURNED: tuple[Argument, ...] = ("--detector", "hessian-affine", "--measurement-scale", "1.7320508", "--rotated")
+"""Section 10.2.2 and table 5: the features of earlier work."""
+
+_TABLE_4 = {
+    "oxford5k": {"rootSIFT": (0.795, 0.858), "rootSIFT-proj": (0.820, 0.888), "PR-proj": (0.825, 0.883)},
+    "paris6k": {"rootSIFT": (0.780, 0.796), "rootSIFT-proj": (0.802, 0.817), "PR-proj": (0.810, 0.827)},
+}
+_RAW = {"oxford5k": {"rootSIFT-proj": 0.919, "PR-proj": 0.926}, "paris6k": {"rootSIFT-proj": 0.862, "PR-proj": 0.869}}
+_TABLE_5 = {
+    "oxford5k": {"SIFT": (0.636, 0.667), "SIFT-proj": (0.673, 0.706), "PR-proj": (0.709, 0.749)},
+    "paris6k": {"SIFT": (0.656, 0.668), "PR-proj": (0.711, 0.722)},
+}
+_TABLE_5_GAINS = {
+    "oxford5k": {"SIFT-proj": (5.8, 5.8), "PR-proj": (11.5, 12.3)},
+    "paris6k": {"PR-proj": (8.4, 8.1)},
+}
+_SCALES = ("1.7320508", "3", "6", "9", "12.5", "16")
+
+_NOTES = (
+    "Descriptors are learnt from Oxford5K without its ground truth; Paris6K shows how they do on photos of another "
+    "place.",
+    "The vocabulary of 500,000 words is made of the photos that are searched, as in the paper.",
+)
+
+
+def mined(scale: Scale, settings: tuple[Argument, ...] = ()) -> Step:
+    """Mine matches from Oxford5K (section 9)."""
+    share = () if scale.whole else ("--pairs", scale.count(10_000, 40), "--inliers", "10")
+    return Step(
+        f"Matches of Oxford5K{', turned patches' if settings else ''}",
+        ("mine", Data("oxford5k", "images"), "--as-published", *settings, *share, "--out", Here("matches.npz")),
+        scale.hours(6.0),
+    )
+
+
+def learnt(scale: Scale, kind: str, settings: tuple[Argument, ...] = ()) -> Step:
+    """Learn from the matches: ``PR-proj``, ``rootSIFT-proj`` or ``SIFT-proj``."""
+    matches = Made(mined(scale, settings), "matches.npz")
+    own: tuple[Argument, ...]
+    if kind == "PR-proj":
+        own = ("--stage", "both", "--max-pooled-dim", "576", "--dim", "127")
+    else:
+        own = ("--stage", "projection", "--base", kind.removesuffix("-proj").lower(), "--dim", "128")
+    grid = ("--mu", "0.02", "--gamma", "0.1", "--share", "0.7") if scale.share < 0.01 else ()
+    return Step(
+        f"{kind} from the matches of Oxford5K",
+        (*("learn", "descriptor", matches, "--as-published", *own, *grid), "--out", Here(FILE), "--work", Here("work")),
+        scale.hours(10.0 if kind == "PR-proj" else 3.0),
+    )
+
+
+def table4(scale: Scale) -> Experiment:
+    """Learnt descriptors and rootSIFT, on upright regions of DoG-Affine."""
+    cells = []
+    for dataset, rows in _TABLE_4.items():
+        for kind, published in rows.items():
+            descriptor = _descriptor(kind, scale, ())
+            firsts: list[Step] = []
+            for engine, value in zip(_ENGINES, published, strict=True):
+                step = _search(dataset, scale, descriptor, kind, engine, (), firsts)
+                cells.append(Cell(f"{TITLES[dataset]}, {kind}", engine, mean_precision(step), value))
+            raw = _RAW[dataset].get(kind)
+            if raw is not None:
+                step = _search(dataset, scale, descriptor, kind, "raw", (), [])
+                cells.append(Cell(f"{TITLES[dataset]}, {kind}", "raw descriptors", mean_precision(step), raw))
+    table = Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher")
+    regions = drawing("Pooling regions learnt on Oxford5K (figure 5, right)", learnt(scale, "PR-proj"), "regions")
+    return Experiment(
+        "simonyan14/table4",
+        "Descriptors learnt from Oxford5K without labels, beside rootSIFT",
+        f"{SOURCE}, table 4, and raw descriptors in section 10.2.3",
+        (table, regions),
+        _NOTES,
+    )
+
+
+def table5(scale: Scale) -> Experiment:
+    """The same on turned regions of Hessian-Affine, beside SIFT."""
+    cells, gains = [], []
+    for dataset, rows in _TABLE_5.items():
+        bases = {}
+        for kind, published in rows.items():
+            descriptor = _descriptor(kind, scale, _TURNED)
+            firsts: list[Step] = []
+            for place, engine in enumerate(_ENGINES):
+                step = _search(dataset, scale, descriptor, kind, engine, _TURNED, firsts)
+                name, found = f"{TITLES[dataset]}, {kind}", mean_precision(step)
+                cells.append(Cell(name, engine, found, published[place]))
+                if kind == "SIFT":
+                    bases[engine] = found
+                else:
+                    known = _TABLE_5_GAINS[dataset][kind][place]
+                    gains.append(Cell(name, engine, Gain(found, bases[engine]), known))
+    return Experiment(
+        "simonyan14/table5",
+        "Learnt descriptors beside SIFT, on features as earlier work had them",
+        f"{SOURCE}, table 5",
+        (
+            Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher"),
+            Table("Gain over SIFT", "Percent of SIFT's mAP", tuple(gains), digits=1, better="higher"),
+        ),
+        _NOTES,
+    )
+
+
+def figure8(scale: Scale) -> Experiment:
+    """How mAP depends on the detector and on how large measurement regions are."""
+    series = []
+    for detector, title in (("hessian-affine", "HesAff"), ("dog-affine", "DoGAff")):
+        points = []
+        for size in _SCALES:
+            settings = ("--detector", detector, "--measurement-scale", size)
+            step = _search("oxford5k", scale, "rootsift", f"{title}, scale {size}", "tf-idf-sp", settings, [])
+            points.append((float(size), mean_precision(step)))
+        series.append(Series(title, tuple(points)))
+    plot = Plot("rootSIFT, tf-idf-sp, upright", "measurement region over detected region", "mAP", tuple(series))
+    return Experiment(
+        "simonyan14/figure8",
+        "Detectors and measurement regions",
+        f"{SOURCE}, figure 8",
+        (plot,),
+        ("The factors that the paper measured cannot be read off its text; these span its range.",),
+    )
+
+
+def _descriptor(kind: str, scale: Scale, settings: tuple[Argument, ...]) -> Argument:
+    """A designed descriptor by its name, or what is learnt, on regions as they are searched with."""
+    return Made(learnt(scale, kind, settings), FILE) if kind.endswith("-proj") else kind.lower()
+
+
+def _search(
+    dataset: str,
+    scale: Scale,
+    descriptor: Argument,
+    kind: str,
+    engine: str,
+    settings: tuple[Argument, ...],
+    firsts: list[Step],
+) -> Step:
+    """Search with a descriptor; the first of several engines indexes."""
+    step = searched(
+        dataset,
+        scale,
+        ("--as-published", "simonyan14", "--descriptor", descriptor, *settings),
+        ("--engine", engine),
+        title=f"{kind}, {engine}",
+        first=firsts[0] if firsts else None,
+    )
+    firsts.append(step)
+    return step

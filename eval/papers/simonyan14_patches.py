@@ -1,0 +1,299 @@
+"""Simonyan, Vedaldi, Zisserman (TPAMI 2014), section 10.1: descriptors learnt from labelled patches."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from eval.papers.phototour import FILE, FIRST_FOUR, PAIRS, SETS, dimensions, drawing, error, few, roc_curves, row
+from eval.reproduce.plan import (
+    Argument,
+    Cell,
+    Data,
+    Experiment,
+    Here,
+    Listed,
+    Made,
+    Mean,
+    Measure,
+    Plot,
+    Scale,
+    Series,
+    Step,
+    Table,
+)
+
+SOURCE = "Simonyan, Vedaldi, Zisserman: Learning Local Feature Descriptors Using Convex Optimisation (TPAMI 2014)"
+UNIT = "False positives at 95% recall, percent; in brackets the dimensions"
+_PAIRS = 500_000  # 400,000 to learn from, 100,000 to choose by
+_LEARNING = 9.0  # hours of the grid of pooling regions on one set
+_PROJECTING = 5.0  # hours of that of projections
+_COMPRESSING = 0.01
+
+# Published: percent and dimensions, in the order of `PAIRS`.
+_TABLE_1 = {
+    "PR ≤ 640": ((9.49, 544), (17.23, 544), (11.11, 576), (16.56, 576), (11.89, 608), (9.88, 608)),
+    "PR ≤ 384": ((9.88, 352), (17.86, 352), (10.91, 352), (17.02, 352), (12.99, 384), (10.51, 384)),
+    "Brown11": ((14.43, 400), (20.48, 400), (15.91, 544), (21.85, 400), None, None),
+}
+_TABLE_1_MEANS = {"PR ≤ 640": (12.69, 13.60), "PR ≤ 384": (13.20, 13.92), "Brown11": (None, 18.17)}
+_TABLE_2 = {
+    "PR-proj ≤ 80": ((6.82, 76), (14.58, 76), (10.08, 73), (12.42, 73), (11.18, 77), (7.22, 77)),
+    "PR-proj ≤ 64": ((7.11, 58), (14.82, 58), (10.54, 63), (12.88, 63), (11.63, 58), (7.52, 58)),
+    "PR-proj ≤ 32": ((9.99, 32), (16.7, 32), (13.4, 32), (14.26, 32), (14.32, 32), (9.07, 32)),
+    "Brown11": ((11.98, 29), (18.27, 29), (13.55, 36), (16.85, 36), None, None),
+    "Trzcinski12": ((13.73, 64), (21.03, 64), (15.86, 64), (18.05, 64), (19.63, 64), (14.15, 64)),
+    "rootSIFT": ((22.06, 128), (29.65, 128), (26.71, 128), (29.65, 128), (26.71, 128), (22.06, 128)),
+    "rootSIFT-proj ≤ 80": ((14.60, 77), (22.20, 77), (19.00, 70), (20.11, 70), (19.96, 76), (13.99, 76)),
+}
+_TABLE_2_MEANS = {
+    "PR-proj ≤ 80": (10.38, 10.98),
+    "PR-proj ≤ 64": (10.75, 11.34),
+    "PR-proj ≤ 32": (12.96, 13.59),
+    "Brown11": (None, 15.16),
+    "Trzcinski12": (17.08, 17.17),
+    "rootSIFT": (26.14, 27.02),
+    "rootSIFT-proj ≤ 80": (18.31, 18.98),
+}
+_TABLE_3 = {
+    "PR-proj-bin 48f → 64b": (14.37, 23.48, 18.46, 20.35, 24.02, 15.2),
+    "PR-proj-bin 64f → 128b": (10.0, 18.64, 13.41, 16.39, 19.07, 11.55),
+    "PR-proj-bin 80f → 1024b": (7.09, 15.15, 8.5, 12.16, 14.84, 8.25),
+    "PR-proj-pq 64f → 64pq": (12.91, 20.15, 19.32, 17.97, 22.11, 14.82),
+    "PR-proj-pq 80f → 1024pq": (6.82, 14.59, 10.07, 12.42, 11.22, 7.22),
+    "Trzcinski12b": (14.54, 21.67, 18.97, 20.49, 22.88, 16.90),
+    "Boix13": (8.52, 15.52, 8.81, 15.6, None, None),
+}
+_TABLE_3_MEANS = {
+    "PR-proj-bin 48f → 64b": (19.31, 19.17),
+    "PR-proj-bin 64f → 128b": (14.84, 14.61),
+    "PR-proj-bin 80f → 1024b": (11.0, 10.73),
+    "PR-proj-pq 64f → 64pq": (17.88, 17.59),
+    "PR-proj-pq 80f → 1024pq": (10.39, 10.98),
+    "Trzcinski12b": (19.24, 18.92),
+    "Boix13": (None, 12.11),
+}
+_CODES: dict[str, tuple[int, tuple[str, ...]]] = {
+    "PR-proj-bin 48f → 64b": (48, ("--bits", "64", "--method", "frame")),
+    "PR-proj-bin 64f → 128b": (64, ("--bits", "128", "--method", "frame")),
+    "PR-proj-bin 80f → 1024b": (80, ("--bits", "1024", "--method", "frame")),
+    "PR-proj-pq 64f → 64pq": (64, ("--product", "64", "--method", "plain")),
+    "PR-proj-pq 80f → 1024pq": (80, ("--product", "1024", "--method", "plain")),
+}
+_NOTES = (
+    "Published tables 2 and 3 are taken from the printed paper. In table 3 some entries of its columns of codes are "
+    "lower than those of the descriptors they are made of.",
+)
+
+Learn = Callable[[str, Scale], Step]
+"""Gives the step that learns from a set, by its short name."""
+
+
+def pooling(train: str, scale: Scale, dim: int = 640, *, symmetric: bool = True) -> Step:
+    """Learn pooling regions of at most so many dimensions (section 4)."""
+    # The models of a grid are chosen from by their dimensions: the work of the largest serves all.
+    shared = symmetric and dim != 640
+    work: Argument = Made(pooling(train, scale), "work") if shared else Here("work")
+    options = () if symmetric else ("--asymmetric",)
+    return Step(
+        f"Pooling regions ≤ {dim}{'' if symmetric else ', asymmetric'} on {SETS[train]}",
+        (*_learn(train, scale), "--stage", "pooling", "--max-pooled-dim", str(dim), *options, *_out(work)),
+        0.05 if shared else scale.hours(_LEARNING if symmetric else 4 * _LEARNING),
+    )
+
+
+def projection(train: str, scale: Scale, dim: int = 80) -> Step:
+    """Learn a projection of the pooling regions of at most 640 dimensions to at most so many (section 5)."""
+    regions = pooling(train, scale)
+    work: Argument = Here("work") if dim == 80 else Made(projection(train, scale), "work")
+    return Step(
+        f"Projection ≤ {dim} on {SETS[train]}",
+        (
+            *_learn(train, scale),
+            *("--stage", "projection", "--pooling", Made(regions, FILE), "--dim", str(dim)),
+            *_out(work),
+        ),
+        scale.hours(_PROJECTING) if dim == 80 else 0.05,
+    )
+
+
+def projected(train: str, scale: Scale, base: str = "rootsift", dim: int = 80) -> Step:
+    """Learn a projection of a designed descriptor."""
+    return Step(
+        f"Projection ≤ {dim} of {base} on {SETS[train]}",
+        (*_learn(train, scale), "--stage", "projection", "--base", base, "--dim", str(dim), *_out(Here("work"))),
+        scale.hours(1.5),
+    )
+
+
+def code(train: str, scale: Scale, dim: int, options: Sequence[str]) -> Step:
+    """Compress the projection of at most so many dimensions (section 8)."""
+    return Step(
+        f"{' '.join(options)} of the projection ≤ {dim} on {SETS[train]}",
+        ("compress", Made(projection(train, scale, dim), FILE), "--out", Here(FILE), *options),
+        _COMPRESSING,
+    )
+
+
+def _learn(train: str, scale: Scale) -> tuple[Argument, ...]:
+    share = () if scale.whole else few(scale, _PAIRS)
+    grid = ("--mu", "0.02", "--gamma", "0.1") if scale.share < 0.01 else ()
+    return ("learn", "descriptor", Data(SETS[train]), "--as-published", *share, *grid)
+
+
+def _out(work: Argument) -> tuple[Argument, ...]:
+    return ("--out", Here(FILE), "--work", work)
+
+
+def table1(scale: Scale) -> Experiment:
+    """Errors of learnt pooling regions."""
+    learnt: dict[str, Learn] = {
+        "PR ≤ 640": lambda train, scale: pooling(train, scale, 640),
+        "PR ≤ 384": lambda train, scale: pooling(train, scale, 384),
+    }
+    cells = _cells(_TABLE_1, _TABLE_1_MEANS, learnt, scale)
+    return Experiment(
+        "simonyan14/table1", "Learnt pooling regions", f"{SOURCE}, table 1", (Table("Error rates", UNIT, cells),)
+    )
+
+
+def table2(scale: Scale) -> Experiment:
+    """Errors of real-valued descriptors."""
+    learnt: dict[str, Learn | str] = {
+        **{f"PR-proj ≤ {dim}": _with(projection, dim=dim) for dim in (80, 64, 32)},
+        "rootSIFT": "rootsift",
+        "rootSIFT-proj ≤ 80": projected,
+    }
+    cells = _cells(_TABLE_2, _TABLE_2_MEANS, learnt, scale)
+    return Experiment(
+        "simonyan14/table2",
+        "Real-valued descriptors",
+        f"{SOURCE}, table 2",
+        (Table("Error rates", UNIT, cells),),
+        _NOTES,
+    )
+
+
+def table3(scale: Scale) -> Experiment:
+    """Errors of compressed descriptors."""
+    learnt: dict[str, Learn | str] = {
+        name: _with(code, dim=dim, options=options) for name, (dim, options) in _CODES.items()
+    }
+    table = {name: [None if one is None else (one, None) for one in row_] for name, row_ in _TABLE_3.items()}
+    cells = _cells(table, _TABLE_3_MEANS, learnt, scale)
+    return Experiment(
+        "simonyan14/table3",
+        "Binary and product-quantised codes",
+        f"{SOURCE}, table 3",
+        (Table("Error rates", "False positives at 95% recall, percent", cells),),
+        _NOTES,
+    )
+
+
+def figure3(scale: Scale) -> Experiment:
+    """Error against dimension of all models tried, on validation and on test pairs."""
+    regions, lines = pooling("Lib", scale), []
+    for title, step, stage in (
+        ("Pooling regions", regions, "pooling"),
+        ("Projections", projection("Lib", scale), "projection"),
+    ):
+        tested = Step(
+            f"{title} tried on liberty, each tested on notredame",
+            ("evaluate", "models", Made(step, "work"), Data(SETS["ND"]), "--stage", stage)
+            + (() if scale.whole else ("--max-pairs", scale.count(100_000, 200))),
+            scale.hours(2.0),
+        )
+        series = (
+            Series("on notredame", listed=Listed(tested, ("models",), "dim", "fpr95", 100)),
+            Series("on validation pairs", listed=Listed(tested, ("models",), "dim", "validation", 100)),
+        )
+        lines.append(Plot(title, "dimensions", "false positives at 95% recall, percent", series))
+    return Experiment(
+        "simonyan14/figure3", "Dimension and error, Liberty → Notre Dame", f"{SOURCE}, figure 3", tuple(lines)
+    )
+
+
+def figure4(scale: Scale) -> Experiment:
+    """The pooling regions that are learnt, with and without symmetry."""
+    both = (("Symmetric", pooling("ND", scale, 576)), ("Asymmetric", pooling("ND", scale, 576, symmetric=False)))
+    return Experiment(
+        "simonyan14/figure4",
+        "Learnt pooling regions, and the share of each pixel",
+        f"{SOURCE}, figure 4",
+        tuple(drawing(f"{title}, learnt on Notre Dame", step, "regions") for title, step in both),
+    )
+
+
+def figure5(scale: Scale) -> Experiment:
+    """The matrix of a projection."""
+    return Experiment(
+        "simonyan14/figure5",
+        "The learnt metric",
+        f"{SOURCE}, figure 5 (left)",
+        (drawing("The matrix A, learnt on Notre Dame", projection("ND", scale), "metric"),),
+        ("The regions learnt on Oxford5K, on the right in the paper, are with simonyan14/table4.",),
+    )
+
+
+def figure6(scale: Scale) -> Experiment:
+    """Error of binary codes against their length."""
+    series = []
+    for dim in (32, 48, 64, 80):
+        points: list[tuple[float | Measure, Measure]] = [
+            (float(bits), _mean(_with(code, dim=dim, options=("--bits", str(bits), "--method", "frame")), PAIRS, scale))
+            for bits in (64, 128, 256, 512, 1024)
+            if bits >= dim
+        ]
+        real = _mean(_with(projection, dim=dim), PAIRS, scale)
+        series += [Series(f"{dim}-D, binary", tuple(points)), Series(f"{dim}-D, real", level=real)]
+    plot = Plot("Mean of six", "bits", "false positives at 95% recall, percent", tuple(series), log_x=True)
+    return Experiment("simonyan14/figure6", "Binary codes by their length", f"{SOURCE}, figure 6", (plot,))
+
+
+def figure7(scale: Scale) -> Experiment:
+    """ROC curves of real-valued and compressed descriptors on all six combinations."""
+    pictures = []
+    for train, test in PAIRS:
+        shown: list[Step | str] = [
+            pooling(train, scale),
+            projection(train, scale),
+            *(code(train, scale, dim, options) for dim, options in _CODES.values()),
+            "rootsift",
+        ]
+        pictures.append(roc_curves(test, shown, scale, row((train, test))))
+    return Experiment("simonyan14/figure7", "ROC curves", f"{SOURCE}, figure 7", tuple(pictures))
+
+
+def _with(learn: Callable[..., Step], **options: object) -> Learn:
+    return lambda train, scale: learn(train, scale, **options)
+
+
+def _mean(learn: Learn, pairs: Sequence[tuple[str, str]], scale: Scale) -> Mean:
+    return Mean(tuple(_errors(learn, pair, scale)[0] for pair in pairs))
+
+
+def _errors(learn: Learn | str, pair: tuple[str, str], scale: Scale) -> tuple[Measure, Measure]:
+    """Error and dimensions of what is learnt on one set and tested on another."""
+    train, test = pair
+    step = learn if isinstance(learn, str) else learn(train, scale)
+    title = step if isinstance(step, str) else step.title
+    return error(test, step, scale, title), dimensions(test, step, scale, title)
+
+
+def _cells(
+    published: Mapping[str, Sequence[tuple[float, float | None] | None]],
+    means: Mapping[str, tuple[float | None, float | None]],
+    learnt: Mapping[str, Learn | str],
+    scale: Scale,
+) -> tuple[Cell, ...]:
+    """A row for each pair of sets, and for their means; a column for each descriptor."""
+    cells = []
+    for number, pair in enumerate(PAIRS):
+        for name, values in published.items():
+            known = values[number]
+            ours, detail = _errors(learnt[name], pair, scale) if name in learnt else (None, None)
+            value, told = known if known is not None else (None, None)
+            detail = detail if told is not None or value is None else None
+            cells.append(Cell(row(pair), name, ours, value, detail, told))
+    for title, pairs, place in (("mean", PAIRS, 0), ("mean 1–4", FIRST_FOUR, 1)):
+        for name in published:
+            mean = Mean(tuple(_errors(learnt[name], pair, scale)[0] for pair in pairs)) if name in learnt else None
+            cells.append(Cell(title, name, mean, means[name][place]))
+    return tuple(cells)

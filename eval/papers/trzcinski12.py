@@ -1,0 +1,171 @@
+"""Trzcinski, Christoudias, Lepetit, Fua (NIPS 2012): descriptors by boosting."""
+
+from collections.abc import Sequence
+
+from eval.papers.phototour import FILE, SETS, dimensions, drawing, error, few, roc_curves, row
+from eval.reproduce.plan import Argument, Cell, Data, Experiment, Here, Made, Picture, Scale, Step, Table
+
+SOURCE = "Trzcinski, Christoudias, Lepetit, Fua: Learning Image Descriptors with the Boosting-Trick (NIPS 2012)"
+UNIT = "False positives at 95% recall, percent; in brackets the dimensions"
+_PAIRS = 200_000
+
+_FIGURE_3A = {
+    "SIFT": (128, 28.09),
+    "Boosted SSC-128": (128, 72.95),
+    "BGM-32": (32, 37.03),
+    "BGM-64": (64, 29.60),
+    "BGM-128": (128, 21.93),
+    "BGM-256": (256, 15.99),
+    "BGM-512": (512, 14.36),
+}
+_FIGURE_3B = {
+    "BGM-PCA-32": (32, 25.73),
+    "L-BGM-Diag-32": (32, 34.71),
+    "L-BGM-32": (32, 16.20),
+    "L-BGM-64": (64, 14.15),
+    "L-BGM-128": (128, 13.76),
+    "L-BGM-256": (256, 13.38),
+    "L-BGM-512": (512, 16.33),
+}
+_FIGURE_4 = {
+    ("ND", "Lib"): {
+        "SSD": (1024, 69.11),
+        "SIFT": (128, 36.27),
+        "SURF": (64, 54.01),
+        "LDAHash": (128, 49.66),
+        "LDA-int": (27, 53.93),
+        "Boosted SSC-128": (128, 70.35),
+        "BGM-256": (256, 21.62),
+        "L-BGM-64": (64, 18.05),
+    },
+    ("Yos", "ND"): {
+        "SSD": (1024, 76.13),
+        "SIFT": (128, 28.09),
+        "SURF": (64, 45.51),
+        "LDAHash": (128, 51.58),
+        "LDA-int": (14, 49.14),
+        "Boosted SSC-128": (128, 72.20),
+        "BGM-256": (256, 14.69),
+        "L-BGM-64": (64, 13.73),
+    },
+}
+_DESIGNED = {"SSD": "ssd", "SIFT": "sift", "SURF": "surf"}
+
+
+def boosted(train: str, scale: Scale, kind: str, learners: int) -> Step:
+    """Boost weak learners: ``bgm``, or ``ssc`` on intensities."""
+    start: tuple[Argument, ...] = _candidates(scale)
+    if kind == "bgm" and learners < 512:  # boosting is greedy: fewer are the first of more
+        start = ("--from", Made(boosted(train, scale, kind, 512), FILE))
+    return Step(
+        f"{learners} weak learners ({kind}) on {SETS[train]}",
+        (*_learn(train, scale), "--kind", kind, "--learners", _few(scale, learners), *start, "--out", Here(FILE)),
+        0.1 if kind == "bgm" and learners < 512 else scale.hours(3.0 * learners / 512),
+    )
+
+
+def low_dimensional(train: str, scale: Scale, kind: str, dim: int) -> Step:
+    """Learn the weights of 512 weak learners together, and keep so many dimensions."""
+    start = Made(boosted(train, scale, "bgm", 512), FILE)
+    return Step(
+        f"{kind} of {dim} dimensions on {SETS[train]}",
+        (*_learn(train, scale), "--kind", kind, "--dim", _few(scale, dim), "--from", start, "--out", Here(FILE)),
+        scale.hours(1.0),
+    )
+
+
+def _few(scale: Scale, number: int) -> str:
+    """Fewer weak learners where it is only to be seen that all works."""
+    return str(number if scale.share >= 0.01 else max(4, number // 16))
+
+
+def _candidates(scale: Scale) -> tuple[Argument, ...]:
+    return () if scale.whole else ("--candidates", scale.count(20_000, 200))
+
+
+def _learn(train: str, scale: Scale) -> tuple[Argument, ...]:
+    return ("learn", "boosted", Data(SETS[train]), "--as-published", *few(scale, _PAIRS))
+
+
+def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
+    """What a name of the figures means; None for what is not built here."""
+    if name in _DESIGNED:
+        return _DESIGNED[name]
+    kind, _, number = name.rpartition("-")
+    kinds = {"BGM-PCA": "bgm-pca", "L-BGM-Diag": "lbgm-diag", "L-BGM": "lbgm"}
+    if kind in kinds:
+        return low_dimensional(train, scale, kinds[kind], int(number))
+    if name == "LDA-int":
+        return _lde(train, scale)
+    if name == "LDAHash":
+        return None
+    return boosted(train, scale, "ssc" if kind == "Boosted SSC" else "bgm", int(number))
+
+
+def _lde(train: str, scale: Scale) -> Step:
+    """LDE of normalised patches, with as many dimensions as Brown11 reports to do best."""
+    dim = {"ND": "27", "Yos": "14"}[train]
+    own = ("--as-published", "--blocks", "pixels", "--embedding", "lde", "--dim", dim, "--no-powell")
+    return Step(
+        f"LDE of intensities on {SETS[train]}",
+        ("learn", "blocks", Data(SETS[train]), *own, *few(scale, _PAIRS), "--out", Here(FILE)),
+        scale.hours(0.3),
+    )
+
+
+def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale: Scale) -> tuple[Cell, ...]:
+    train, test = pair
+    cells = []
+    for name, (dim, value) in published.items():
+        found = _descriptor(name, train, scale)
+        title = found if isinstance(found, str) else found.title if found is not None else ""
+        ours = None if found is None else error(test, found, scale, title)
+        detail = None if found is None else dimensions(test, found, scale, title)
+        cells.append(Cell(name, row(pair), ours, value, detail, dim))
+    return tuple(cells)
+
+
+def figure2(scale: Scale) -> Experiment:
+    """Where in a patch the weak learners look."""
+    pictures = [
+        drawing(f"Learnt on {SETS[name]}", boosted(name, scale, "bgm", 512), "weights") for name in ("Lib", "ND", "Yos")
+    ]
+    return Experiment(
+        "trzcinski12/figure2", "Spatial weights of boosted gradient maps", f"{SOURCE}, figure 2", tuple(pictures)
+    )
+
+
+def figure3(scale: Scale) -> Experiment:
+    """Weak learners on gradients and on intensities; their weights learnt together."""
+    pair = ("Lib", "ND")
+    return Experiment(
+        "trzcinski12/figure3",
+        "Boosted gradient maps, and few dimensions of them, Liberty → Notre Dame",
+        f"{SOURCE}, figure 3",
+        (
+            Table("Boosted (a)", UNIT, _cells(pair, _FIGURE_3A, scale)),
+            Table("Of 512 weak learners (b)", UNIT, _cells(pair, _FIGURE_3B, scale)),
+            _curves(pair, [*_FIGURE_3A, *_FIGURE_3B], scale),
+        ),
+    )
+
+
+def figure4(scale: Scale) -> Experiment:
+    """Beside others' descriptors."""
+    parts: list[Table | Picture] = []
+    for pair, published in _FIGURE_4.items():
+        parts += [
+            Table(f"Errors, {row(pair)}", UNIT, _cells(pair, published, scale)),
+            _curves(pair, tuple(published), scale),
+        ]
+    return Experiment(
+        "trzcinski12/figure4", "Boosted descriptors beside others", f"{SOURCE}, figure 4", tuple(parts), _NOTES
+    )
+
+
+_NOTES = ("LDAHash is not built here: its numbers are the published ones alone.",)
+
+
+def _curves(pair: tuple[str, str], names: Sequence[str], scale: Scale) -> Picture:
+    found = [_descriptor(name, pair[0], scale) for name in names]
+    return roc_curves(pair[1], [one for one in found if one is not None], scale, f"ROC curves, {row(pair)}")

@@ -1,0 +1,300 @@
+"""What an experiment ends in: a page with tables and plots, and the same numbers as CSV and JSON."""
+
+import csv
+import io
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from eval.reproduce.plan import Experiment, Measure, Picture, Plot, Results, Series, Table
+from eval.reproduce.running import Bench, printed
+from index.arrays import save_bytes, save_json
+from learning.reports.figures import image_bytes, new_figure, require_matplotlib
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #ccc; --soft: #666; }
+@media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #aaa; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
+       overflow-wrap: anywhere; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+.warning { font-weight: 600; border-left: 0.4rem solid #c60; padding: 0.4rem 0 0.4rem 1rem; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; }
+th, td { border-bottom: 1px solid var(--line); padding: 0.3rem 1rem 0.3rem 0; text-align: left; vertical-align: top; }
+td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.published { color: var(--soft); } pre { white-space: pre-wrap; font-size: 0.85rem; }
+figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; background: #fff; }
+""".strip()
+_TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment that was run.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        What was run.
+    results : mapping of str to dict
+        See `eval.reproduce.running.run_steps`.
+    share : float
+        The scale.
+    version : str
+        Of the program.
+    """
+
+    experiment: Experiment
+    results: Mapping[str, Mapping[str, Any]]
+    share: float
+    version: str
+
+    @property
+    def printed(self) -> Results:
+        """What each step printed, by its key."""
+        return printed(self.results)
+
+    @property
+    def seconds(self) -> float:
+        """What its steps took together, those that other experiments had run before too."""
+        return float(sum(self.results[step.key]["seconds"] for step in self.experiment.steps))
+
+    def as_json(self) -> dict[str, Any]:
+        """Give all numbers, as the file beside the page has them."""
+        parts = self.experiment.parts
+        return {
+            "experiment": self.experiment.name,
+            "title": self.experiment.title,
+            "source": self.experiment.source,
+            "scale": self.share,
+            "cairn": self.version,
+            "seconds": round(self.seconds, 1),
+            "tables": [
+                {"title": part.title, "unit": part.unit, "cells": self._cells(part)}
+                for part in parts
+                if isinstance(part, Table)
+            ],
+            "plots": [
+                {"title": part.title, "x": part.x, "y": part.y, "series": self._series(part)}
+                for part in parts
+                if isinstance(part, Plot)
+            ],
+            "notes": list(self.experiment.notes),
+            "steps": [
+                {
+                    "title": step.title,
+                    "command": self.results[step.key]["command"],
+                    "seconds": self.results[step.key]["seconds"],
+                }
+                for step in self.experiment.steps
+            ],
+        }
+
+    def _cells(self, table: Table) -> list[dict[str, Any]]:
+        found = []
+        for cell in table.cells:
+            ours = self._of(cell.ours)
+            difference = None if ours is None or cell.published is None else ours - cell.published
+            found.append(
+                {
+                    "row": cell.row,
+                    "column": cell.column,
+                    "ours": _rounded(ours),
+                    "published": cell.published,
+                    "difference": _rounded(difference),
+                    "detail": _rounded(self._of(cell.detail)),
+                    "published_detail": cell.published_detail,
+                }
+            )
+        return found
+
+    def _series(self, plot: Plot) -> list[dict[str, Any]]:
+        return [
+            {
+                "label": series.label,
+                "points": [list(point) for point in self.points(series)],
+                "published": [list(point) for point in series.published],
+                "level": _rounded(self._of(series.level)),
+            }
+            for series in plot.series
+        ]
+
+    def points(self, series: Series) -> list[tuple[float, float]]:
+        """Give the points of a line that are known."""
+        if series.listed is not None:
+            return series.listed.of(self.printed)
+        found = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]
+        return [(x, y) for x, y in found if x is not None and y is not None]
+
+    def _of(self, measure: Measure | None) -> float | None:
+        return None if measure is None else measure.of(self.printed)
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 6)
+
+
+def check_pages(experiments: Sequence[Experiment]) -> None:
+    """Raise a CairnError where a plot could not be drawn in the end: before the work that it is to tell of."""
+    if any(isinstance(part, Plot | Picture) for one in experiments for part in one.parts):
+        require_matplotlib()
+
+
+def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
+    """Write the page of an experiment, and beside it its CSV and JSON; give the page.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was run.
+    bench : Bench
+        Where it was run: pictures are taken from there.
+    folder : Path
+        Folder of all pages; each paper has one in it.
+    """
+    page = folder / f"{outcome.experiment.name}.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    told = outcome.as_json()
+    save_json(page.with_suffix(".json"), told)
+    save_bytes(page.with_suffix(".csv"), _csv(told).encode())
+    save_bytes(page, _page(outcome, told, bench).encode())
+    return page
+
+
+def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
+    """Write a page that leads to those of several experiments."""
+    lines = [
+        f'<li><a href="{escape(one.experiment.name)}.html">{escape(one.experiment.name)}</a>: '
+        f"{escape(one.experiment.title)}{_share(one)}</li>"
+        for one in outcomes
+    ]
+    page = folder / "index.html"
+    folder.mkdir(parents=True, exist_ok=True)
+    save_bytes(page, _document("Experiments", f"<h1>Experiments</h1><ul>{''.join(lines)}</ul>").encode())
+    return page
+
+
+def _share(outcome: Outcome) -> str:
+    return "" if outcome.share == 1 else f" (scale {outcome.share:g})"
+
+
+def _csv(told: Mapping[str, Any]) -> str:
+    """All numbers, one a line."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["part", "row", "column", "ours", "published", "difference", "unit", "detail", "published_detail"])
+    for table in told["tables"]:
+        for cell in table["cells"]:
+            values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
+            writer.writerow([table["title"], *values, table["unit"], cell["detail"], cell["published_detail"]])
+    for plot in told["plots"]:
+        for series in plot["series"]:
+            for x, y in series["points"]:
+                writer.writerow([plot["title"], series["label"], x, y, "", "", plot["y"], "", ""])
+            for x, y in series["published"]:
+                writer.writerow([plot["title"], series["label"], x, "", y, "", plot["y"], "", ""])
+            if series["level"] is not None:
+                writer.writerow([plot["title"], series["label"], "", series["level"], "", "", plot["y"], "", ""])
+    return file.getvalue()
+
+
+def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
+    experiment = outcome.experiment
+    parts = [f"<h1>{escape(experiment.title)}</h1>", f"<p>{escape(experiment.source)}</p>"]
+    if outcome.share != 1:
+        parts.append(
+            f'<p class="warning">Run at the scale {outcome.share:g}: a small share of the data, to see that all works. '
+            "Its numbers cannot be compared with the published ones.</p>"
+        )
+    tables = {table["title"]: table["cells"] for table in told["tables"]}
+    for part in experiment.parts:
+        parts.append(f"<h2>{escape(part.title)}</h2>")
+        if isinstance(part, Table):
+            parts.append(_table(part, tables[part.title]))
+        elif isinstance(part, Plot):
+            parts.append(_image("image/png", _drawn(part, outcome), part.title))
+        else:
+            parts.append(_picture(part, bench))
+    if experiment.notes:
+        parts.append(f"<h2>Notes</h2><ul>{''.join(f'<li>{escape(note)}</li>' for note in experiment.notes)}</ul>")
+    commands = "\n".join(f"# {step['title']}: {step['seconds']:.0f} s\n{step['command']}" for step in told["steps"])
+    parts.append(
+        f"<h2>Commands</h2><p>Cairn {escape(outcome.version)}; {outcome.seconds / 3600:.2f} hours of commands, those "
+        f"shared with other experiments with them.</p><pre>{escape(commands)}</pre>"
+    )
+    return _document(experiment.title, "\n".join(parts))
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
+        f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _table(table: Table, cells: Sequence[Mapping[str, Any]]) -> str:
+    """A table of rows and columns, each number of ours above the published one."""
+    by_place = {(cell["row"], cell["column"]): cell for cell in cells}
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    rows = []
+    for row in table.rows:
+        numbers = "".join(
+            f'<td class="number">{_cell(by_place.get((row, name)), table)}</td>' for name in table.columns
+        )
+        rows.append(f'<tr><th scope="row">{escape(row)}</th>{numbers}</tr>')
+    return (
+        f"<p>{escape(table.unit)}; {table.better} is better. First ours, then the published number and, in brackets, "
+        'by how much ours is above it.</p><div class="scroll"><table>'
+        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(cell: Mapping[str, Any] | None, table: Table) -> str:
+    if cell is None:
+        return ""
+    ours = "–" if cell["ours"] is None else f"<strong>{cell['ours']:.{table.digits}f}</strong>{_detail(cell['detail'])}"
+    if cell["published"] is None:
+        return ours
+    difference = "" if cell["difference"] is None else f" ({cell['difference']:+.{table.digits}f})"
+    published = f"{cell['published']:.{table.digits}f}{_detail(cell['published_detail'])}"
+    return f'{ours}<br><span class="published">{published}{difference}</span>'
+
+
+def _detail(detail: float | None) -> str:
+    return "" if detail is None else f" <small>[{detail:g}]</small>"
+
+
+def _drawn(plot: Plot, outcome: Outcome) -> bytes:
+    figure = new_figure(8, 5)
+    axes = figure.add_subplot()
+    for series in plot.series:
+        line = axes.plot(*_columns(outcome.points(series)), marker="o", markersize=4, label=series.label)[0]
+        if series.published:
+            label = f"{series.label}, published"
+            axes.plot(*_columns(series.published), "x:", color=line.get_color(), label=label)
+        level = None if series.level is None else series.level.of(outcome.printed)
+        if level is not None:
+            axes.axhline(level, color=line.get_color(), linestyle="--")
+    if plot.log_x:
+        axes.set_xscale("log", base=2)
+    axes.set(xlabel=plot.x, ylabel=plot.y)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return image_bytes(figure)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def _picture(picture: Picture, bench: Bench) -> str:
+    path = bench.home(picture.step) / picture.name
+    return _image(_TYPES[path.suffix], path.read_bytes(), picture.title)
+
+
+def _image(kind: str, contents: bytes, title: str) -> str:
+    data = b64encode(contents).decode()
+    return f'<figure><img src="data:{kind};base64,{data}" alt="{escape(title, quote=True)}"></figure>'

@@ -1,0 +1,231 @@
+"""Running the steps of experiments: one command after another, each once, and going on where a run was stopped."""
+
+import importlib.util
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.reproduce.plan import Argument, Data, Here, Made, Step
+from eval.sets.layouts import locate
+from index.arrays import load_json, save_bytes, save_json
+from index.errors import CairnError
+
+RESULT = "result.json"
+"""What a step printed, in its folder: the step is done where this is."""
+
+COMMAND = "command.txt"
+"""The command line of a step, in its folder."""
+
+Runner = Callable[[Sequence[str]], str]
+"""Runs `cairn` with arguments and gives what it printed on standard output; CairnError where it failed."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is, as it is told before each step."""
+
+    done: int
+    of: int
+    title: str
+    hours: float  # about how long this step takes
+    hours_left: float  # about how long all that is left takes, this step with it
+
+
+@dataclass
+class Bench:
+    """Where steps are run.
+
+    Attributes
+    ----------
+    root : Path
+        Folder below which the published sets lie.
+    folder : Path
+        Folder of the steps' folders.
+    workers : int
+        Processes that a command may take; 0: one a core.
+    run : callable
+        See `Runner`.
+    """
+
+    root: Path
+    folder: Path
+    workers: int = 0
+    run: Runner = field(default_factory=lambda: run_command)
+    _data: dict[str, str] = field(default_factory=dict, init=False)
+
+    def check_data(self, names: Iterable[str]) -> None:
+        """Raise a CairnError where one of some sets is not below the root."""
+        for name in names:
+            self._place(Data(name))
+
+    def home(self, step: Step) -> Path:
+        """The folder of a step."""
+        return self.folder / step.key
+
+    def arguments(self, step: Step) -> list[str]:
+        """The arguments of a step's command, with all places filled in."""
+        filled = [self._fill(one, step) for one in step.arguments]
+        return [*filled, "--json"] if step.prints else filled
+
+    def command(self, step: Step) -> str:
+        """The command line of a step, as it can be typed."""
+        return shlex.join(["cairn", *self.arguments(step)])
+
+    def result(self, step: Step) -> dict[str, Any] | None:
+        """What a step printed; None where it is yet to be run, or was run on data that lie elsewhere."""
+        path = self.home(step) / RESULT
+        if not path.is_file():
+            return None
+        found = load_json(path)
+        whole = isinstance(found, dict) and isinstance(found.get("printed"), dict)
+        return found if whole and found.get("command") == self.command(step) else None
+
+    def _fill(self, argument: Argument, step: Step) -> str:
+        if isinstance(argument, Here):
+            return str(self.home(step) / argument.name)
+        if isinstance(argument, Made):
+            return str(self.home(argument.step) / argument.name)
+        return self._place(argument) if isinstance(argument, Data) else argument
+
+    def _place(self, data: Data) -> str:
+        key = f"{data.name}/{data.part}"
+        if key not in self._data:
+            found = locate(data.name, self.root)
+            if data.part == "root":
+                self._data[key] = str(self.root)
+            elif data.part == "gt":
+                if found.ground_truth is None:
+                    raise CairnError(f"{data.name} has no ground truth.")
+                self._data[key] = str(found.ground_truth)
+            else:
+                self._data[key] = str(found.images[0] if data.part == "images" else found.folder)
+        return self._data[key]
+
+
+def run_steps(
+    bench: Bench, steps: Sequence[Step], tell: Callable[[Standing], None] = lambda standing: None
+) -> dict[str, dict[str, Any]]:
+    """Run steps that have not been run, each after those it builds on.
+
+    Parameters
+    ----------
+    bench : Bench
+        Where they are run.
+    steps : sequence of Step
+        In an order in which they can be run, as `Experiment.steps` gives them.
+    tell : callable
+        Told before each step that is run.
+
+    Returns
+    -------
+    dict of str to dict
+        By the step's key: ``printed``, ``seconds`` and ``command``.
+
+    Raises
+    ------
+    CairnError
+        A command failed. What is done is kept, and so is what a command has done so far: run again to go on.
+    """
+    found = {step.key: bench.result(step) for step in steps}
+    waiting = [step for step in steps if found[step.key] is None]
+    pace = _Pace()
+    for number, step in enumerate(waiting):
+        left = pace.hours(step.hours for step in waiting[number:])
+        tell(Standing(len(steps) - len(waiting) + number, len(steps), step.title, pace.hours([step.hours]), left))
+        found[step.key] = _run(bench, step)
+        pace.take(step.hours, found[step.key]["seconds"])  # type: ignore[index]
+    return {key: result for key, result in found.items() if result is not None}
+
+
+def printed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Give what the steps printed, by their keys."""
+    return {key: result["printed"] for key, result in results.items()}
+
+
+class _Pace:
+    """How much longer or shorter than expected steps take on this machine."""
+
+    def __init__(self) -> None:
+        self._expected = self._taken = 0.0
+
+    def take(self, hours: float, seconds: float) -> None:
+        self._expected += hours
+        self._taken += seconds / 3600
+
+    def hours(self, expected: Iterable[float]) -> float:
+        """What is to be expected of steps; as much as was thought, until a tenth of an hour has been seen."""
+        known = self._expected > 0 and self._taken > 0.1
+        return sum(expected) * (self._taken / self._expected if known else 1.0)
+
+
+def _run(bench: Bench, step: Step) -> dict[str, Any]:
+    home = bench.home(step)
+    home.mkdir(parents=True, exist_ok=True)
+    command = bench.command(step)
+    save_bytes(home / COMMAND, f"{command}\n".encode())
+    began = time.perf_counter()
+    try:
+        text = bench.run(_with_workers(bench.arguments(step), bench.workers))
+    except CairnError as error:
+        raise CairnError(f"{step.title}: {error} The command was: {command}") from error
+    result = {
+        "command": command,
+        "seconds": round(time.perf_counter() - began, 3),
+        "printed": _read(text, step) if step.prints else {},
+    }
+    save_json(home / RESULT, result)
+    return result
+
+
+def _with_workers(arguments: list[str], workers: int) -> list[str]:
+    """Add the number of processes where a command takes it; its result does not depend on it."""
+    takes = arguments[0] in {"index", "learn", "mine"} or (arguments[:1] == ["evaluate"] and arguments[1] not in _ALONE)
+    return [*arguments, "--workers", str(workers)] if workers and takes else arguments
+
+
+_ALONE = {"patches", "matching", "ranking", "hpatches", "models"}  # evaluations that take no --workers
+
+
+def _read(text: str, step: Step) -> dict[str, Any]:
+    """Read the one JSON object that a command printed."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise CairnError(f"{step.title}: the command printed no JSON object, but {text[:80]!r}.")
+    return found
+
+
+def run_command(arguments: Sequence[str]) -> str:
+    """Run `cairn` as a process of its own, whose progress goes to standard error; see `Runner`."""
+    where = importlib.util.find_spec("cairn")
+    assert where is not None
+    assert where.origin is not None
+    with subprocess.Popen(
+        [sys.executable, where.origin, *arguments], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            text, _ = process.communicate()
+        except BaseException:
+            process.terminate()  # with Ctrl-C it has been told already: it keeps what it has done
+            process.wait()
+            raise
+    if process.returncode in (0, 1):
+        return text
+    raise CairnError(_sentence(text) or f"the command ended with exit code {process.returncode}.")
+
+
+def _sentence(text: str) -> str | None:
+    """The sentence in which a command with --json said what was wrong."""
+    try:
+        found = json.loads(text.strip().splitlines()[-1])
+        return str(found["error"])
+    except (ValueError, LookupError, TypeError):
+        return None
