@@ -12,6 +12,9 @@ TITLES = {
     "roxford5k": "ROxford",
     "rparis6k": "RParis",
 }
+_SETS = {"oxford105k": ("oxford5k", "flickr100k"), "paris106k": ("paris6k", "flickr100k")}
+"""The sets that such a set is made of, where it is not one by itself."""
+
 COLLECTION = "collection"
 WORK = "work"
 
@@ -28,6 +31,7 @@ def searched(
     title: str,
     words: int = 500_000,
     first: Step | None = None,
+    vocabulary: Argument | None = None,
 ) -> Step:
     """Search a set.
 
@@ -47,16 +51,22 @@ def searched(
         Visual words at full scale.
     first : Step, optional
         A search of the same set with the same settings, whose collection is taken.
+    vocabulary : Argument, optional
+        A collection whose words are taken, instead of a vocabulary of the photos that are searched.
     """
     kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
     share = () if scale.whole else ("--share", f"{scale.share:g}")
+    made: tuple[Argument, ...] = (
+        ("--words", scale.count(words, 200)) if vocabulary is None else ("--vocabulary", vocabulary)
+    )
     return Step(
         f"{TITLES[dataset]}, {title}",
         (
-            *("evaluate", dataset, "--root", Data(dataset, "root"), *settings, *engine),
-            *("--words", scale.count(words, 200), *share, "--collection", kept, "--work", Here(WORK)),
+            *("evaluate", dataset, "--root", Data(name, "root"), *settings, *engine),
+            *(*made, *share, "--collection", kept, "--work", Here(WORK)),
         ),
         scale.hours(_SEARCHING + (_INDEXING[dataset] if first is None else 0.0)),
+        needs=tuple(others),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from eval.papers import brown11, revisited, simonyan14_buildings, simonyan14_patches, trzcinski12
+from eval.papers import brown11, revisited, simonyan14_buildings, simonyan14_patches, trzcinski12, yan13
 from eval.reproduce.plan import Experiment, Scale
 from index.errors import CairnError
 from index.text import one_of, shown
@@ -36,6 +36,14 @@ _MAKERS: tuple[Callable[[Scale], Experiment], ...] = (
     trzcinski12.figure2,
     trzcinski12.figure3,
     trzcinski12.figure4,
+    yan13.table2,
+    yan13.table3,
+    yan13.table4,
+    yan13.figure2,
+    yan13.figure3,
+    yan13.figure4,
+    yan13.figure5,
+    yan13.figure6,
     revisited.table5,
 )
 

@@ -6,6 +6,7 @@ changed experiment does not take what another made.
 """
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,12 +62,15 @@ class Step:
         About how long it takes on two cores.
     prints : bool
         Whether it prints a JSON object; a picture's command prints none.
+    needs : tuple of str
+        Published sets that it finds below the root by itself.
     """
 
     title: str
     arguments: tuple[Argument, ...]
     hours: float = 0.0
     prints: bool = True
+    needs: tuple[str, ...] = ()
 
     @cached_property
     def key(self) -> str:
@@ -81,7 +85,7 @@ class Step:
     @property
     def data(self) -> list[str]:
         """The published sets that it reads itself."""
-        return [one.name for one in self.arguments if isinstance(one, Data)]
+        return [*(one.name for one in self.arguments if isinstance(one, Data)), *self.needs]
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -165,6 +169,44 @@ class Least(Measure):
         """See `Measure`."""
         found = [part.of(results) for part in self.parts]
         return min((one for one in found if one is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Spread(Measure):
+    """The standard deviation of numbers over several runs, with one less than their number below the sum."""
+
+    parts: tuple[Measure, ...]
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [step for part in self.parts for step in part.steps]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        found = [one for one in (part.of(results) for part in self.parts) if one is not None]
+        return statistics.stdev(found) if len(found) > 1 else None
+
+
+@dataclass(frozen=True)
+class MeanOfListed(Measure):
+    """The mean of a number over the objects of a list that one step printed, of those whose name begins so."""
+
+    step: Step
+    path: tuple[str | int, ...]
+    value: str
+    prefix: str = ""
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [self.step]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        rows = look_up(results[self.step.key], self.path) or []
+        found = [float(row[self.value]) for row in rows if str(row.get("name", "")).startswith(self.prefix)]
+        return statistics.fmean(found) if found else None
 
 
 @dataclass(frozen=True)
