@@ -56,9 +56,10 @@ def searched(
     """
     kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
     share = () if scale.whole else ("--share", f"{scale.share:g}")
-    made: tuple[Argument, ...] = (
-        ("--words", scale.count(words, 200)) if vocabulary is None else ("--vocabulary", vocabulary)
-    )
+    made: tuple[Argument, ...] = ("--words", scale.count(words, 200))
+    if vocabulary is not None:
+        made = ("--vocabulary", vocabulary)
+    name, *others = _SETS.get(dataset, (dataset,))
     return Step(
         f"{TITLES[dataset]}, {title}",
         (
