@@ -326,7 +326,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Listed:
-    """Points that one step printed as a list of objects: those for which ``where`` holds."""
+    """Points that one step printed as a list of objects, by the keys of x and y, such as ``test.notredame``.
+
+    Those for which ``where`` holds.
+    """
 
     step: Step
     path: tuple[str | int, ...]
@@ -339,8 +342,8 @@ class Listed:
         """Give the points, in the order of x."""
         rows = look_up(results[self.step.key], self.path) or []
         taken = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
-        known = [row for row in taken if row.get(self.x) is not None and row.get(self.y) is not None]
-        return sorted((float(row[self.x]), self.factor * float(row[self.y])) for row in known)
+        points = [(look_up(row, self.x.split(".")), look_up(row, self.y.split("."))) for row in taken]
+        return sorted((float(x), self.factor * float(y)) for x, y in points if x is not None and y is not None)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""Running steps: each once, in order, and going on where a run was stopped."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from eval.reproduce.plan import Data, Here, Made, Step
+from eval.reproduce.running import COMMAND, RESULT, Bench, Standing, printed, run_command, run_steps
+from index.errors import CairnError
+
+LEARN = Step("learn", ("learn", "descriptor", Data("liberty"), "--out", Here("d.npz")), 2.0)
+TEST = Step("test", ("evaluate", "patches", Data("liberty"), "--descriptor", Made(LEARN, "d.npz")), 0.5)
+DRAW = Step("draw", ("plot", "regions", Made(LEARN, "d.npz"), "--out", Here("r.svg")), 0.1, prints=False)
+STEPS = (LEARN, TEST, DRAW)
+
+
+class Commands:
+    """Notes what is asked for, and answers."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+        self.fails = ""
+
+    def __call__(self, arguments: Sequence[str]) -> str:
+        self.ran.append(list(arguments))
+        if self.fails and self.fails in arguments:
+            raise CairnError("It is broken.")
+        return json.dumps({"fpr95": 0.25}) if "--json" in arguments else ""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "sets" / "liberty"
+    folder.mkdir(parents=True)
+    (folder / "info.txt").write_text("0 0\n")
+    (folder / "patches0000.bmp").write_bytes(b"BM")
+    return folder.parent
+
+
+@pytest.fixture
+def commands() -> Commands:
+    return Commands()
+
+
+def test_steps_run_once_and_in_order(root: Path, tmp_path: Path, commands: Commands) -> None:
+    bench = Bench(root, tmp_path / "steps", workers=2, run=commands)
+    told: list[Standing] = []
+    results = run_steps(bench, STEPS, told.append)
+    patches, learnt = str(root / "liberty"), str(bench.home(LEARN) / "d.npz")
+    assert commands.ran == [
+        ["learn", "descriptor", patches, "--out", learnt, "--json", "--workers", "2"],
+        ["evaluate", "patches", patches, "--descriptor", learnt, "--json"],
+        ["plot", "regions", learnt, "--out", str(bench.home(DRAW) / "r.svg")],
+    ]
+    assert [(one.done, one.of, one.title) for one in told] == [(0, 3, "learn"), (1, 3, "test"), (2, 3, "draw")]
+    assert [one.hours_left for one in told] == pytest.approx([2.6, 0.6, 0.1])
+    assert printed(results)[TEST.key] == {"fpr95": 0.25}
+    assert run_steps(bench, STEPS, told.append).keys() == results.keys()
+    assert len(commands.ran) == len(told) == 3
+
+
+def test_a_run_that_failed_goes_on_where_it_was(root: Path, tmp_path: Path, commands: Commands) -> None:
+    bench = Bench(root, tmp_path / "steps", run=commands)
+    commands.fails = "patches"
+    with pytest.raises(CairnError, match=r"test: It is broken\. The command was: cairn evaluate patches"):
+        run_steps(bench, STEPS)
+    assert bench.result(LEARN) is not None
+    assert bench.result(TEST) is None
+    assert (bench.home(TEST) / COMMAND).read_text().startswith("cairn evaluate patches")
+    commands.fails = ""
+    run_steps(bench, STEPS)
+    assert [one[0] for one in commands.ran] == ["learn", "evaluate", "evaluate", "plot"]
+
+
+def test_what_was_run_on_other_data_is_run_again(root: Path, tmp_path: Path, commands: Commands) -> None:
+    run_steps(Bench(root, tmp_path / "steps", run=commands), [LEARN])
+    moved = root.rename(tmp_path / "moved")
+    run_steps(Bench(moved, tmp_path / "steps", run=commands), [LEARN])
+    assert len(commands.ran) == 2
+
+
+def test_half_a_result_is_none(root: Path, tmp_path: Path, commands: Commands) -> None:
+    bench = Bench(root, tmp_path / "steps", run=commands)
+    run_steps(bench, [LEARN])
+    (bench.home(LEARN) / RESULT).write_text("{}")
+    assert bench.result(LEARN) is None
+
+
+def test_missing_data_are_named_with_the_command_that_gets_them(tmp_path: Path, commands: Commands) -> None:
+    bench = Bench(tmp_path, tmp_path / "steps", run=commands)
+    with pytest.raises(CairnError, match="cairn data get liberty"):
+        bench.check_data(["liberty"])
+
+
+def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) -> None:
+    bench = Bench(root, tmp_path / "steps", run=lambda arguments: "Traceback")
+    with pytest.raises(CairnError, match="printed no JSON object, but 'Traceback'"):
+        run_steps(bench, [LEARN])
+
+
+def test_a_real_command_answers_or_says_why_not(tmp_path: Path) -> None:
+    assert "experiments" in json.loads(run_command(["reproduce", "list", "--json"]))
+    with pytest.raises(CairnError, match="nowhere"):
+        run_command(["info", str(tmp_path / "nowhere"), "--json"])
