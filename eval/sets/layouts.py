@@ -8,7 +8,7 @@ home:
   the home itself; ground truth in ``gt``, ``gt_files_170407``, ``paris_120310`` or there too.
 - Revisited Oxford and Paris: ``gnd_roxford5k.pkl``, ``gnd_rparis6k.pkl``; the photos are those of Oxford5K and Paris6K.
 - PhotoTour: a folder for each part, ``notredame`` or, of the Harris points, ``notredame_harris``.
-- HPatches: a folder for each sequence, ``i_*`` and ``v_*``.
+- HPatches: a folder for each sequence, ``i_*`` and ``v_*``, with patches (``ref.png``) or photos (``1.ppm``).
 """
 
 import re
@@ -27,7 +27,7 @@ PARTS = ("notredame", "yosemite", "liberty")
 NAMES: tuple[str, ...] = (
     *("oxford5k", "paris6k", "flickr100k", "roxford5k", "rparis6k", "phototour"),
     *PARTS,
-    *("hpatches", "holidays", "ukbench"),
+    *("hpatches", "hpatches-sequences", "holidays", "ukbench"),
 )
 """Every set that is known."""
 
@@ -50,10 +50,12 @@ _HOMES = {
     "rparis6k": ("rparis6k", "paris6k", "revisitop"),
     "phototour": ("phototour", "photo-tour", "photo_tour", "patchdata", "brown"),
     "hpatches": ("hpatches", "hpatches-release", "hpatches-sequences-release", "hpatches-sequences"),
+    "hpatches-sequences": ("hpatches", "hpatches-sequences", "hpatches-sequences-release"),
     "holidays": ("holidays", "inria_holidays", "inria-holidays"),
     "ukbench": ("ukbench",),
 }
 _ABOVE = ("", "test", "datasets", "data", "data/datasets", "data/test")  # between the given folder and a home
+_REVISITED = ("roxford5k", "rparis6k")
 _IMAGES = ("images", "jpg", "oxbuild_images", "oxbuild_images-v1", "paris")
 _GROUND_TRUTH = ("gt", "gt_files_170407", "gt_files", "paris_120310", ".")
 _OXFORD = "all_souls ashmolean balliol bodleian christ_church cornmarket hertford keble magdalen pitt_rivers radcliffe"
@@ -143,11 +145,17 @@ def published_layout(name: str, root: Path) -> tuple[Path, Path]:
     """
     if not root.is_dir():
         raise CairnError(f"There is no folder {root}; get the set with: {get_command(name, root)}")
-    for home in homes_of(name, root):
-        gt = _ground_truth(name, home)
-        if gt is not None:
-            return _photo_folder(name, root, home, name), gt
-    raise CairnError(f"There is no ground truth of {name} below {root}; get it with: {get_command(name, root)}")
+    gt = find_ground_truth(name, root)
+    if gt is None:
+        raise CairnError(f"There is no ground truth of {name} below {root}; get it with: {get_command(name, root)}")
+    images = find_photos(name, root)
+    if images is None:
+        raise _no_photos(name, root)
+    return images, gt
+
+
+def _no_photos(name: str, root: Path, wanted: str | None = None) -> CairnError:
+    return CairnError(f"There are no photos of {name} below {root}; get them with: {get_command(wanted or name, root)}")
 
 
 def homes_of(name: str, root: Path) -> Iterator[Path]:
@@ -165,30 +173,55 @@ def homes_of(name: str, root: Path) -> Iterator[Path]:
                 yield home
 
 
-def _photo_folder(name: str, root: Path, beside: Path, wanted: str) -> Path:
-    """The folder with the photos of Oxford5K or Paris6K, that in the home of the ground truth first."""
-    homes = [beside, *(home for home in homes_of(name, root) if home != beside)]
+def find_photos(name: str, root: Path) -> Path | None:
+    """The folder with the photos of Oxford5K or Paris6K, that beside a ground truth first; None if there is none.
+
+    Parameters
+    ----------
+    name : {"oxford5k", "paris6k", "roxford5k", "rparis6k"}
+        A Revisited set has the photos of the set it is made of, and prefers those beside its own ground truth.
+    root : Path
+        A folder that holds sets, or the folder of this one.
+    """
+    truth, photos_of = find_ground_truth(name, root), name.removeprefix("r")
+    homes = list(homes_of(photos_of, root))
+    if truth is not None:
+        beside = next(home for home in homes_of(name, root) if truth in _truth_places(name, home))
+        homes = [beside, *(home for home in homes if home != beside)]
     folders = [home / images for home in homes for images in _IMAGES]
     # A home itself comes after those: below the given folder may lie photos of every set.
-    folders += [home for home in homes if home != root] + [root] * (beside == root)
+    folders += [home for home in homes if home != root]
+    folders += [root] if truth is not None and homes[0] == root else []
     for folder in folders:
-        if folder.is_dir() and any(not _OTHER_PHOTOS[name].match(path.name) for _, path in list_photos([folder])):
-            return folder
-    raise CairnError(f"There are no photos of {name} below {root}; get them with: {get_command(wanted, root)}")
-
-
-def _ground_truth(name: str, home: Path) -> Path | None:
-    """The folder of ground truth in a home; one with queries of the other set of buildings does not count."""
-    for folder in (home / one for one in _GROUND_TRUTH):
-        if any(not path.name.startswith(_OTHER_QUERIES[name]) for path in folder.glob("*_query.txt")):
+        if folder.is_dir() and any(not _OTHER_PHOTOS[photos_of].match(path.name) for _, path in list_photos([folder])):
             return folder
     return None
+
+
+def find_ground_truth(name: str, root: Path) -> Path | None:
+    """The folder or file of the ground truth of Oxford5K, Paris6K or a Revisited set; None if there is none.
+
+    A folder with queries of the other set of buildings alone does not count.
+    """
+    for home in homes_of(name, root):
+        for place in _truth_places(name, home):
+            if place.is_file() if name in _REVISITED else _has_queries(name, place):
+                return place
+    return None
+
+
+def _truth_places(name: str, home: Path) -> list[Path]:
+    return [home / one for one in ((f"gnd_{name}.pkl",) if name in _REVISITED else _GROUND_TRUTH)]
+
+
+def _has_queries(name: str, folder: Path) -> bool:
+    return any(not path.name.startswith(_OTHER_QUERIES[name]) for path in folder.glob("*_query.txt"))
 
 
 def _buildings(name: str, root: Path) -> LocatedSet:
     """Oxford5K and Paris6K."""
     images, gt = published_layout(name, root)
-    home = next(home for home in homes_of(name, root) if gt in (home, *(home / one for one in _GROUND_TRUTH)))
+    home = next(home for home in homes_of(name, root) if gt in _truth_places(name, home))
     return LocatedSet(name, home, _photos(images), gt)
 
 
@@ -198,12 +231,13 @@ def _photos(folder: Path) -> tuple[Path, ...]:
 
 def _revisited(name: str, root: Path) -> LocatedSet:
     """The photos of Oxford5K or Paris6K with the ground truth of Radenovic et al. 2018."""
-    file = f"gnd_{name}.pkl"
-    home = next((home for home in homes_of(name, root) if (home / file).is_file()), None)
-    if home is None:
-        raise CairnError(f"There is no {file} below {root}; get it with: {get_command(name, root)}")
-    folder = _photo_folder(name.removeprefix("r"), root, home, name)
-    return LocatedSet(name, home, _photos(folder), home / file)
+    truth = find_ground_truth(name, root)
+    if truth is None:
+        raise CairnError(f"There is no gnd_{name}.pkl below {root}; get it with: {get_command(name, root)}")
+    folder = find_photos(name, root)
+    if folder is None:
+        raise _no_photos(name.removeprefix("r"), root, name)
+    return LocatedSet(name, truth.parent, _photos(folder), truth)
 
 
 def _distractors(name: str, root: Path) -> LocatedSet:
@@ -211,7 +245,7 @@ def _distractors(name: str, root: Path) -> LocatedSet:
     for home in homes_of(name, root):
         if home.name.lower() in _HOMES[name] and (photos := _photos(home)):
             return LocatedSet(name, home, photos, None)
-    raise CairnError(f"There are no photos of {name} below {root}; get them with: {get_command(name, root)}")
+    raise _no_photos(name, root)
 
 
 def _told_by_names(name: str, root: Path) -> LocatedSet:
@@ -222,7 +256,7 @@ def _told_by_names(name: str, root: Path) -> LocatedSet:
             photos = tuple(sorted(path for path in folder.iterdir() if _PHOTOS[name].fullmatch(path.name)))
             if photos:
                 return LocatedSet(name, home, photos, None)
-    raise CairnError(f"There are no photos of {name} below {root}; get them with: {get_command(name, root)}")
+    raise _no_photos(name, root)
 
 
 def _part(name: str, root: Path, wanted: str | None = None) -> LocatedSet:
@@ -251,12 +285,12 @@ def _phototour(name: str, root: Path) -> LocatedSet:
 
 
 def _hpatches(name: str, root: Path) -> LocatedSet:
-    """HPatches: the folder of the sequences, as patches or as photos."""
-    for home in homes_of(name, root):
-        for folder in (home, *(home / one for one in _HOMES[name])):
-            if folder.is_dir() and any(
-                (one / file).is_file() for one in folder.glob("[iv]_*") for file in ("ref.png", "1.ppm", "1.png")
-            ):
+    """HPatches: the folder of the sequences, for ``hpatches`` that of the patches if there is one."""
+    folders = [folder for home in homes_of(name, root) for folder in (home, *(home / one for one in _HOMES[name]))]
+    kinds = (("1.ppm", "1.png"),) if name == "hpatches-sequences" else (("ref.png",), ("1.ppm", "1.png"))
+    for files in kinds:
+        for folder in folders:
+            if any((one / file).is_file() for one in folder.glob("[iv]_*") for file in files):
                 return LocatedSet(name, folder, (), None)
     raise CairnError(f"There are no sequences of HPatches below {root}; get them with: {get_command(name, root)}")
 
@@ -268,5 +302,5 @@ _FINDERS: dict[str, Callable[[str, Path], LocatedSet]] = {
     **dict.fromkeys(("holidays", "ukbench"), _told_by_names),
     **dict.fromkeys(PARTS, _part),
     "phototour": _phototour,
-    "hpatches": _hpatches,
+    **dict.fromkeys(("hpatches", "hpatches-sequences"), _hpatches),
 }

@@ -34,6 +34,7 @@ def everything(root: Path) -> None:
     for part in PARTS:
         touch(root / "phototour" / part, ["info.txt", "m50_100000_100000_0.txt"])
     touch(root / "hpatches" / "hpatches-release", ["i_ski/ref.png", "v_graffiti/ref.png"])
+    touch(root / "hpatches" / "hpatches-sequences-release", ["i_ski/1.ppm", "v_graffiti/1.ppm"])
     touch(root / "holidays" / "jpg", ["100000.jpg", "100001.jpg"])
     touch(root / "ukbench" / "full", ["ukbench00000.jpg", "ukbench00000.th.jpg"])
 
@@ -47,6 +48,7 @@ def test_each_set_is_found_beside_all_others(tmp_path: Path) -> None:
         "paris6k": "Paris6k",
         "flickr100k": "flickr100k",
         "hpatches": "hpatches/hpatches-release",
+        "hpatches-sequences": "hpatches/hpatches-sequences-release",
     }
     assert {name: len(one.images) for name, one in found.items() if one.images} == {
         **{"oxford5k": 2, "roxford5k": 2, "paris6k": 1, "rparis6k": 1},  # one of Paris is no photo
@@ -55,7 +57,7 @@ def test_each_set_is_found_beside_all_others(tmp_path: Path) -> None:
     assert found["roxford5k"].images == found["oxford5k"].images
     assert found["oxford5k"].ground_truth == tmp_path / "oxford5k" / "gt_files_170407"
     assert found["rparis6k"].ground_truth == tmp_path / "rparis6k" / "gnd_rparis6k.pkl"
-    assert not any(found[name].ground_truth for name in ("flickr100k", "phototour", "hpatches", "holidays", "ukbench"))
+    assert not any(found[name].ground_truth for name in ("flickr100k", "phototour", "hpatches", "holidays"))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,13 @@ def test_parts_of_phototour_go_by_several_names(tmp_path: Path) -> None:
     touch(tmp_path, ["patchdata/trevi/info.txt"])
     with pytest.raises(CairnError, match="no patches of yosemite"):
         locate("yosemite", tmp_path / "patchdata")
+
+
+def test_hpatches_as_photos_serves_where_there_are_no_patches(tmp_path: Path) -> None:
+    folder = tmp_path / "hpatches-sequences-release"
+    touch(folder, ["i_ski/1.ppm"])
+    for root in (tmp_path, folder):
+        assert locate("hpatches", root).folder == locate("hpatches-sequences", root).folder == folder
 
 
 def test_one_set_is_never_taken_for_another(tmp_path: Path) -> None:

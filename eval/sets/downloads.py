@@ -1,0 +1,295 @@
+"""Downloads that go on where they were cut, from one address or its mirrors, checked against the published hash.
+
+What has come of a file waits beside it in ``FILE.part``, with ``FILE.part.json`` that says of which address and state
+(``ETag`` or ``Last-Modified``) it is. The file gets its name only when it is whole and has the right hash (pooch sees
+to that): one that is there is done.
+"""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from eval.sets.manifests import Address
+from index.errors import CairnError
+from index.progress import Step
+from index.text import printable_name
+
+if TYPE_CHECKING:
+    import requests
+
+_CHUNK = 1 << 18
+_ATTEMPTS = 5  # in a row that bring nothing
+_LATER = (408, 425, 429, 500, 502, 503, 504)  # answers that may be other ones soon
+_NEVER = ("SSLError", "InvalidURL", "InvalidSchema", "MissingSchema", "TooManyRedirects", "InvalidProxyURL")
+
+
+class _Refused(Exception):
+    """An address that does not give the file; the next one is tried."""
+
+
+class _Cut(Exception):
+    """A connection that ended early, or did not come about."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file that is there."""
+
+    path: Path
+    address: str | None  # that it came from; None if it was there
+    sha256: str
+
+
+@dataclass
+class _Part:
+    """What has come of a file."""
+
+    path: Path
+    note: Path
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    def kept(self) -> dict[str, Any]:
+        """What is noted of it; nothing where it has no note that can be read."""
+        try:
+            noted = json.loads(self.note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return noted if isinstance(noted, dict) else {}
+
+    def begin(self, noted: dict[str, Any]) -> None:
+        """Throw away what is there, and note what is to come."""
+        self.path.unlink(missing_ok=True)
+        self.note.write_text(json.dumps(noted), encoding="utf-8")
+
+    def forget(self) -> None:
+        """Throw it away."""
+        self.path.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+
+
+def fetch(
+    file: str, addresses: tuple[Address, ...], folder: Path, progress: Step | None = None, *, wait: float = 1.0
+) -> Fetched:
+    """Download a file, or go on with that, from the first address that gives it.
+
+    Parameters
+    ----------
+    file : str
+        Its name in the folder.
+    addresses : tuple of Address
+        Tried in turn.
+    folder : Path
+        Where it goes; made if need be.
+    progress : callable, optional
+        Told how many bytes there are, and of how many; of 0 where the server does not say.
+    wait : float
+        Seconds before the second attempt at a connection that was cut; doubled each time.
+
+    Raises
+    ------
+    CairnError
+        No address gives it: the sentence says why, of each. What has come is kept, and a file with a wrong hash is
+        removed.
+    """
+    import pooch
+
+    pooch.get_logger().setLevel("ERROR")
+    folder.mkdir(parents=True, exist_ok=True)
+    path, part = folder / file, _Part(folder / f"{file}.part", folder / f"{file}.part.json")
+    if path.is_file():
+        known = {one.hash for one in addresses}
+        if None in known or any(pooch.hashes.hash_matches(path, one) for one in known):
+            return Fetched(path, None, pooch.file_hash(path))
+        path.unlink()
+    reasons = []
+    for address in addresses:
+        try:
+            _from_address(address, path, part, progress or (lambda done, of: None), wait)
+            return Fetched(path, address.url, pooch.file_hash(path))
+        except _Refused as error:
+            reasons.append(f"{printable_name(address.url)} {error}")
+    again = "; run the same command again to go on" if part.size else ""
+    raise CairnError(f"{file} cannot be downloaded: {', and '.join(reasons)}{again}.")
+
+
+def _from_address(address: Address, path: Path, part: _Part, progress: Step, wait: float) -> None:
+    """Download from one address, once more from the start where what was put together has a wrong hash."""
+    import pooch
+
+    for first in (True, False):
+        continued = part.size > 0
+        downloader = _Downloader(address, part, progress, wait)
+        try:
+            pooch.retrieve(address.url, address.hash, fname=path.name, path=path.parent, downloader=downloader)
+            return
+        except ValueError:  # pooch: the hash is wrong; it has removed the file
+            if continued and first:
+                continue
+            kind = "SHA-256" if address.sha256 else "MD5"
+            raise _Refused(f"gives a file that has not the published {kind}, which was removed") from None
+
+
+@dataclass
+class _Downloader:
+    """Downloads for pooch: called with the address and the file to write."""
+
+    address: Address
+    part: _Part
+    progress: Step
+    wait: float
+
+    def __call__(self, url: str, output_file: Any, pooch: Any, check_only: bool = False) -> None:
+        failed, reason = 0, ""
+        while failed < _ATTEMPTS:
+            if failed:
+                time.sleep(self.wait * 2 ** (failed - 1))
+            before = self.part.size
+            try:
+                (self._ftp if urlsplit(url).scheme == "ftp" else self._http)(url)
+                break
+            except _Cut as cut:
+                reason = str(cut)
+                failed = 1 if self.part.size > before else failed + 1
+        else:
+            raise _Refused(f"{reason} {_ATTEMPTS} times in a row")
+        self.part.path.replace(output_file)
+        self.part.forget()
+
+    def _http(self, url: str) -> None:
+        """One connection over HTTP: what is missing is asked for, and added to what is there."""
+        import requests
+
+        kept = self.part.kept()
+        have = self.part.size if kept.get("url") == url or self._same_file(kept) else 0
+        headers = {"Accept-Encoding": "identity", "User-Agent": "cairn"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if kept.get("url") == url and kept.get("state"):
+                headers["If-Range"] = kept["state"]
+        with _said_plainly(), requests.get(url, headers=headers, stream=True, timeout=(15, 60)) as answer:
+            if answer.status_code == 416 and have:
+                if _range_total(answer) == have:
+                    return
+                self.part.forget()
+                raise _Cut("answers that it has less than was downloaded")
+            if answer.status_code in _LATER:
+                raise _Cut(f"answers {answer.status_code}")
+            if answer.status_code not in (200, 206):
+                raise _Refused(f"answers {answer.status_code} {printable_name(answer.reason or '')}".rstrip())
+            self._take(url, answer, have, kept.get("total"))
+
+    def _take(self, url: str, answer: "requests.Response", have: int, noted: int | None) -> None:
+        """Write what an answer brings behind what is there, or in its place."""
+        if answer.status_code == 206:
+            start, total = _range_start(answer), _range_total(answer)
+            if start != have or (noted and total and total != noted):
+                self.part.forget()
+                raise _Cut("gives another part of the file than was asked for")
+        else:
+            length = answer.headers.get("Content-Length", "")
+            have, total = 0, int(length) if length.isdecimal() else None
+        self._check(total)
+        if not have:
+            state = answer.headers.get("ETag", "")
+            if not state or state.startswith("W/"):
+                state = answer.headers.get("Last-Modified", "")
+            self.part.begin({"url": url, "state": state, "total": total})
+        with self.part.path.open("ab") as file:
+            for chunk in answer.iter_content(_CHUNK):
+                file.write(chunk)
+                self.progress(file.tell(), total or self.address.bytes or 0)
+        self._check_end(total)
+
+    def _ftp(self, url: str) -> None:
+        """One connection over FTP."""
+        import ftplib
+
+        place = urlsplit(url)
+        kept = self.part.kept()
+        have = self.part.size if kept.get("url") == url else 0
+        try:
+            with ftplib.FTP(timeout=60) as server:
+                server.connect(place.hostname or "", place.port or 21)
+                server.login()
+                server.voidcmd("TYPE I")
+                total = server.size(unquote(place.path))
+                self._check(total)
+                if not have or kept.get("total") != total:
+                    have = 0
+                    self.part.begin({"url": url, "state": "", "total": total})
+                with self.part.path.open("ab") as file:
+
+                    def write(chunk: bytes) -> None:
+                        file.write(chunk)
+                        self.progress(file.tell(), total or 0)
+
+                    if have != total:
+                        server.retrbinary(f"RETR {unquote(place.path)}", write, _CHUNK, rest=have or None)
+        except ftplib.error_perm as error:
+            raise _Refused(f"answers {printable_name(str(error))}") from error
+        except ftplib.all_errors as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # the disk
+            raise _Cut("cannot be reached, or ends the connection,") from error
+        self._check_end(total)
+
+    def _same_file(self, kept: dict[str, Any]) -> bool:
+        """Whether what came from another address is a part of this very file: its hash will tell, and its size does."""
+        return (
+            self.address.hash is not None and self.address.bytes is not None and kept.get("total") == self.address.bytes
+        )
+
+    def _check(self, total: int | None) -> None:
+        """Refuse a file of another size, or one that the disk cannot hold."""
+        if total is not None and self.address.bytes is not None and total != self.address.bytes:
+            raise _Refused(f"has a file of {total:,} bytes, where {self.address.bytes:,} were published")
+        free = shutil.disk_usage(self.part.path.parent).free
+        if total is not None and total - self.part.size > free:
+            raise CairnError(
+                f"{self.part.path.parent} has {free / 1e9:.1f} GB free, and {total / 1e9:.1f} GB are downloaded: make "
+                "room, then run the same command again."
+            )
+
+    def _check_end(self, total: int | None) -> None:
+        """See whether all has come."""
+        size = self.part.size
+        if total is not None and size < total:
+            raise _Cut("ends the connection early")
+        wanted = total if total is not None else self.address.bytes
+        if wanted is not None and size != wanted:
+            self.part.forget()
+            raise _Refused(f"gives {size:,} bytes, where it should give {wanted:,}")
+
+
+@contextmanager
+def _said_plainly() -> Iterator[None]:
+    """Turn what requests raises into a cut connection, or into a refusal where another attempt is of no use."""
+    import requests
+
+    try:
+        yield
+    except requests.RequestException as error:
+        if type(error).__name__ in _NEVER:
+            raise _Refused(f"cannot be used ({type(error).__name__})") from error
+        late = isinstance(error, requests.Timeout)
+        raise _Cut("does not answer in time" if late else "cannot be reached, or ends the connection,") from error
+
+
+def _range_total(answer: "requests.Response") -> int | None:
+    found = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", answer.headers.get("Content-Range", "").strip())
+    return int(found[1]) if found else None
+
+
+def _range_start(answer: "requests.Response") -> int | None:
+    found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", "").strip())
+    return int(found[1]) if found else None

@@ -1,0 +1,194 @@
+"""Manifests: what is known of each published set, a JSON file for each in ``data/sets/``.
+
+A manifest says where the files of a set are published, with mirrors in the order in which they are tried, and what must
+be there once all is unpacked. A size or a hash that nobody has confirmed is null, and belongs to one address: a mirror
+may have packed the same files anew.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from index.errors import CairnError
+from index.text import one_of
+
+FOLDER = Path(__file__).parents[2] / "data" / "sets"
+"""The manifests that come with Cairn."""
+
+_HASH = {"sha256": re.compile("[0-9a-f]{64}"), "md5": re.compile("[0-9a-f]{32}")}
+_PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(/[\w.-]+)*")  # a path below a folder
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a file is published."""
+
+    url: str
+    bytes: int | None  # exactly, where known
+    sha256: str | None
+    md5: str | None
+
+    @property
+    def hash(self) -> str | None:
+        """The hash as pooch takes it, SHA-256 if that is known; None if no hash is."""
+        if self.sha256 is not None:
+            return f"sha256:{self.sha256}"
+        return f"md5:{self.md5}" if self.md5 is not None else None
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file of a set.
+
+    Attributes
+    ----------
+    file : str
+        Its name, also while it is kept.
+    into : str
+        Folder in the set's home that it is unpacked into, or put into if it is no archive.
+    brings : str
+        Which part of the layout it holds: images, ground_truth, patches or sequences.
+    about_bytes : int, optional
+        About how large it is, for people.
+    unpacked_limit : int, optional
+        Bytes beyond which an archive is refused while it is unpacked; None if it is no archive.
+    strip : bool
+        Whether a folder that holds everything in the archive is left out.
+    parts : int
+        Volumes that a RAR archive is cut into, ``{part}`` in its name and addresses; 1 for any other file.
+    addresses : tuple of Address
+    """
+
+    file: str
+    into: str
+    brings: str
+    about_bytes: int | None
+    unpacked_limit: int | None
+    strip: bool
+    parts: int
+    addresses: tuple[Address, ...]
+
+    def volumes(self) -> list[tuple[str, tuple[Address, ...]]]:
+        """Name and addresses of each volume."""
+        if self.parts == 1:
+            return [(self.file, self.addresses)]
+        return [
+            (
+                self.file.format(part=part),
+                tuple(Address(one.url.format(part=part), None, None, None) for one in self.addresses),
+            )
+            for part in range(1, self.parts + 1)
+        ]
+
+
+@dataclass(frozen=True)
+class Need:
+    """Parts of another set that a set is made with."""
+
+    set: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a set; see the module.
+
+    Attributes
+    ----------
+    home : str
+        Folder that a download goes into, below the one that is given.
+    layout : dict
+        What must be there: numbers of ``images``, files of ``ground_truth``, ``queries``, ``sequences``, ``patches``
+        (``patches_harris`` in the edition of Harris points), and names of ``pair_files``.
+    """
+
+    name: str
+    title: str
+    page: str
+    licence: str
+    citation: str
+    home: str
+    needs: tuple[Need, ...]
+    layout: dict[str, Any]
+    downloads: tuple[Download, ...]
+
+    @property
+    def about_bytes(self) -> int | None:
+        """About how much is downloaded; None if that is not known of each file."""
+        sizes = [one.about_bytes for one in self.downloads]
+        return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
+
+
+def read_manifest(name: str, folder: Path | None = None) -> Manifest:
+    """Read the manifest of a set.
+
+    Parameters
+    ----------
+    name : str
+        As in `layouts.NAMES`.
+    folder : Path, optional
+        Manifests of one's own, for mirrors of an institute; that of a set which is not in it is Cairn's.
+
+    Raises
+    ------
+    CairnError
+        There is no such set, or its manifest is damaged.
+    """
+    from eval.sets.layouts import NAMES
+
+    if name not in NAMES:
+        raise CairnError(f"There is no set {name!r}: choose {one_of(NAMES)}.")
+    path = FOLDER / f"{name}.json"
+    if folder is not None and (folder / f"{name}.json").is_file():
+        path = folder / f"{name}.json"
+    try:
+        read = _manifest(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise CairnError(f"The manifest {path} cannot be used: {type(error).__name__} {error}.") from error
+    if read.name != name:
+        raise CairnError(f"The manifest {path} is of {read.name!r}: name it after its set.")
+    return read
+
+
+def _manifest(read: dict[str, Any]) -> Manifest:
+    needs = tuple(Need(one["set"], tuple(one["parts"])) for one in read["needs"])
+    texts = {key: str(read[key]) for key in ("name", "title", "page", "licence", "citation")}
+    downloads = tuple(_download(one) for one in read["downloads"])
+    return Manifest(**texts, home=_place(read["home"]), needs=needs, layout=dict(read["layout"]), downloads=downloads)
+
+
+def _download(read: dict[str, Any]) -> Download:
+    parts = int(read.get("parts", 1))
+    limit, about = read["unpacked_limit"], read["about_bytes"]
+    name = _place(read["file"].format(part=1) if parts > 1 else read["file"])
+    if "/" in name or not read["addresses"]:
+        raise ValueError(f"{name} is no name of a file, or it has no address")
+    return Download(
+        file=read["file"],
+        into=_place(read["into"]),
+        brings=str(read["brings"]),
+        about_bytes=int(about) if about is not None else None,
+        unpacked_limit=int(limit) if limit is not None else None,
+        strip=bool(read.get("strip", False)),
+        parts=parts,
+        addresses=tuple(_address(one) for one in read["addresses"]),
+    )
+
+
+def _address(read: dict[str, Any]) -> Address:
+    size = read.get("bytes")
+    hashes = {kind: read.get(kind) for kind in _HASH}
+    for kind, value in hashes.items():
+        if value is not None and not _HASH[kind].fullmatch(value):
+            raise ValueError(f"{value!r} is no {kind}")
+    if not read["url"].startswith(("http://", "https://", "ftp://")):
+        raise ValueError(f"{read['url']!r} is no address")
+    return Address(read["url"], int(size) if size is not None else None, **hashes)
+
+
+def _place(text: str) -> str:
+    if not _PLACE.fullmatch(text):
+        raise ValueError(f"{text!r} is no place below a folder")
+    return text

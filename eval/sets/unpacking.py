@@ -1,0 +1,178 @@
+"""Archives of others, unpacked without trust: all below one folder, or nothing.
+
+Members are written into a temporary folder beside the wanted one, which gets its name when all is there. Refused are
+absolute paths, ``..``, links, devices, names with control characters or backslashes, files that occur twice, and more
+bytes than the manifest declares.
+"""
+
+import os
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from index.errors import CairnError
+from index.progress import Step
+from index.text import shown
+
+_CHUNK = 1 << 20
+_MOST_MEMBERS = 1_000_000
+_LONGEST = 200  # bytes of a name
+_PASSED_OVER = ("__MACOSX", ".DS_Store")
+_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, LZMAError, NotImplementedError, RuntimeError)
+
+_Member = tuple[str, IO[bytes] | None]  # name, and content; None for a folder
+
+
+class HostileArchive(CairnError):
+    """An archive with a member that no published set has."""
+
+
+def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None, *, strip: bool = False) -> None:
+    """Unpack a tar, however compressed, or a zip; which of them, its first bytes say.
+
+    Parameters
+    ----------
+    archive : Path
+        The archive.
+    folder : Path
+        A folder that does not exist yet, and will only if everything was unpacked.
+    limit : int
+        Bytes that it may unpack to.
+    progress : callable, optional
+        Told how many bytes of the archive were read, and how many it has.
+    strip : bool
+        Whether to leave out a folder that holds everything.
+
+    Raises
+    ------
+    HostileArchive
+        It has a member that is refused.
+    CairnError
+        It is no archive, or is damaged.
+    """
+    temporary = folder.with_name(f".{folder.name}.unpacking")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        _write_members(archive, temporary, limit, progress or (lambda done, of: None))
+        settle(temporary, folder, strip=strip)
+    except _DAMAGE as error:
+        raise CairnError(f"{archive} is damaged or no archive ({error}): remove it, and download it again.") from error
+    except OSError as error:
+        if error.errno is not None:  # the disk; errors of gzip have no number
+            raise
+        raise CairnError(f"{archive} is damaged or no archive ({error}): remove it, and download it again.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def settle(temporary: Path, folder: Path, *, strip: bool) -> None:
+    """Give an unpacked folder its name, or that of a folder which is alone in it."""
+    inside = list(temporary.iterdir())
+    alone = strip and len(inside) == 1 and inside[0].is_dir()
+    (inside[0] if alone else temporary).replace(folder)
+
+
+def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> None:
+    """Write all members below a folder, each checked before it is written."""
+    files: set[PurePosixPath] = set()
+    written = 0
+    for count, (name, content) in enumerate(_members(archive, progress)):
+        if count >= _MOST_MEMBERS:
+            raise HostileArchive(f"{archive} has more than {_MOST_MEMBERS:,} members: it is not unpacked.")
+        place = check_name(archive, name)
+        if place is None:
+            continue
+        target = folder / place
+        if content is None:
+            if place in files:
+                raise HostileArchive(f"{archive} has {shown(name)} twice: it is not unpacked.")
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        if place in files or target.exists() or any(above in files for above in place.parents):
+            raise HostileArchive(f"{archive} has {shown(name)} twice: it is not unpacked.")
+        files.add(place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            while chunk := content.read(_CHUNK):
+                written += len(chunk)
+                if written > limit:
+                    raise HostileArchive(
+                        f"{archive} unpacks to more than the {limit:,} bytes that are declared: it is not unpacked."
+                    )
+                file.write(chunk)
+    if not files:
+        raise CairnError(f"{archive} is damaged or no archive (it holds no file): remove it, and download it again.")
+
+
+def check_name(archive: Path, name: str) -> PurePosixPath | None:
+    """Where a member goes, below the folder; None for what a system's own tools have put beside the data.
+
+    Raises
+    ------
+    HostileArchive
+        It would go elsewhere, or its name could fool somebody.
+    """
+    pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
+    bad = name.startswith("/") or ".." in pieces or "\\" in name or not name.isprintable() or name[1:2] == ":"
+    if bad or any(len(os.fsencode(piece)) > _LONGEST for piece in pieces):
+        raise HostileArchive(f"{archive} has a member {shown(name)}, which no published set has: it is not unpacked.")
+    if not pieces or any(piece in _PASSED_OVER or piece.startswith("._") for piece in pieces):
+        return None
+    return PurePosixPath(*pieces)
+
+
+def _members(archive: Path, progress: Step) -> Iterator[_Member]:
+    with archive.open("rb") as file:
+        zipped = file.read(4) == b"PK\3\4"
+    return _zip_members(archive, progress) if zipped else _tar_members(archive, progress)
+
+
+def _tar_members(archive: Path, progress: Step) -> Iterator[_Member]:
+    size = archive.stat().st_size
+    # As a stream: one pass, and no more of it in memory than a member's header.
+    with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r|*", bufsize=_CHUNK, errorlevel=2) as tar:
+        for member in tar:
+            progress(min(raw.tell(), size), size)
+            if member.isdir():
+                yield member.name, None
+            elif member.isreg():
+                content = tar.extractfile(member)
+                assert content is not None
+                with closing(content):
+                    yield member.name, content
+            else:
+                _refuse_kind(archive, member.name)
+
+
+def _zip_members(archive: Path, progress: Step) -> Iterator[_Member]:
+    with zipfile.ZipFile(archive) as opened:
+        members = opened.infolist()
+        size = sum(member.compress_size for member in members)
+        done = 0
+        for member in members:
+            kind = (member.external_attr >> 16) & 0o170000  # of Unix; 0 elsewhere
+            if kind not in (0, 0o100000, 0o040000):
+                _refuse_kind(archive, member.filename)
+            if "\0" in member.orig_filename:  # which zipfile cuts there
+                raise HostileArchive(
+                    f"{archive} has a member {shown(member.orig_filename)}, which no published set has: it is not "
+                    "unpacked."
+                )
+            if member.is_dir():
+                yield member.filename, None
+            else:
+                with opened.open(member) as content:
+                    yield member.filename, content
+            done += member.compress_size
+            progress(done, size)
+
+
+def _refuse_kind(archive: Path, name: str) -> None:
+    raise HostileArchive(f"{archive} has {shown(name)}, which is neither a file nor a folder: it is not unpacked.")

@@ -1,0 +1,87 @@
+"""RAR archives in volumes, as Flickr100K is published; unpacked by unrar or 7z, whichever is installed."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from eval.sets.unpacking import HostileArchive, check_name, settle
+from index.errors import CairnError
+from index.text import shown
+
+_TOOLS = ("unrar", "7z", "7zz")
+
+
+def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False) -> None:
+    """Unpack a RAR archive by its first volume, under the rules of `unpacking`.
+
+    Parameters
+    ----------
+    first : Path
+        The first volume; the others lie beside it.
+    folder : Path
+        A folder that does not exist yet, and will only if everything was unpacked.
+    limit : int
+        Bytes that it may unpack to.
+    strip : bool
+        Whether to leave out a folder that holds everything.
+
+    Raises
+    ------
+    HostileArchive
+        It has a member that is refused.
+    CairnError
+        No tool is installed, or it fails.
+    """
+    tool = next((found for name in _TOOLS if (found := shutil.which(name))), None)
+    if tool is None:
+        raise CairnError(
+            f"{first.name} is a RAR archive: install unrar or 7z (such as apt install unrar), then run the same "
+            "command again; nothing is downloaded twice."
+        )
+    rar = Path(tool).name == "unrar"
+    listing = _run(tool, *(("lb",) if rar else ("l", "-slt", "-ba")), "--", str(first))
+    names = listing.splitlines()
+    if not rar:
+        names = [line.removeprefix("Path = ") for line in names if line.startswith("Path = ")]
+    for name in names:
+        check_name(first, name)
+    temporary = folder.with_name(f".{folder.name}.unpacking")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        if rar:
+            _run(tool, "x", "-o+", "-idq", "-p-", "--", str(first), f"{temporary}/")
+        else:
+            _run(tool, "x", "-y", "-bd", f"-o{temporary}", "--", str(first))
+        _check_tree(first, temporary, limit)
+        settle(temporary, folder, strip=strip)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", check=False)
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        reason = shown(last[0]) if last else f"exit code {done.returncode}"
+        raise CairnError(
+            f"{command[0]} cannot read the archive ({reason}): remove its volumes, and download them again."
+        )
+    return done.stdout
+
+
+def _check_tree(first: Path, folder: Path, limit: int) -> None:
+    """Refuse what a tool may have written that is neither file nor folder, or too much, or nothing."""
+    size = count = 0
+    for above, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(above) / name
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise HostileArchive(f"{first} has {shown(name)}, which is neither a file nor a folder.")
+        size += sum((Path(above) / name).stat().st_size for name in files)
+        count += len(files)
+    if size > limit:
+        raise HostileArchive(f"{first} unpacks to more than the {limit:,} bytes that are declared: it is not unpacked.")
+    if not count:
+        raise CairnError(f"{first} holds no file: remove it, and download it again.")
