@@ -35,6 +35,7 @@ COMMANDS = {
     "mine": ("learning.commands.mine:mine", LEARN),
     "compress": ("learning.commands.compress:compress", LEARN),
     "patches": ("learning.commands.patches:patches", LEARN),
+    "data": ("eval.commands.data:data", MEASURE),
     "evaluate": ("eval.commands.evaluate:evaluate", MEASURE),
     "plot": ("eval.commands.plot:plot", MEASURE),
     "reproduce": ("eval.commands.reproduce:reproduce", MEASURE),

@@ -205,7 +205,8 @@ class _Downloader:
                 state = answer.headers.get("Last-Modified", "")
             self.part.begin({"url": url, "state": state, "total": total})
         with self.part.path.open("ab") as file:
-            for chunk in answer.iter_content(_CHUNK):
+            # What has come so far, and not a full chunk of it, which would be lost where the connection ends.
+            while chunk := answer.raw.read1(_CHUNK, decode_content=False):
                 file.write(chunk)
                 self.progress(file.tell(), total or self.address.bytes or 0)
         self._check_end(total)
@@ -275,13 +276,14 @@ class _Downloader:
 def _said_plainly() -> Iterator[None]:
     """Turn what requests raises into a cut connection, or into a refusal where another attempt is of no use."""
     import requests
+    import urllib3
 
     try:
         yield
-    except requests.RequestException as error:
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         if type(error).__name__ in _NEVER:
             raise _Refused(f"cannot be used ({type(error).__name__})") from error
-        late = isinstance(error, requests.Timeout)
+        late = isinstance(error, requests.Timeout | urllib3.exceptions.TimeoutError)
         raise _Cut("does not answer in time" if late else "cannot be reached, or ends the connection,") from error
 
 

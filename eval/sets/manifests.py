@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from index.errors import CairnError
 from index.text import one_of
@@ -115,10 +116,9 @@ class Manifest:
     downloads: tuple[Download, ...]
 
     @property
-    def about_bytes(self) -> int | None:
-        """About how much is downloaded; None if that is not known of each file."""
-        sizes = [one.about_bytes for one in self.downloads]
-        return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
+    def about_bytes(self) -> int:
+        """About how much is downloaded, as far as that is known of each file."""
+        return sum(one.about_bytes or 0 for one in self.downloads)
 
 
 def read_manifest(name: str, folder: Path | None = None) -> Manifest:
@@ -183,7 +183,8 @@ def _address(read: dict[str, Any]) -> Address:
     for kind, value in hashes.items():
         if value is not None and not _HASH[kind].fullmatch(value):
             raise ValueError(f"{value!r} is no {kind}")
-    if not read["url"].startswith(("http://", "https://", "ftp://")):
+    place = urlsplit(read["url"])
+    if place.scheme not in ("http", "https", "ftp") or not place.hostname:
         raise ValueError(f"{read['url']!r} is no address")
     return Address(read["url"], int(size) if size is not None else None, **hashes)
 

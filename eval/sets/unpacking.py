@@ -29,8 +29,22 @@ _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, LZMAError
 _Member = tuple[str, IO[bytes] | None]  # name, and content; None for a folder
 
 
-class HostileArchive(CairnError):
+class BadArchive(CairnError):
+    """An archive that is not unpacked."""
+
+
+class DamagedArchive(BadArchive):
+    """An archive that ends early, has wrong sums, or is none."""
+
+    def __init__(self, archive: Path, reason: object) -> None:
+        super().__init__(f"{archive} is damaged or no archive ({reason}): nothing of it is unpacked.")
+
+
+class HostileArchive(BadArchive):
     """An archive with a member that no published set has."""
+
+    def __init__(self, archive: Path, reason: str) -> None:
+        super().__init__(f"{archive} {reason}: nothing of it is unpacked.")
 
 
 def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None, *, strip: bool = False) -> None:
@@ -53,7 +67,7 @@ def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None
     ------
     HostileArchive
         It has a member that is refused.
-    CairnError
+    DamagedArchive
         It is no archive, or is damaged.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
@@ -63,11 +77,11 @@ def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None
         _write_members(archive, temporary, limit, progress or (lambda done, of: None))
         settle(temporary, folder, strip=strip)
     except _DAMAGE as error:
-        raise CairnError(f"{archive} is damaged or no archive ({error}): remove it, and download it again.") from error
+        raise DamagedArchive(archive, error) from error
     except OSError as error:
         if error.errno is not None:  # the disk; errors of gzip have no number
             raise
-        raise CairnError(f"{archive} is damaged or no archive ({error}): remove it, and download it again.") from error
+        raise DamagedArchive(archive, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -85,30 +99,28 @@ def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> N
     written = 0
     for count, (name, content) in enumerate(_members(archive, progress)):
         if count >= _MOST_MEMBERS:
-            raise HostileArchive(f"{archive} has more than {_MOST_MEMBERS:,} members: it is not unpacked.")
+            raise HostileArchive(archive, f"has more than {_MOST_MEMBERS:,} members")
         place = check_name(archive, name)
         if place is None:
             continue
         target = folder / place
         if content is None:
             if place in files:
-                raise HostileArchive(f"{archive} has {shown(name)} twice: it is not unpacked.")
+                raise HostileArchive(archive, f"has {shown(name)} twice")
             target.mkdir(parents=True, exist_ok=True)
             continue
         if place in files or target.exists() or any(above in files for above in place.parents):
-            raise HostileArchive(f"{archive} has {shown(name)} twice: it is not unpacked.")
+            raise HostileArchive(archive, f"has {shown(name)} twice")
         files.add(place)
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as file:
             while chunk := content.read(_CHUNK):
                 written += len(chunk)
                 if written > limit:
-                    raise HostileArchive(
-                        f"{archive} unpacks to more than the {limit:,} bytes that are declared: it is not unpacked."
-                    )
+                    raise HostileArchive(archive, f"unpacks to more than the {limit:,} bytes that are declared")
                 file.write(chunk)
     if not files:
-        raise CairnError(f"{archive} is damaged or no archive (it holds no file): remove it, and download it again.")
+        raise DamagedArchive(archive, "it holds no file")
 
 
 def check_name(archive: Path, name: str) -> PurePosixPath | None:
@@ -122,7 +134,7 @@ def check_name(archive: Path, name: str) -> PurePosixPath | None:
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     bad = name.startswith("/") or ".." in pieces or "\\" in name or not name.isprintable() or name[1:2] == ":"
     if bad or any(len(os.fsencode(piece)) > _LONGEST for piece in pieces):
-        raise HostileArchive(f"{archive} has a member {shown(name)}, which no published set has: it is not unpacked.")
+        raise HostileArchive(archive, f"has a member {shown(name)}, which no published set has")
     if not pieces or any(piece in _PASSED_OVER or piece.startswith("._") for piece in pieces):
         return None
     return PurePosixPath(*pieces)
@@ -161,10 +173,7 @@ def _zip_members(archive: Path, progress: Step) -> Iterator[_Member]:
             if kind not in (0, 0o100000, 0o040000):
                 _refuse_kind(archive, member.filename)
             if "\0" in member.orig_filename:  # which zipfile cuts there
-                raise HostileArchive(
-                    f"{archive} has a member {shown(member.orig_filename)}, which no published set has: it is not "
-                    "unpacked."
-                )
+                raise HostileArchive(archive, f"has a member {shown(member.orig_filename)}, which no published set has")
             if member.is_dir():
                 yield member.filename, None
             else:
@@ -175,4 +184,4 @@ def _zip_members(archive: Path, progress: Step) -> Iterator[_Member]:
 
 
 def _refuse_kind(archive: Path, name: str) -> None:
-    raise HostileArchive(f"{archive} has {shown(name)}, which is neither a file nor a folder: it is not unpacked.")
+    raise HostileArchive(archive, f"has {shown(name)}, which is neither a file nor a folder")

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from eval.sets.unpacking import HostileArchive, check_name, settle
+from eval.sets.unpacking import DamagedArchive, HostileArchive, check_name, settle
 from index.errors import CairnError
 from index.text import shown
 
@@ -40,7 +40,7 @@ def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False
             "command again; nothing is downloaded twice."
         )
     rar = Path(tool).name == "unrar"
-    listing = _run(tool, *(("lb",) if rar else ("l", "-slt", "-ba")), "--", str(first))
+    listing = _run(first, tool, *(("lb",) if rar else ("l", "-slt", "-ba")), "--", str(first))
     names = listing.splitlines()
     if not rar:
         names = [line.removeprefix("Path = ") for line in names if line.startswith("Path = ")]
@@ -51,16 +51,16 @@ def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False
     temporary.mkdir(parents=True)
     try:
         if rar:
-            _run(tool, "x", "-o+", "-idq", "-p-", "--", str(first), f"{temporary}/")
+            _run(first, tool, "x", "-o+", "-idq", "-p-", "--", str(first), f"{temporary}/")
         else:
-            _run(tool, "x", "-y", "-bd", f"-o{temporary}", "--", str(first))
+            _run(first, tool, "x", "-y", "-bd", f"-o{temporary}", "--", str(first))
         _check_tree(first, temporary, limit)
         settle(temporary, folder, strip=strip)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _run(*command: str) -> str:
+def _run(first: Path, *command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", check=False)
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
@@ -78,10 +78,10 @@ def _check_tree(first: Path, folder: Path, limit: int) -> None:
         for name in (*folders, *files):
             path = Path(above) / name
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                raise HostileArchive(f"{first} has {shown(name)}, which is neither a file nor a folder.")
+                raise HostileArchive(first, f"has {shown(name)}, which is neither a file nor a folder")
         size += sum((Path(above) / name).stat().st_size for name in files)
         count += len(files)
     if size > limit:
-        raise HostileArchive(f"{first} unpacks to more than the {limit:,} bytes that are declared: it is not unpacked.")
+        raise HostileArchive(first, f"unpacks to more than the {limit:,} bytes that are declared")
     if not count:
-        raise CairnError(f"{first} holds no file: remove it, and download it again.")
+        raise DamagedArchive(first, "it holds no file")

@@ -28,7 +28,7 @@ CLUSTER = ("cluster", "s3", "postgresql", "heic")  # extras of requirements-clus
 
 # Slow to import: `cairn --help` must answer without them.
 HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
-HEAVY += ("fastapi", "starlette", "pydantic", "uvicorn", "python_multipart")
+HEAVY += ("fastapi", "starlette", "pydantic", "uvicorn", "python_multipart", "pooch", "requests")
 COMMANDS = (
     "index",
     "query",
@@ -45,6 +45,7 @@ COMMANDS = (
     "learn",
     "compress",
     "patches",
+    "data",
     "evaluate",
     "plot",
     "demo",

@@ -1,0 +1,225 @@
+"""Whether a published set is whole: what its manifest wants, what is found, and what is missing."""
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.sets.layouts import CORRUPT_PARIS, PARTS, find_ground_truth, find_photos, locate
+from eval.sets.manifests import Manifest, read_manifest
+from index.errors import CairnError
+from learning.patches.phototour import bitmap_name, bitmaps_of
+from retrieval.photos.listing import list_photos
+
+_QUERIES = {
+    "oxford5k": "all_souls ashmolean balliol bodleian christ_church cornmarket hertford keble magdalen pitt_rivers "
+    "radcliffe_camera",
+    "paris6k": "defense eiffel invalides louvre moulinrouge museedorsay notredame pantheon pompidou sacrecoeur "
+    "triomphe",
+}
+_WITH = {"patches": ("pair_files",), "images": ("queries",)}  # parts of one download
+_KINDS = ("query", "good", "ok", "junk")
+_PATCHES = ("ref.png", *(f"{kind}{number}.png" for kind in "eht" for number in range(1, 6)))
+_SEQUENCE = (*(f"{number}.ppm" for number in range(1, 7)), *(f"H_1_{number}" for number in range(2, 7)))
+
+
+@dataclass
+class Finding:
+    """What a look at a set has found.
+
+    Attributes
+    ----------
+    name : str
+        The set.
+    folder : str, optional
+        Where it lies; None if nothing of it was found.
+    wanted, found : dict of str to int
+        How much there should be of each part, and how much there is; more photos than wanted do no harm.
+    missing : list of str
+        Names of what is missing, as far as they are known.
+    known_bad : list of str
+        Files that are damaged in the published set too, and are left out everywhere.
+    empty : list of str
+        Photos of 0 bytes, which count as missing.
+    """
+
+    name: str
+    folder: str | None = None
+    wanted: dict[str, int] = field(default_factory=dict)
+    found: dict[str, int] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    known_bad: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+
+    def lacks(self, part: str) -> bool:
+        """Whether there is less of a part than there should be; of what is counted with it too."""
+        counted = [part, *(one for one in _WITH.get(part, ()) if one in self.wanted)]
+        return any(self.found.get(one, 0) < self.wanted[one] for one in counted)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all is there."""
+        return not self.missing and not any(map(self.lacks, self.wanted))
+
+    def as_json(self) -> dict[str, Any]:
+        """It as ``--json`` prints it."""
+        return {**asdict(self), "whole": self.whole}
+
+
+def check(name: str, root: Path, manifests: Path | None = None) -> Finding:
+    """Look whether a set is whole; nothing is read but names, sizes and lists of patches.
+
+    Parameters
+    ----------
+    name : str
+        As in `layouts.NAMES`.
+    root : Path
+        A folder that holds sets, or the folder of this one.
+    manifests : Path, optional
+        As in `manifests.read_manifest`.
+
+    Raises
+    ------
+    CairnError
+        There is no such set or folder.
+    """
+    manifest = read_manifest(name, manifests)
+    if not root.is_dir():
+        raise CairnError(f"There is no folder {root}; check the name.")
+    finding = Finding(name)
+    _CHECKS[name](manifest, root, finding, manifests)
+    return finding
+
+
+def _count_photos(finding: Finding, photos: list[Path]) -> list[Path]:
+    """Count photos, those that are empty or known to be corrupt left out, which are named."""
+    good = []
+    for path in photos:
+        if path.name in CORRUPT_PARIS:
+            finding.known_bad.append(path.name)
+        elif path.is_file() and path.stat().st_size:
+            good.append(path)
+        else:
+            finding.empty.append(path.name)
+    finding.found["images"] = len(good)
+    return good
+
+
+def _check_buildings(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+    """Oxford5K, Paris6K, and their Revisited editions."""
+    name = manifest.name
+    finding.wanted = {part: manifest.layout[part] for part in ("images", "ground_truth")}
+    photos, truth = find_photos(name, root), find_ground_truth(name, root)
+    stems = set()
+    if photos is not None:
+        finding.folder = str(photos)
+        stems = {path.stem for path in _count_photos(finding, [path for _, path in list_photos([photos])])}
+    if truth is None:
+        return
+    finding.folder = str(truth if truth.is_dir() else truth.parent)
+    if truth.is_file():
+        finding.found["ground_truth"] = int(truth.stat().st_size > 0)
+        return
+    names = [
+        f"{landmark}_{number}_{kind}.txt"
+        for landmark in _QUERIES[name].split()
+        for number in range(1, 6)
+        for kind in _KINDS
+    ]
+    there = {path.name for path in truth.glob("*.txt")}
+    finding.found["ground_truth"] = len(there & set(names))
+    finding.missing += [name for name in names if name not in there]
+    if photos is not None:
+        bad = {Path(one).stem for one in CORRUPT_PARIS}
+        finding.missing += [f"{stem}.jpg" for stem in sorted(_named(truth) - stems - bad)]
+
+
+def _named(truth: Path) -> set[str]:
+    """Stems of the photos that a ground truth names."""
+    named = set()
+    for path in truth.glob("*.txt"):
+        words = path.read_text(encoding="utf-8", errors="replace").split()
+        if path.stem.endswith("_query"):
+            words = [word.removeprefix("oxc1_") for word in words[:1]]
+        elif not re.search("_(good|ok|junk)$", path.stem):
+            continue
+        named.update(words)
+    return named
+
+
+def _check_photos(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+    """Flickr100K, Holidays and UKBench: photos alone."""
+    finding.wanted = dict(manifest.layout)
+    try:
+        located = locate(manifest.name, root)
+    except CairnError:
+        return
+    finding.folder = str(located.folder)
+    good = _count_photos(finding, list(located.images))
+    if "queries" in finding.wanted:  # Holidays: the first photo of each group
+        finding.found["queries"] = sum(path.stem.endswith("00") for path in good)
+    if manifest.name == "ukbench":
+        there = {path.stem for path in good}
+        names = (f"ukbench{number:05}" for number in range(finding.wanted["images"]))
+        finding.missing += [f"{name}.jpg" for name in names if name not in there]
+
+
+def _check_part(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+    """A part of PhotoTour: its list of patches, their bitmaps, and the pair files that experiments read."""
+    layout = manifest.layout
+    finding.wanted = {"patches": layout["patches"], "pair_files": len(layout["pair_files"])}
+    try:
+        folder = locate(manifest.name, root).folder
+    except CairnError:
+        return
+    finding.folder = str(folder)
+    with (folder / "info.txt").open("rb") as file:
+        listed = sum(1 for line in file if line.strip())
+    if layout.get("patches_harris") == listed:
+        finding.wanted["patches"] = listed
+    names = {path.name for path in folder.iterdir()}
+    bitmaps = [bitmap_name(number) for number in range(bitmaps_of(finding.wanted["patches"]))]
+    absent = [name for name in bitmaps if name not in names]
+    finding.found["patches"] = listed if not absent else min(listed, max(0, listed - 256 * len(absent)))
+    finding.found["pair_files"] = sum(name in names for name in layout["pair_files"])
+    finding.missing += absent + [name for name in layout["pair_files"] if name not in names]
+
+
+def _check_phototour(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+    """PhotoTour: its parts, which lie together."""
+    for part in PARTS:
+        one = check(part, root, manifests)
+        finding.wanted[part], finding.found[part] = 1, int(one.whole)
+        finding.missing += [f"{part}/{name}" for name in one.missing]
+    try:
+        finding.folder = str(locate(manifest.name, root).folder)
+    except CairnError:
+        finding.folder = None
+
+
+def _check_sequences(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+    """HPatches: the sequences that have all their files."""
+    finding.wanted = dict(manifest.layout)
+    try:
+        folder = locate(manifest.name, root).folder
+    except CairnError:
+        return
+    finding.folder = str(folder)
+    wanted = _SEQUENCE if manifest.name == "hpatches-sequences" else _PATCHES
+    whole = 0
+    for sequence in sorted(folder.glob("[iv]_*")):
+        names = {path.name for path in sequence.iterdir()} if sequence.is_dir() else set()
+        absent = [f"{sequence.name}/{name}" for name in wanted if name not in names]
+        whole += not absent
+        finding.missing += absent
+    finding.found["sequences"] = whole
+
+
+_CHECKS: dict[str, Callable[[Manifest, Path, Finding, Path | None], None]] = {
+    **dict.fromkeys(("oxford5k", "paris6k", "roxford5k", "rparis6k"), _check_buildings),
+    **dict.fromkeys(("flickr100k", "holidays", "ukbench"), _check_photos),
+    **dict.fromkeys(PARTS, _check_part),
+    "phototour": _check_phototour,
+    **dict.fromkeys(("hpatches", "hpatches-sequences"), _check_sequences),
+}

@@ -1,0 +1,200 @@
+"""Get published sets: what is missing is downloaded, unpacked where the evaluators look, and checked.
+
+Archives wait in ``ROOT/.downloads/SET/`` and are removed once the set is whole. Each folder of a set is unpacked beside
+its place and renamed into it, or, where a folder with other files is there already, filled up from it: no file that is
+there is overwritten.
+"""
+
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eval.sets.checks import Finding, check
+from eval.sets.downloads import Fetched, fetch
+from eval.sets.layouts import locate
+from eval.sets.manifests import Download, Manifest, read_manifest
+from eval.sets.unpacking import BadArchive, unpack
+from eval.sets.volumes import unpack_volumes
+from index.errors import CairnError
+from index.progress import Progress
+from retrieval.collection.locking import lock_file
+
+DOWNLOADS = ".downloads"
+"""Folder below the given one in which archives wait; hidden, so that nothing in it is taken for a photo."""
+
+
+@dataclass
+class Got:
+    """What became of a set.
+
+    Attributes
+    ----------
+    finding : Finding
+        What is there now.
+    parts : set of str
+        Parts of the layout that were asked for; of a set that another one needs, perhaps its photos alone.
+    files : list of dict
+        For each file that was downloaded: its name, the address that gave it, and its SHA-256.
+    """
+
+    finding: Finding
+    parts: set[str]
+    files: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        """Whether all that was asked for is there."""
+        return not any(map(self.finding.lacks, self.parts or self.finding.wanted))
+
+    @property
+    def status(self) -> str:
+        """In a word: there, got, or incomplete."""
+        if not self.done:
+            return "incomplete"
+        return "got" if self.files else "there"
+
+    def as_json(self) -> dict[str, Any]:
+        """It as ``--json`` prints it."""
+        return {**self.finding.as_json(), "status": self.status, "files": self.files}
+
+
+def get(
+    names: list[str],
+    root: Path,
+    progress: Progress,
+    *,
+    manifests: Path | None = None,
+    keep_archives: bool = False,
+    wait: float = 1.0,
+) -> list[Got]:
+    """Get sets, and the parts of others that they need, as far as they are not there.
+
+    Parameters
+    ----------
+    names : list of str
+        As in `layouts.NAMES`.
+    root : Path
+        Folder of the sets; made if need be.
+    progress : callable
+        Told of the steps "download" and "unpack", in bytes.
+    manifests : Path, optional
+        As in `manifests.read_manifest`.
+    keep_archives : bool
+        Whether to keep what was downloaded.
+    wait : float
+        As in `downloads.fetch`.
+
+    Returns
+    -------
+    list of Got
+        Of each set that was asked for, those it needs before it.
+
+    Raises
+    ------
+    CairnError
+        There is no such set, a file cannot be downloaded, or it cannot be unpacked.
+    """
+    wanted: dict[str, set[str]] = {}
+    for name in names:
+        manifest = read_manifest(name, manifests)
+        for need in manifest.needs:
+            wanted.setdefault(need.set, set()).update(need.parts)
+        wanted.setdefault(name, set()).update(one.brings for one in manifest.downloads)
+    root.mkdir(parents=True, exist_ok=True)
+    (root / DOWNLOADS).mkdir(exist_ok=True)
+    refusal = f"Another cairn data get is at work in {root}: wait until it has ended."
+    with lock_file(root / DOWNLOADS / "lock", refusal):
+        one_by_one = _Getting(root, progress, manifests, keep_archives, wait)
+        return [one_by_one.get(name, parts) for name, parts in wanted.items()]
+
+
+@dataclass
+class _Getting:
+    root: Path
+    progress: Progress
+    manifests: Path | None
+    keep_archives: bool
+    wait: float
+
+    def get(self, name: str, parts: set[str]) -> Got:
+        """Get some parts of a set."""
+        manifest = read_manifest(name, self.manifests)
+        got = Got(check(name, self.root, self.manifests), parts)
+        lacking = [one for one in manifest.downloads if one.brings in parts and got.finding.lacks(one.brings)]
+        folder, home = self.root / DOWNLOADS / name, self._home(manifest)
+        for into in dict.fromkeys(one.into for one in lacking):
+            staged = folder / "unpacked"
+            shutil.rmtree(staged, ignore_errors=True)
+            for download in (one for one in lacking if one.into == into):
+                fetched = self._fetch(download, folder)
+                got.files += [
+                    {"file": one.path.name, "address": one.address, "sha256": one.sha256}
+                    for one in fetched
+                    if one.address is not None
+                ]
+                self._unpack(download, [one.path for one in fetched], staged)
+            (home / into).parent.mkdir(parents=True, exist_ok=True)
+            fill_up(staged, home / into)
+        if lacking:
+            got.finding = check(name, self.root, self.manifests)
+        if got.done and not self.keep_archives:
+            shutil.rmtree(folder, ignore_errors=True)
+        return got
+
+    def _home(self, manifest: Manifest) -> Path:
+        """The folder of the set: where it is already, in part, or where a download goes."""
+        try:
+            folder = locate(manifest.name, self.root).folder
+        except CairnError:
+            return self.root / manifest.home
+        return folder.parent if manifest.name.startswith("hpatches") and folder != self.root else folder
+
+    def _fetch(self, download: Download, folder: Path) -> list[Fetched]:
+        fetched = []
+        volumes = download.volumes()
+        for number, (file, addresses) in enumerate(volumes):
+
+            def tell(done: int, of: int, number: int = number) -> None:
+                # Of volumes, how much is to come is only known of this one: they are about as large as each other.
+                each = max(of, download.about_bytes or 0, done)
+                self.progress("download", number * each + done, each * len(volumes))
+
+            fetched.append(fetch(file, addresses, folder, tell, wait=self.wait))
+        return fetched
+
+    def _unpack(self, download: Download, files: list[Path], staged: Path) -> None:
+        """Unpack a file into the staging folder, with others of the set; or copy it there if it is no archive."""
+        if download.unpacked_limit is None:
+            staged.mkdir(exist_ok=True)
+            shutil.copyfile(files[0], staged / files[0].name)
+            return
+        whole = staged.with_name("unpacked-one")
+        shutil.rmtree(whole, ignore_errors=True)
+        try:
+            if len(files) > 1:
+                unpack_volumes(files[0], whole, download.unpacked_limit, strip=download.strip)
+            else:
+                tell = partial(self.progress, "unpack")
+                unpack(files[0], whole, download.unpacked_limit, tell, strip=download.strip)
+        except BadArchive as error:
+            for file in files:
+                file.replace(file.with_name(f"{file.name}.bad"))
+            sentence, aside = str(error).rstrip("."), f"{files[0].name}.bad"
+            raise CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it anew.") from error
+        fill_up(whole, staged)
+
+
+def fill_up(source: Path, target: Path) -> None:
+    """Move what is in a folder into another one, where it is missing; the first is gone then."""
+    if not target.exists():
+        source.replace(target)
+        return
+    for path in sorted(source.iterdir()):
+        there = target / path.name
+        if path.is_dir() and there.is_dir():
+            fill_up(path, there)
+        elif not there.exists() or (there.is_file() and not there.stat().st_size and path.is_file()):
+            path.replace(there)
+    shutil.rmtree(source)
