@@ -13,11 +13,10 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
 from learning.measures.roc import auc, fpr95
-from learning.patches.phototour import SPLITS, Pairs, PatchSet
+from learning.patches.phototour import Pairs, PatchSet, default_pair_file
 from retrieval.descriptors.contract import Descriptor
 from retrieval.regions.patches import resample_patches
 
-PUBLISHED_TEST = "m50_100000_100000_0.txt"  # what results on the published sets are reported on
 _PATCHES = 1024  # described at a time
 _PAIRS = 16_384  # measured at a time
 _MEMORY = 1 << 29  # bytes of descriptors kept in memory; more go to a temporary file
@@ -115,26 +114,6 @@ def evaluate_patches(
         ms_per_patch=1000 * seconds / len(used),
         distances=distances,
         match=np.asarray(pairs.match),
-    )
-
-
-def default_pair_file(patches: PatchSet) -> str:
-    """Choose the pair file to test on: the test part of a built set, or the one that published results are of.
-
-    Raises
-    ------
-    CairnError
-        There is no such file.
-    """
-    built = [name for name in patches.pair_files if name.endswith(f"_{SPLITS.index('test')}.txt")]
-    if built:
-        return built[-1]  # the largest
-    if PUBLISHED_TEST in patches.pair_files:
-        return PUBLISHED_TEST
-    found = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
-    raise CairnError(
-        f"{patches.folder} has neither test pairs (m50_…_2.txt) nor {PUBLISHED_TEST}: it {found}; "
-        "name the pairs to take by --pairs."
     )
 
 

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.patches import default_pair_file
 from index.errors import CairnError
 from learning.blocks.pairs import BlockPairs, load_pairs
-from learning.patches.phototour import PatchSet
+from learning.patches.phototour import PatchSet, default_pair_file
 from learning.patches.sources import Source
 from retrieval.descriptors.blocks.descriptor import BEST, Blocks, can_be_levels, clipped_to_unit, to_unit
 from retrieval.descriptors.learnt import LearntDescriptor

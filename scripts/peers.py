@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from eval.patches import PatchReport, default_pair_file, evaluate_patches
+from eval.patches import PatchReport, evaluate_patches
 from index.errors import CairnError
-from learning.patches.phototour import Pairs, PatchSet
+from learning.patches.phototour import Pairs, PatchSet, default_pair_file
 from retrieval.descriptors.contract import Both, Descriptor
 from retrieval.descriptors.registry import find_descriptor
 

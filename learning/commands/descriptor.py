@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from learning.commands.as_published import AsPublished, of_descriptors, published
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.descriptor_options import ModelOptions, PatchOptions, PhotoOptions, RunOptions, TuningOptions
@@ -20,6 +21,7 @@ learn.command()(boosted)
 
 
 @learn.command()
+@published(of_descriptors)
 @grouped
 def descriptor(
     sources: Annotated[
@@ -35,6 +37,7 @@ def descriptor(
     of_photos: PhotoOptions,
     tuning: TuningOptions,
     running: RunOptions,
+    as_published: AsPublished = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -60,17 +63,28 @@ def descriptor(
     check_model_path(out)
     unlabelled = is_unlabelled(sources)
     if unlabelled and of_patches.given:
-        raise CairnError("--pairs and --augment are for labelled patches: take them away.")
+        raise CairnError("--pairs, --augment and --test are for labelled patches: take them away.")
     if not unlabelled and (of_photos.given or catalogue is not None):
         raise CairnError(
-            "--geometry, --share, --rounds, --no-judge, --report, --photos and --catalogue are for photos without "
-            "labels: take them away."
+            "--geometry, --share, --rounds, --samples, --negatives, --alternations, --no-judge, --report, --photos and "
+            "--catalogue are for photos without labels: take them away."
         )
     if of_photos.photos is not None and (of_photos.report is None or sources[0].suffix != ".npz"):
         raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")
     if unlabelled:
         learn_from_photos(
-            sources[0], out, model, of_photos, tuning, running, catalogue=catalogue, quiet=quiet, json=json
+            sources[0],
+            out,
+            model,
+            of_photos,
+            tuning,
+            running,
+            catalogue=catalogue,
+            as_published=as_published,
+            quiet=quiet,
+            json=json,
         )
     else:
-        learn_from_patches(sources, out, model, of_patches, tuning, running, quiet=quiet, json=json)
+        learn_from_patches(
+            sources, out, model, of_patches, tuning, running, as_published=as_published, quiet=quiet, json=json
+        )

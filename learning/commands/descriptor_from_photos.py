@@ -10,6 +10,7 @@ from typing import Any
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.progress import Progress
+from learning.commands.as_published import SIMONYAN14, published_mining
 from learning.commands.descriptor_options import ModelOptions, PhotoOptions, RunOptions, TuningOptions, settle
 from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
@@ -84,6 +85,7 @@ def learn_from_photos(
     run: RunOptions,
     *,
     catalogue: str | None,
+    as_published: bool = False,
     quiet: bool,
     json: bool,
 ) -> None:
@@ -93,6 +95,8 @@ def learn_from_photos(
     settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoOptions.rounds)
     if settled.stage == STAGE and data.rounds != PhotoOptions.rounds:
         raise CairnError("--rounds is of looking for negatives: a whitening has none.")
+    if settled.stage == STAGE and data.negatives is not None:
+        raise CairnError("--negatives are of pooling regions and projections: a whitening has none.")
     pooling, workers = settled.pooling, run.workers or cores()
     options = UnlabelledOptions(
         stage=settled.stage,
@@ -103,10 +107,17 @@ def learn_from_photos(
         shares=tuple(data.share) if data.share else usual.shares,
         rounds=data.rounds,
         channels=settled.channels,
-        pool=PoolOptions(step=tuning.pool_step, symmetric=tuning.symmetric),
-        selection=replace(usual.selection, balanced=tuning.balanced, keep=tuning.keep, seed=run.seed),
-        projection=metric_options(settled.norm, run.seed),
+        pool=PoolOptions(settled.channels.patch_size, tuning.pool_step, symmetric=tuning.symmetric),
+        selection=replace(
+            usual.selection,
+            balanced=tuning.balanced,
+            keep=tuning.keep,
+            seed=run.seed,
+            **tuning.grid(projections=False),
+        ),
+        projection=replace(metric_options(settled.norm, run.seed), **tuning.grid(projections=True)),
         seed=run.seed,
+        **data.counts,
     )
     check_pooling(options.stage, options.base, pooling)
     if data.report is not None:
@@ -126,7 +137,10 @@ def learn_from_photos(
             failed: list[dict[str, str]] = []
             if found is not None:
                 geometry = data.geometry or usual_geometry(settled.stage)
-                file, failed = _mine(found, folder / MINED, geometry, options.seed, workers, tell)
+                mining = MiningOptions(geometry=geometry, seed=options.seed)
+                if as_published:
+                    mining = published_mining(mining)
+                file, failed = _mine(found, folder / MINED, mining, workers, tell)
             matches = MinedMatches.open(file)
             learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
             described = LearntDescriptor(learnt.model)
@@ -155,6 +169,8 @@ def learn_from_photos(
         if found is not None and found.collection is not None:
             found.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
+    if as_published:
+        learnt.model.provenance["as_published"] = SIMONYAN14
     save_model(out, learnt.model)
     if data.report is not None:
         if found is not None:
@@ -211,7 +227,7 @@ def learn_from_photos(
 
 
 def _mine(
-    source: PhotoSource, folder: Path, geometry: str, seed: int, workers: int, progress: Progress
+    source: PhotoSource, folder: Path, options: MiningOptions, workers: int, progress: Progress
 ) -> tuple[Path, list[dict[str, str]]]:
     """Mine the photos of a collection, unless that is done.
 
@@ -219,7 +235,7 @@ def _mine(
     """
     assert source.collection is not None
     own = source.collection.options
-    mining = MiningOptions(geometry=geometry, seed=seed, features=own.features, image=own.image)
+    mining = replace(options, features=own.features, image=own.image)
     photos = [(str(path), _state(path)) for path in source.paths]
     file = folder / f"{fingerprint({}, {'options': mining, 'photos': photos})[:16]}.npz"
     folder.mkdir(exist_ok=True)

@@ -86,10 +86,19 @@ class PatchOptions:
         ),
     ] = None
 
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            help="Folder of labelled patches that every model tried is measured on in the end, to be told beside its "
+            "error on validation pairs; may be repeated. No model is chosen by it.",
+        ),
+    ] = None
+
     @property
     def given(self) -> bool:
         """Whether one is asked for."""
-        return bool(self.pairs) or self.augment is not None
+        return bool(self.pairs) or self.augment is not None or bool(self.test)
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,34 @@ class PhotoOptions:
             rich_help_panel=DATA, help="Rounds of looking for the negatives of mined features that are hardest.", min=1
         ),
     ] = 2
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Mined features to learn from, at most, drawn at random; 0: all (default: 12,000 for pooling regions, "
+            "40,000 for projections and whitenings).",
+            min=0,
+        ),
+    ] = None
+    negatives: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Negatives of each mined feature that are learnt from, the nearest ones (default: 5 for pooling "
+            "regions, 10 for projections); one drawn at random is beside them.",
+            min=1,
+            max=1000,
+        ),
+    ] = None
+    alternations: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Times, at most, that the descriptor, the match of each mined feature and the share of features are "
+            "learnt in turn (default: 3).",
+            min=1,
+        ),
+    ] = None
     judge: Annotated[
         bool,
         typer.Option(
@@ -143,10 +180,23 @@ class PhotoOptions:
     ] = None
 
     @property
+    def counts(self) -> dict[str, Any]:
+        """How many features, negatives and turns are asked for, by their names in `UnlabelledOptions`."""
+        asked = {
+            "pooling_features": self.samples,
+            "projection_features": self.samples,
+            "pooling_negatives": self.negatives,
+            "projection_negatives": self.negatives,
+            "alternations": self.alternations,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+    @property
     def given(self) -> bool:
         """Whether one is asked for."""
         asked = bool(self.geometry or self.share) or self.rounds != 2 or not self.judge
-        return asked or self.report is not None or self.photos is not None
+        counts = (self.samples, self.negatives, self.alternations)
+        return asked or counts != (None, None, None) or self.report is not None or self.photos is not None
 
 
 @dataclass(frozen=True)
@@ -205,17 +255,82 @@ class TuningOptions:
         float,
         typer.Option(
             rich_help_panel=TUNING,
-            help="Step of the candidate regions' radius and width, samples of 31.",
+            help="Step of the candidate regions' radius and width, samples of the patch.",
             min=0.25,
             max=15,
         ),
     ] = 0.5
+    patch_size: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Samples along the side of the patches that gradients are pooled in (default: 31; 64 as published).",
+            min=15,
+            max=96,
+        ),
+    ] = None
+    mu: Annotated[
+        list[float] | None,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Weight of the norm that selects pooling regions; at 1 none is selected; give several to choose by "
+            "validation (default: 0.7, 0.5, 0.3 and 0.15; 0.3 and 0.1 without labels).",
+        ),
+    ] = None
+    gamma: Annotated[
+        list[float] | None,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Slowness of the steps that select pooling regions; may be repeated (default: 0.03 and 0.1; 0.1 "
+            "without labels).",
+        ),
+    ] = None
+    projection_mu: Annotated[
+        list[float] | None,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Weight of the norm of projections; with the nuclear one, the larger the fewer dimensions, none at 1; "
+            "may be repeated (default: five from 0.002 to 0.0001; 0.03 and 0.01 without labels).",
+        ),
+    ] = None
+    projection_gamma: Annotated[
+        list[float] | None,
+        typer.Option(
+            rich_help_panel=TUNING,
+            help="Slowness of the steps that learn projections; may be repeated (default: 0.03 and 0.1; 1 and 3 "
+            "without labels).",
+        ),
+    ] = None
 
     @property
     def channels(self) -> dict[str, Any]:
         """Those of pooled gradients that are asked for, by their name in `ChannelOptions`."""
-        asked = {"smoothing": self.smoothing, "quantile": self.quantile, "power": self.power}
+        asked = {
+            "patch_size": self.patch_size,
+            "smoothing": self.smoothing,
+            "quantile": self.quantile,
+            "power": self.power,
+        }
         return {name: value for name, value in asked.items() if value is not None}
+
+    def channels_beside(self, usual: "ChannelOptions") -> "ChannelOptions":
+        """What is asked for, and the usual for the rest; widths are told in samples of the usual patch."""
+        found = replace(usual, **self.channels)
+        return replace(found, smoothing=found.smoothing * found.patch_size / usual.patch_size)
+
+    def grid(self, *, projections: bool) -> dict[str, Any]:
+        """μ and γ that are asked for, by their names in `SelectionOptions` and `ProjectionOptions`.
+
+        Raises
+        ------
+        CairnError
+            One is not positive.
+        """
+        mus, gammas = (self.projection_mu, self.projection_gamma) if projections else (self.mu, self.gamma)
+        if not all(0 < value < 1e6 for value in (*(mus or ()), *(gammas or ()))):
+            raise CairnError("The weights of norms (--mu) and the slowness of steps (--gamma) must be above 0.")
+        asked = {"mus": mus, "gammas": gammas}
+        return {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if values}
 
 
 @dataclass(frozen=True)
@@ -276,7 +391,13 @@ def settle(
     if tuning.power is not None and not 0.01 <= tuning.power <= 1:
         raise CairnError(f"The power must lie between 0.01 and 1, and is {tuning.power}.")
     if base != "pooled" and tuning.channels:
-        raise CairnError(f"--smoothing, --quantile and --power are of pooled gradients: the base {base} takes none.")
+        raise CairnError(
+            f"--smoothing, --quantile, --power and --patch-size are of pooled gradients: the base {base} takes none."
+        )
+    if stage not in ("pooling", "both") and (tuning.mu or tuning.gamma):
+        raise CairnError("--mu and --gamma are of pooling regions: for a projection name --projection-mu and -gamma.")
+    if stage not in ("projection", "both") and (tuning.projection_mu or tuning.projection_gamma):
+        raise CairnError("--projection-mu and --projection-gamma are of projections: ask for --stage projection.")
     if model.norm == "frobenius" and base != "pooled" and dim < 128:
         raise CairnError("The Frobenius norm keeps the 128 dimensions: ask for --dim 128, or for the nuclear norm.")
     pooling = None
@@ -284,7 +405,9 @@ def settle(
         if stage != "projection" or base != "pooled":
             raise CairnError("--pooling goes with --stage projection and the base pooled: regions are not learnt then.")
         if tuning.channels:
-            raise CairnError("--smoothing, --quantile and --power are those of the --pooling file: take them away.")
+            raise CairnError(
+                "--smoothing, --quantile, --power and --patch-size are those of the --pooling file: take them away."
+            )
         pooling = load_model(model.pooling).pooling
         if pooling is None:
             raise CairnError(f"{model.pooling} has no pooling regions: name a descriptor file of the base pooled.")
@@ -295,5 +418,5 @@ def settle(
         dim,
         norm,
         pooling,
-        pooling.channels if pooling is not None else replace(channels, **tuning.channels),
+        pooling.channels if pooling is not None else tuning.channels_beside(channels),
     )

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from index.text import one_of
+from learning.commands.as_published import AsPublished, of_mining, published
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, MeasurementScale, Quiet, Seed, Workers
 from retrieval.commands.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
 from retrieval.regions.detectors.registry import DETECTORS
 
 
+@published(of_mining)
 def mine(
     source: Annotated[Path, typer.Argument(help="A collection, or a folder of photos.")],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="File of matches (.npz) to write.")],
@@ -67,6 +69,14 @@ def mine(
             help="Map between two photos: projective, fixed from the affine one's matches, or affine.",
         ),
     ] = "projective",
+    descriptor: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=IMAGE_PAIRS,
+            metavar="NAME|FILE",
+            help="Descriptor whose matches the maps are found by; what is positive does not depend on it.",
+        ),
+    ] = "rootsift",
     detector: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +122,7 @@ def mine(
     ] = None,
     workers: Workers = 0,
     cluster: ClusterAddress = None,
+    as_published: AsPublished = False,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -168,6 +179,7 @@ def mine(
         propose=propose,
         map=MapOptions(inliers=inliers, model=model),
         seed=seed,
+        descriptor=descriptor,
         features=features,
         image=image,
         extent=extent,

@@ -30,6 +30,7 @@ from learning.convex.ring_selection import (
 )
 from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
 from learning.convex.study import Study, Trial
+from learning.convex.tried import Tested, measure_tried
 from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, WhiteningSetting, learn_whitening, whitened
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
@@ -78,6 +79,7 @@ class Learnt:
     pooling: Record | None  # the model of each stage that was chosen
     projection: Record | None
     tried: list[Record]
+    tested: list[Tested]  # the same, where there are patches to test on
 
 
 def learn_descriptor(
@@ -86,6 +88,7 @@ def learn_descriptor(
     options: LearningOptions,
     *,
     pooling: Pooling | None = None,
+    tests: Sequence[Path] = (),
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Learnt:
@@ -102,6 +105,8 @@ def learn_descriptor(
         What to learn.
     pooling : Pooling, optional
         With the stage "projection": the pooling regions whose descriptor is projected.
+    tests : sequence of Path
+        Folders of labelled patches that all models tried are measured on in the end; none is chosen by them.
     workers : int
         Processes; the result does not depend on it, unless time runs out.
     progress : callable, optional
@@ -115,7 +120,8 @@ def learn_descriptor(
     check_pooling(options.stage, options.base, pooling)
     learner = _Learner(sources, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
-    return Learnt(learner.with_moments(model), chosen, projected, learner.study.tried)
+    tested = learner.test(replace(model, projection=None, centre=None), tests) if tests else []
+    return Learnt(learner.with_moments(model), chosen, projected, learner.study.tried, tested)
 
 
 class _Learner:
@@ -214,6 +220,22 @@ class _Learner:
         assert record is not None
         return whitened(model, self.records.parameters(record)), record
 
+    def test(self, base: LearntModel, folders: Sequence[Path]) -> list[Tested]:
+        """Measure all models tried, those of projections and whitenings being of this base."""
+        pool = candidate_pool(self.options.pool)
+
+        def model_of(record: Record) -> LearntModel | None:
+            parameters = self.records.parameters(record)
+            if not parameters.any():
+                return None
+            if record.stage == "pooling":
+                return LearntModel("pooled", pooling_of(pool, parameters, self.options.channels))
+            if record.stage == STAGE:
+                return whitened(base, parameters)
+            return replace(base, projection=parameters.astype(np.float32))
+
+        return measure_tried(self.study.tried, model_of, folders, self.work, workers=self.workers, progress=self.tell)
+
     def with_moments(self, model: LearntModel) -> LearntModel:
         """Add the mean and covariance of the training patches' descriptors, which codes are learnt from."""
         descriptor = LearntDescriptor(model)
@@ -231,9 +253,10 @@ class _Learner:
         return fingerprint({}, {"stage": stage, "data": self._data, "model": model, "version": VERSION})
 
     def _ranked(self, split: str, pool: CandidatePool) -> RankedPairs:
-        distances = RingDistances(pool, self.options.channels)
-        kinds: dict[bool, list[NDArray[np.float16]]] = {True: [], False: []}
         total = sum(len(getattr(source, split)) for source in self.sources)
+        every = sum(len(source.train) + len(source.validation) for source in self.sources)
+        distances = RingDistances(pool, self.options.channels, every)
+        kinds: dict[bool, list[NDArray[np.float16 | np.uint8]]] = {True: [], False: []}
         before = 0
         for source in self.sources:
             pairs = getattr(source, split)

@@ -345,9 +345,9 @@ class _Learner:
 
     def _ring_distances(self, anchors: Anchors, pool: CandidatePool) -> tuple[BlockRows, BlockRows]:
         """ψ of all positives, and of all negatives that are looked at."""
-        distances = RingDistances(pool, self.options.channels)
-        found = []
         total = len(anchors.positive_patches) + len(anchors.negative_patches)
+        distances = RingDistances(pool, self.options.channels, total)
+        found = []
         before = 0
         source = MinedPatches(self.matches)
         for first, patches in anchors.candidates:

@@ -33,6 +33,9 @@ ROW = 16
 SPLITS = ("train", "validation", "test")
 """What the last number of a pair file's name stands for in the sets that are built here."""
 
+PUBLISHED_TEST = "m50_100000_100000_0.txt"
+"""What results on the published sets are reported on."""
+
 SIDE, PER_BITMAP = ROW * PATCH, ROW * ROW
 """Pixels along a side of a bitmap, and patches in one."""
 
@@ -222,6 +225,26 @@ class PatchSet:
         if not files:
             raise CairnError(f"{self.folder} has no {name} pairs; it has {', '.join(self.pair_files)}.")
         return files[-1]
+
+
+def default_pair_file(patches: PatchSet) -> str:
+    """Choose the pair file to test on: the test part of a built set, or the one that published results are of.
+
+    Raises
+    ------
+    CairnError
+        There is no such file.
+    """
+    built = [name for name in patches.pair_files if name.endswith(f"_{SPLITS.index('test')}.txt")]
+    if built:
+        return built[-1]  # the largest
+    if PUBLISHED_TEST in patches.pair_files:
+        return PUBLISHED_TEST
+    found = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
+    raise CairnError(
+        f"{patches.folder} has neither test pairs (m50_…_2.txt) nor {PUBLISHED_TEST}: it {found}; "
+        "name the pairs to take by --pairs."
+    )
 
 
 def bitmap_name(number: int) -> str:

@@ -1,12 +1,27 @@
 """Rows of training pairs, in memory or in blocks on disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+BYTE_VALUES = np.concatenate([[0], 2.0 ** np.linspace(-16, 6, 255)]).astype(np.float32)
+"""What each byte stands for, rising, where rows are kept in bytes: a value up to 64 to within 3%, or 0 below 2^-16."""
+
+_BETWEEN = np.sqrt(BYTE_VALUES[1:-1] * BYTE_VALUES[2:])  # where one byte's values end and the next one's begin
 _ROWS = 1_024  # of a block at a time
 _PAIRS = 8_192  # whose differences are made at a time
+
+
+def in_bytes(rows: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Give the byte (…) uint8 that stands for each of some values (…), which are not negative."""
+    found = 1 + np.searchsorted(_BETWEEN, rows)
+    return np.asarray(np.where(rows < BYTE_VALUES[1] / 2, 0, found), np.uint8)
+
+
+def values_of(rows: NDArray[np.floating | np.uint8]) -> NDArray[np.floating]:
+    """Give the values (…) of rows that are kept as they are, or in bytes."""
+    return BYTE_VALUES[rows] if rows.dtype == np.uint8 else rows  # type: ignore[return-value]
 
 
 class ArrayRows:
@@ -38,13 +53,15 @@ class BlockRows:
 
     Parameters
     ----------
-    blocks : list of ndarray, shape (any, N)
-        At least one row in all.
+    blocks : list of ndarray, shape (any, N), floating or uint8
+        At least one row in all; of bytes where they are `in_bytes`.
     scale : ndarray, shape (N,), optional
         What each column is multiplied by as it is read.
     """
 
-    def __init__(self, blocks: list[NDArray[np.floating]], scale: NDArray[np.float64] | None = None) -> None:
+    def __init__(
+        self, blocks: Sequence[NDArray[np.floating | np.uint8]], scale: NDArray[np.float64] | None = None
+    ) -> None:
         self.blocks = [block for block in blocks if len(block)]
         self.scale = None if scale is None else scale.astype(np.float32)
         self._starts = np.cumsum([0] + [len(block) for block in self.blocks])
@@ -62,7 +79,7 @@ class BlockRows:
         owner = np.searchsorted(self._starts, numbers, side="right") - 1
         for block in np.unique(owner):
             members = owner == block
-            rows[members] = self.blocks[block][numbers[members] - self._starts[block]]
+            rows[members] = values_of(self.blocks[block][numbers[members] - self._starts[block]])
         if self.scale is not None:
             rows *= self.scale
         return rows
@@ -73,7 +90,7 @@ class BlockRows:
         for block, first in zip(self.blocks, self._starts, strict=False):
             for start in range(0, len(block), _ROWS):
                 part = block[start : start + _ROWS]
-                found[first + start : first + start + len(part)] = part[:, chosen]
+                found[first + start : first + start + len(part)] = values_of(part[:, chosen])
         if self.scale is not None:
             found *= self.scale[chosen]
         return found
@@ -84,7 +101,7 @@ class BlockRows:
         few = (weights[used] if self.scale is None else weights[used] * self.scale[used]).astype(np.float32)
         # Some rows at a time: with many rings the columns of all rows would not fit in memory.
         parts = [
-            block[start : start + _ROWS][:, used].astype(np.float32) @ few
+            values_of(block[start : start + _ROWS][:, used]).astype(np.float32) @ few
             for block in self.blocks
             for start in range(0, len(block), _ROWS)
         ]
@@ -95,7 +112,7 @@ class BlockRows:
         total = np.zeros(self.blocks[0].shape[1])
         for block in self.blocks:
             for start in range(0, len(block), _ROWS):
-                total += block[start : start + _ROWS].sum(axis=0, dtype=np.float32)
+                total += values_of(block[start : start + _ROWS]).sum(axis=0, dtype=np.float32)
         mean = total / len(self)
         return mean if self.scale is None else mean * self.scale
 

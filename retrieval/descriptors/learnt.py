@@ -145,7 +145,7 @@ class LearntDescriptor:
         if self._sift is None:
             return self.describe(patches), None
         both = self._sift.describe_both(patches)
-        upright, turned = (self._coded(self._projected(rows)) for rows in both if rows is not None)
+        upright, turned = (self._coded(self.projected(rows)) for rows in both if rows is not None)
         return upright, turned
 
     def encode(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.uint8]:
@@ -165,10 +165,10 @@ class LearntDescriptor:
 
         Whatever code may follow is left out.
         """
-        return self._projected(self.base_rows(check_patches(patches, self.patch_size)))
+        return self.projected(self.base_rows(check_patches(patches, self.patch_size)))
 
-    def _projected(self, base: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Ψ of rows φ."""
+    def projected(self, base: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Give Ψ (N, m) float32 of the base's rows φ (N, n)."""
         if self.model.projection is None:
             return base
         with one_thread():

@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 
 from eval import patches as module
-from eval.patches import PUBLISHED_TEST, default_pair_file, evaluate_patches, squared_distances
+from eval.patches import evaluate_patches, squared_distances
 from index.errors import CairnError
 from learning.measures.roc import fpr95
-from learning.patches.phototour import Pairs, PatchSet, write_bitmaps, write_info, write_pairs
+from learning.patches.phototour import (
+    PUBLISHED_TEST,
+    Pairs,
+    PatchSet,
+    default_pair_file,
+    write_bitmaps,
+    write_info,
+    write_pairs,
+)
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
