@@ -14,8 +14,12 @@ from index.parallel import one_thread
 from index.progress import Progress
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs, PatchSet, default_pair_file
-from retrieval.descriptors.contract import Descriptor
+from learning.patches.rows import signed_products
+from retrieval.descriptors.contract import Descriptor, signs_of
 from retrieval.regions.patches import resample_patches
+
+COMPARISONS = ("distance", "inner")
+"""How descriptors may be compared: by the Euclidean distance, or by an inner product, signed where they say so."""
 
 _PATCHES = 1024  # described at a time
 _PAIRS = 16_384  # measured at a time
@@ -38,6 +42,7 @@ class PatchReport:
     ms_per_patch: float  # spent in `describe`, on one thread; reading and resampling left out
     distances: NDArray[np.float32]  # (pairs,) float32: squared Euclidean, of the pairs in their order
     match: NDArray[np.bool_]  # (pairs,) bool
+    comparison: str = "distance"  # one of COMPARISONS; by inner products, distances are these, negative
 
     def as_json(self) -> dict[str, Any]:
         """Give all but the arrays, as `cairn evaluate patches --json` prints it."""
@@ -45,6 +50,7 @@ class PatchReport:
             "folder": self.folder,
             "pair_file": self.pair_file,
             "descriptor": self.descriptor,
+            "comparison": self.comparison,
             "fpr95": self.fpr95,
             "auc": self.auc,
             "dim": self.dim,
@@ -61,6 +67,7 @@ def evaluate_patches(
     descriptor: Descriptor,
     pairs: str | Pairs | None = None,
     progress: Progress = lambda step, done, of: None,
+    comparison: str | None = None,
 ) -> PatchReport:
     """Measure a descriptor on labelled pairs of patches.
 
@@ -74,6 +81,8 @@ def evaluate_patches(
         A pair file in the folder by its name, or the pairs themselves; `default_pair_file` where it is None.
     progress : callable
         Called with a step's name, how much of it is done, and how much there is.
+    comparison : str, optional
+        How rows are compared, one of `COMPARISONS`; as the descriptor says where it is None.
 
     Returns
     -------
@@ -88,6 +97,10 @@ def evaluate_patches(
     -----
     Patches are read and described a thousand at a time. Descriptors above half a gigabyte lie in a temporary file.
     """
+    signs = signs_of(descriptor)
+    comparison = comparison or ("inner" if signs is not None else "distance")
+    if comparison not in COMPARISONS:
+        raise CairnError(f"There is no comparison {comparison!r}; choose one of {', '.join(COMPARISONS)}.")
     patches = folder if isinstance(folder, PatchSet) else PatchSet.open(Path(folder))
     name = ""
     if not isinstance(pairs, Pairs):
@@ -100,7 +113,12 @@ def evaluate_patches(
         )
     used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     rows, seconds = _describe(patches, used, descriptor, progress)
-    distances = squared_distances(rows, *np.split(places, 2))
+    first, second = np.split(places, 2)
+    if comparison == "inner":
+        signs = np.ones(rows.shape[1], np.float32) if signs is None else signs
+        distances = -signed_products(rows.__getitem__, first, second, signs)
+    else:
+        distances = squared_distances(rows, first, second)
     return PatchReport(
         folder=str(patches.folder),
         pair_file=name,
@@ -114,6 +132,7 @@ def evaluate_patches(
         ms_per_patch=1000 * seconds / len(used),
         distances=distances,
         match=np.asarray(pairs.match),
+        comparison=comparison,
     )
 
 

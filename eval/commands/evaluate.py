@@ -241,6 +241,14 @@ def patches(
         str | None,
         typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
     ] = None,
+    comparison: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How descriptors are compared: distance, or inner (their inner product); by default as a learnt "
+            "descriptor's file says, and else by distance.",
+        ),
+    ] = None,
     roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -254,7 +262,7 @@ def patches(
         check_plot(roc)
     found = find_descriptor(descriptor)
     with progress_bars(quiet or json, {"describe": "Describing"}) as tell:
-        report = evaluate_patches(folder, found, pairs, tell)
+        report = evaluate_patches(folder, found, pairs, tell, comparison)
     if roc is not None:
         plot_roc({f"{report.descriptor}, {report.dim}-D": (report.distances, report.match)}, roc)
     if json:

@@ -69,6 +69,8 @@ class BlockOptions:
     patch_size: int = REFERENCE  # samples along a patch's side
     powell_pairs: int = 10_000  # at most, that the area is computed on (the paper: 10,000 to 500,000); 0: all
     alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3)  # α of power regularisation, chosen on validation pairs
+    # The mean is taken off what an E-block is learnt from, and off samples on a grid; False: x as in equations 2 to 9.
+    centre: bool = True
     bits: int = 0  # that each entry is kept in, without an E-block; 0: as a real number
     search: PowellOptions = field(default_factory=PowellOptions)
     seed: int = 0
@@ -234,13 +236,15 @@ def _embed(
     options: BlockOptions,
 ) -> tuple[Blocks, list[EmbeddingRecord]]:
     """Learn an E-block on rows (U, D) of the training patches, its α and dimension by those of the validation ones."""
-    moments = Moments.of(rows, train.first, train.second, train.match)
+    # The principal axes are of the covariance, as ever.
+    centred = options.centre or options.embedding == "pca"
+    moments = Moments.of(rows, train.first, train.second, train.match, centred=centred)
     most = options.dim or min(_MOST_DIMENSIONS, blocks.pooled_dim)
     dims = [options.dim] if options.dim else sorted({*range(_FEWEST_DIMENSIONS, most, _STEP), most})
     records: list[EmbeddingRecord] = []
     found = []
     # Where rows are not normalised after it, the mean changes no distance.
-    mean = moments.mean.astype(np.float32) if is_grid(blocks.spatial) else None
+    mean = moments.mean.astype(np.float32) if options.centre and is_grid(blocks.spatial) else None
     for alpha in options.alphas if options.embedding != "pca" else (0.0,):
         projection = learn_embedding(options.embedding, moments, most, alpha)
         tried = replace(blocks, embedding=options.embedding, projection=projection, mean=mean)

@@ -27,23 +27,31 @@ class Moments:
     different: NDArray[np.float64]  # A₂, of the differences of non-matches
     every: NDArray[np.float64]  # A₃, of all x
     same: NDArray[np.float64]  # B, of the differences of matches
-    mean: NDArray[np.float64]  # (n,) float64: μ of all x, which is taken off them in A₁ and A₃
+    mean: NDArray[np.float64]  # (n,) float64: what is taken off x in A₁ and A₃, μ of them all or nothing
 
     @classmethod
     def of(
-        cls, rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64], match: NDArray[np.bool_]
+        cls,
+        rows: NDArray[np.float32],
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        match: NDArray[np.bool_],
+        *,
+        centred: bool = True,
     ) -> "Moments":
         """Compute them.
 
         Parameters
         ----------
         rows : ndarray, shape (U, n), float32
-            Descriptors x of the patches, each of which is in a pair. Their mean is taken off: what equations 2 and 4
-            maximise is a variance.
+            Descriptors x of the patches, each of which is in a pair.
         first, second : ndarray, shape (M,), int
             Rows of the patches of each pair.
         match : ndarray, shape (M,), bool
             Whether each pair is a match.
+        centred : bool
+            Take the mean of x off: what equations 2 and 4 maximise is a variance, as the text says. Else x is taken as
+            it is, as in the equations.
 
         Raises
         ------
@@ -52,7 +60,7 @@ class Moments:
         """
         if not match.any() or match.all():
             raise CairnError("An embedding is learnt from both matches and non-matches: build the patches with more.")
-        mean = rows.mean(axis=0, dtype=np.float64)
+        mean = rows.mean(axis=0, dtype=np.float64) if centred else np.zeros(rows.shape[1])
         uses = np.bincount(np.concatenate([first[match], second[match]]), minlength=len(rows))
         with one_thread():
             return cls(

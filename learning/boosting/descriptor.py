@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.progress import Progress
 from learning.boosting.metric import (
+    COMPARISONS,
     FORMS,
     KEPT,
     BoostedMetric,
@@ -27,6 +28,9 @@ from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_r
 from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntModel
 from retrieval.regions.patches import resample_patches
+
+SIGNED = ("lbgm", "lbgm-diag")
+"""Kinds of a learnt similarity, which may have negative eigenvalues."""
 
 PLAIN = ("bgm", "ssc")
 """Kinds whose rows are the weak learners' own answers."""
@@ -65,12 +69,19 @@ class BoostingOptions:
             raise CairnError(problem)
         if min(self.draws, self.candidates.number, self.search.sample, self.search.finalists) < 1:
             raise CairnError("Draws, candidates, sampled pairs and finalists must be 1 at least.")
-        for name, known in (("form", FORMS), ("kept", KEPT)):
+        for name, known in (("form", FORMS), ("kept", KEPT), ("comparison", COMPARISONS)):
             if getattr(self.metric, name) not in known:
                 raise CairnError(
                     f"The similarity cannot be learnt with {getattr(self.metric, name)!r}: choose one of "
                     f"{', '.join(known)}."
                 )
+        if self.metric.comparison == "inner" and (
+            (self.metric.form, self.metric.kept) != ("inner", "eigenvalues") or self.kind not in SIGNED
+        ):
+            raise CairnError(
+                "Signed inner products compare what is learnt from inner products and keeps eigenvalues: of the kinds "
+                f"{' and '.join(SIGNED)}, with the form inner."
+            )
         if not 0 < self.metric.start <= 100:
             raise CairnError("The scale of the weights to begin with lies above 0, and at 100 at most.")
         if not self.metric.step > 0 or min(self.metric.batch, self.metric.patience) < 1 or self.metric.epochs < 0:
@@ -131,17 +142,18 @@ def learn_boosted(
     tell("answers", 2, 2)
     metric: BoostedMetric | None = None
     embedding: NDArray[np.float32] | None = None
+    signs: NDArray[np.float32] | None = None
     if options.kind == "bgm-pca":
         embedding = principal_axes(train.answers, options.dim)
     elif options.kind not in PLAIN:
         metric = learn_metric(
             train, validation, learners.weights, options.dim, options.metric, rng, partial(tell, "metric")
         )
-        embedding = metric.embedding(options.dim)
+        embedding, signs = metric.embedding(options.dim)
     if embedding is not None and not len(embedding):
         raise CairnError("No dimension of the learnt similarity tells patches apart: take a smaller step (--step).")
-    boosted = Boosted(options.kind, learners, embedding)
-    error = validation.error(boosted.linear_map())
+    boosted = Boosted(options.kind, learners, embedding, signs)
+    error = validation.error(boosted.linear_map(), signs)
     some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])
     model = with_moments(LearntModel("boosted", base_model=boosted), embed(train.answers[some], boosted.linear_map()))
     return LearntBoosted(model, len(learners), rounds, metric, error)

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from index.parallel import one_thread
 from index.progress import Step
 from learning.measures.roc import fpr95
-from learning.patches.rows import squared_distances
+from learning.patches.rows import signed_products, squared_distances
 
 _PAIRS = 8_192  # measured at a time
 _LARGEST = 700.0  # exponent that double precision holds
@@ -18,6 +18,8 @@ _LARGEST = 700.0  # exponent that double precision holds
 
 FORMS = ("distance", "inner")
 """What the loss is on: hᵀ A h', as in the paper (inner), or minus half the squared distance of embedded rows."""
+COMPARISONS = ("distance", "inner")
+"""How embedded rows are compared: by their distance, or by a signed inner product as in the paper (equation 7)."""
 KEPT = ("variance", "eigenvalues")
 """What an embedding keeps: what differs most among patches, or A's largest eigenvalues as in the paper (equation 6)."""
 
@@ -28,10 +30,12 @@ class MetricOptions:
 
     Ours has -½ (h - h')ᵀ A (h - h') for f. That is equation 4 up to a constant where A is diagonal, but where it is not
     a row's length hᵀ A h is its own, and a descriptor is compared by distances. What all patches answer alike drops out
-    of it, too. (The paper's way: form inner, kept eigenvalues, start 1, offset False, positive False.)
+    of it, too. (The paper's way: form inner, kept eigenvalues, comparison inner, start 1, offset
+    False, positive False.)
     """
 
     form: str = "distance"  # one of FORMS
+    comparison: str = "distance"  # one of COMPARISONS
     kept: str = "variance"  # one of KEPT; no matter for a diagonal A, of which the largest entries are kept
     # Constant, as in the paper. The gradient is that of the logarithm of a batch's loss, whose entries lie between -2
     # and 2, and the step is a share of the trace of A over P, so that the scale of the weights does not matter. The
@@ -77,9 +81,11 @@ class PairResponses:
         exponents = -np.where(self.match, 1, -1) * (self.similarities(matrix, form) + offset)
         return float(np.exp(np.minimum(exponents, _LARGEST)).mean())
 
-    def error(self, embedding: NDArray[np.float32]) -> float:
-        """FPR95 of the pairs by their distances, answers being embedded by Bᵀ (d, P)."""
+    def error(self, embedding: NDArray[np.float32], signs: NDArray[np.float32] | None = None) -> float:
+        """FPR95 of the pairs, answers being embedded by Bᵀ (d, P): by their distances, or with W by f (equation 7)."""
         rows = embed(self.answers, embedding)
+        if signs is not None:
+            return fpr95(-signed_products(rows.__getitem__, self.first, self.second, signs), self.match)
         return fpr95(squared_distances(rows.__getitem__, self.first, self.second), self.match)
 
 
@@ -95,10 +101,13 @@ class BoostedMetric:
     similarity_error: float  # FPR95 of validation pairs by f itself, all dimensions kept
     # (P, P), of the answers that it was learnt from, if variance is kept.
     covariance: NDArray[np.float64] | None = None
+    signed: bool = False  # it is compared by signed inner products
 
-    def embedding(self, dim: int) -> NDArray[np.float32]:
-        """Give the embedding (d, P) float32 into at most so many dimensions."""
-        return embedding_of(self.matrix, dim, self.covariance)
+    def embedding(self, dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Give the embedding (d, P) float32 into at most so many dimensions, and the signs (d,) of W, if it has any."""
+        if self.signed:
+            return signed_embedding_of(self.matrix, dim)
+        return embedding_of(self.matrix, dim, self.covariance), None
 
 
 def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -172,13 +181,20 @@ def learn_metric(
     labels = np.where(train.match, 1.0, -1.0)
     step = options.step * float(begin.mean())
 
+    signed = options.comparison == "inner"
+
+    def error_of(of: NDArray[np.float64]) -> float:
+        if signed:
+            return validation.error(*signed_embedding_of(of, dim))
+        return validation.error(embedding_of(of, dim, covariance))
+
     def best_offset(of: NDArray[np.float64]) -> float:
         return _best_offset(train.similarities(of, options.form), train.match) if options.offset else 0.0
 
     offset = best_offset(matrix)
     errors, losses, best, chosen, kept = [], [], (np.inf, np.inf), 0, (matrix, offset)
     for epoch in range(options.epochs + 1):
-        errors.append(validation.error(embedding_of(matrix, dim, covariance)))
+        errors.append(error_of(matrix))
         losses.append(validation.loss(matrix, offset, options.form))
         if (errors[-1], losses[-1]) < best:
             best, chosen, kept = (errors[-1], losses[-1]), epoch, (matrix.copy(), offset)
@@ -193,7 +209,7 @@ def learn_metric(
             matrix = nearest_positive(matrix)
         offset = best_offset(matrix)
     own = fpr95(-validation.similarities(kept[0], options.form), validation.match)
-    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own, covariance)
+    return BoostedMetric(kept[0], kept[1], errors, losses, chosen, own, covariance, signed)
 
 
 def _descend(
@@ -306,6 +322,19 @@ def embedding_of(
     with one_thread():
         longest = np.linalg.norm(embedding, 2) * np.sqrt(embedding.shape[1])
     return np.ascontiguousarray(embedding / longest, np.float32)
+
+
+def signed_embedding_of(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Give Bᵀ (d, P) float32 and the diagonal (d,) float32 of W, 1 or -1 (equations 6 and 8).
+
+    Scaled as by `embedding_of`; f (equation 7) is told up to that scale. Fewer rows come out where A has a lower rank.
+    """
+    factor, signs = factorise(matrix, dim)
+    used = np.square(factor).sum(axis=0) > 1e-12 * np.abs(matrix).sum()
+    embedding = factor[:, used].T
+    with one_thread():
+        longest = np.linalg.norm(embedding, 2) * np.sqrt(embedding.shape[1]) if len(embedding) else 1.0
+    return np.ascontiguousarray(embedding / longest, np.float32), signs[used].astype(np.float32)
 
 
 def _signed(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -131,8 +131,8 @@ def published_mining(options: "MiningOptions") -> "MiningOptions":
 
 
 def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Brown11."""
-    return {"centre": False, "patch_size": 64, **({"evaluations": 0} if values["powell"] else {})}
+    """Choices of Brown11; Powell's method ends where the area hardly changes (section IV), not after so many."""
+    return {"centre": False, "patch_size": 64, **({"evaluations": 10_000} if values["powell"] else {})}
 
 
 def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:

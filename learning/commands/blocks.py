@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
+from learning.commands.as_published import BROWN11, AsPublished, of_blocks, published
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
 
+@published(of_blocks)
 def blocks(
     sources: Annotated[
         list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
@@ -81,6 +83,15 @@ def blocks(
             "validation (default: 0.02, 0.05, 0.1, 0.2 and 0.3).",
         ),
     ] = None,
+    centre: Annotated[
+        bool,
+        typer.Option(
+            "--centre/--no-centre",
+            rich_help_panel=TUNING,
+            help="Take the mean off what an embedding is learnt from, and off samples on a grid before they are "
+            "projected, or leave it, as the paper's equations do.",
+        ),
+    ] = True,
     bits: Annotated[
         int,
         typer.Option(
@@ -106,6 +117,7 @@ def blocks(
             rich_help_panel=DATA, help="At most so many training pairs of each source, drawn at random; 0: all.", min=0
         ),
     ] = 0,
+    as_published: AsPublished = False,
     work: Annotated[
         Path | None,
         typer.Option(
@@ -161,6 +173,7 @@ def blocks(
         patch_size=patch_size,
         powell_pairs=usual.powell_pairs if powell_pairs is None else powell_pairs,
         alphas=tuple(alpha) if alpha else usual.alphas,
+        centre=centre,
         bits=bits,
         search=PowellOptions() if evaluations is None else PowellOptions(evaluations),
         seed=seed,
@@ -172,6 +185,8 @@ def blocks(
         learnt = learn_blocks(opened, folder, options, workers=workers or cores(), progress=tell)
     model = learnt.model
     model.provenance.update(provenance(opened, options, learnt))
+    if as_published:
+        model.provenance["as_published"] = BROWN11
     save_model(out, model)
     described = LearntDescriptor(model)
     found = model.base_model

@@ -1,15 +1,20 @@
 """Command: learn boosted."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from learning.commands.as_published import TRZCINSKI12, AsPublished, of_boosting, published
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, TUNING
 
+if TYPE_CHECKING:
+    from retrieval.descriptors.boxes import ResponseOptions
 
+
+@published(of_boosting)
 def boosted(
     sources: Annotated[
         list[Path],
@@ -69,6 +74,12 @@ def boosted(
             rich_help_panel=TUNING, help="Orientations of the gradient, an even number (default: 24).", min=2, max=64
         ),
     ] = None,
+    patch_size: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=TUNING, help="Samples along a patch's side (default: 31; 64 as published).", min=15, max=72
+        ),
+    ] = None,
     smoothing: Annotated[
         float | None,
         typer.Option(
@@ -112,6 +123,16 @@ def boosted(
             "as in the paper.",
         ),
     ] = "distance",
+    comparison: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=MODEL,
+            metavar="NAME",
+            help="How descriptors of lbgm and lbgm-diag are compared: distance, or inner, a signed inner product as in "
+            "the paper (with --form inner, --keep eigenvalues, --any-sign): cairn evaluate patches measures such a "
+            "one, but no collection can be searched by it.",
+        ),
+    ] = "distance",
     keep: Annotated[
         str,
         typer.Option(
@@ -137,6 +158,7 @@ def boosted(
     epochs: Annotated[
         int, typer.Option(rich_help_panel=TUNING, help="Epochs of learning the similarity, at most.", min=0)
     ] = 60,
+    as_published: AsPublished = False,
     workers: Workers = 0,
     seed: Seed = 0,
     quiet: bool = Quiet,
@@ -159,12 +181,16 @@ def boosted(
     from learning.boosting.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
     from learning.patches.sources import open_sources
     from retrieval.descriptors.boosted import Boosted
-    from retrieval.descriptors.boxes import ResponseOptions
     from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model
 
     began = perf_counter()
     check_model_path(out)
-    asked: dict[str, Any] = {"orientations": orientations, "smoothing": smoothing, "floor": floor}
+    asked: dict[str, Any] = {
+        "orientations": orientations,
+        "smoothing": smoothing,
+        "floor": floor,
+        "patch_size": patch_size,
+    }
     asked = {name: value for name, value in asked.items() if value is not None}
     if kind == "ssc" and (asked.keys() & {"orientations", "floor"}):
         raise CairnError("--orientations and --floor are of gradients: the kind ssc takes none.")
@@ -173,7 +199,9 @@ def boosted(
     given, parent = None, None
     if start is not None:
         if asked:
-            raise CairnError("--orientations, --smoothing and --floor are those of the --from file: take them away.")
+            raise CairnError(
+                "--orientations, --smoothing, --floor and --patch-size are those of the --from file: take them away."
+            )
         parent = load_model(start)
         base = parent.base_model
         if not isinstance(base, Boosted):
@@ -186,11 +214,12 @@ def boosted(
         learners=number,
         dim=dim or min(64, number),
         draws=draws,
-        responses=given.options if given is not None else ResponseOptions(family, **asked),
+        responses=given.options if given is not None else _responses(family, asked),
         candidates=CandidateOptions(USUAL_CANDIDATES if candidates is None else candidates),
         search=SearchOptions(offset=offset),
         metric=MetricOptions(
             form=form,
+            comparison=comparison,
             kept=keep,
             step=step,
             start=scale,
@@ -235,6 +264,8 @@ def boosted(
             "validation": {"fpr95": learnt.error, "similarity_fpr95": metric and metric.similarity_error},
         }
     )
+    if as_published:
+        model.provenance["as_published"] = TRZCINSKI12
     save_model(out, model)
     seconds = perf_counter() - began
     told = {
@@ -265,3 +296,13 @@ def boosted(
         f"{out}: {described.name}, {described.dim} dimensions, {100 * learnt.error:.2f}% false positives at 95% recall "
         f"on validation pairs; {seconds:.0f} s"
     )
+
+
+def _responses(family: str, asked: dict[str, Any]) -> "ResponseOptions":
+    """What is asked for, the smoothing being told in samples of a patch of 31."""
+    from dataclasses import replace
+
+    from retrieval.descriptors.boxes import ResponseOptions
+
+    found = ResponseOptions(family, **asked)
+    return replace(found, smoothing=found.smoothing * found.patch_size / ResponseOptions.patch_size)

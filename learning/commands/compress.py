@@ -47,7 +47,8 @@ def compress(
     from index.errors import CairnError
     from learning.codes.compression import CompressionOptions, compress_model
     from learning.patches.phototour import PatchSet
-    from retrieval.descriptors.learnt import check_model_path, load_model, save_model
+    from retrieval.descriptors.contract import check_distance
+    from retrieval.descriptors.learnt import LearntDescriptor, check_model_path, load_model, save_model
 
     started = perf_counter()
     if bits is not None and product is None:
@@ -60,6 +61,7 @@ def compress(
     if out.exists() and descriptor.exists() and out.samefile(descriptor):
         raise CairnError(f"{out} is the descriptor itself, which would be lost: write the compressed one elsewhere.")
     model = load_model(descriptor)
+    check_distance(LearntDescriptor(model))
     source = PatchSet.open(patches) if patches is not None else None
     with progress_bars(quiet or json, {"describe": "Patches"}) as tell:
         compressed = compress_model(model, options, source, tell)

@@ -171,3 +171,17 @@ def squared_distances(
         for start in range(0, len(first), _PAIRS)
     ]
     return np.concatenate(parts)
+
+
+def signed_products(
+    take: Callable[[NDArray[np.integer]], NDArray[np.float32]],
+    first: NDArray[np.integer],
+    second: NDArray[np.integer],
+    signs: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Inner products (M,) float32 of pairs of rows (K, n), each entry's product times its sign (n,): see above."""
+    parts = [
+        (take(first[start : start + _PAIRS]) * take(second[start : start + _PAIRS])) @ signs
+        for start in range(0, len(first), _PAIRS)
+    ]
+    return np.concatenate(parts)

@@ -60,11 +60,14 @@ class Boosted:
     kind: str  # one of KINDS
     learners: WeakLearners
     embedding: NDArray[np.float32] | None = None  # (d, P) float32: Bᵀ
+    # (d,) float32: the diagonal of W, 1 or -1; rows are compared by the inner product with it (equation 7), which no
+    # distance tells. None: by their distance.
+    signs: NDArray[np.float32] | None = None
 
     @property
     def name(self) -> str:
         """How tables call it."""
-        return self.kind
+        return self.kind if self.signs is None else f"{self.kind}-inner"
 
     @property
     def dim(self) -> int:
@@ -108,7 +111,8 @@ class Boosted:
             "thresholds": learners.thresholds,
             "alphas": learners.weights,
         }
-        return arrays if self.embedding is None else {**arrays, "embedding": self.embedding}
+        more = {"embedding": self.embedding, "signs": self.signs}
+        return arrays | {name: array for name, array in more.items() if array is not None}
 
     def meta(self) -> dict[str, Any]:
         """What else shapes the rows."""
@@ -149,7 +153,15 @@ def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         embedding.dtype != np.float32 or embedding.shape[1:] != (number,) or not 0 < len(embedding) <= number
     ):
         raise ValueError("its embedding does not fit its weak learners")
-    return Boosted(meta["kind"], WeakLearners(boxes, channels, thresholds, weights, options), embedding)
+    signs = arrays.get("signs")
+    if signs is not None and (
+        embedding is None
+        or signs.dtype != np.float32
+        or signs.shape != (len(embedding),)
+        or not (np.abs(signs) == 1).all()
+    ):
+        raise ValueError("its signs do not fit its embedding")
+    return Boosted(meta["kind"], WeakLearners(boxes, channels, thresholds, weights, options), embedding, signs)
 
 
 def _options(told: Mapping[str, Any]) -> ResponseOptions:
@@ -176,7 +188,7 @@ def out_of_range(options: ResponseOptions) -> str:
         return f"Orientations come in pairs, from 2 to 64, and not as {options.orientations}."
     if not 0 <= options.smoothing <= options.patch_size:
         return f"The smoothing lies between 0 and the patch's side, and is {options.smoothing}."
-    if options.channels * options.patch_size**2 > 1 << 16:
+    if options.channels * options.patch_size**2 > 1 << 17:
         return "So many orientations of so many samples do not fit into memory: take fewer of either."
     if not 1e-3 <= options.floor <= 100:
         return f"The floor lies between 0.001 and 100, and is {options.floor}."

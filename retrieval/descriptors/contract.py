@@ -5,6 +5,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
+
 Both = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 """Rows of patches, and rows of the patches turned by half."""
 
@@ -37,3 +39,22 @@ def check_patches(patches: NDArray[np.uint8 | np.float32], size: int) -> NDArray
     if patches.ndim != 3 or patches.shape[1:] != (size, size):
         raise ValueError(f"patches must have the shape (N, {size}, {size}), not {patches.shape}")
     return np.ascontiguousarray(patches, np.float32)
+
+
+def signs_of(descriptor: Descriptor) -> NDArray[np.float32] | None:
+    """Give the signs (D,), 1 or -1, of the inner product that a descriptor's rows are compared by; None: by distance.
+
+    A few learnt descriptors have them (Trzcinski12 equation 7): the more similar, the larger the sum of the products of
+    entries times their sign. No nearest-neighbour search knows that.
+    """
+    signs: NDArray[np.float32] | None = getattr(descriptor, "signs", None)
+    return signs
+
+
+def check_distance(descriptor: Descriptor) -> None:
+    """Raise CairnError where a descriptor's rows are not compared by their distance."""
+    if signs_of(descriptor) is not None:
+        raise CairnError(
+            f"{descriptor.name} is compared by a signed inner product, which no search tells: learn it with "
+            "--comparison distance, or measure it with cairn evaluate patches."
+        )

@@ -109,6 +109,7 @@ class LearntDescriptor:
         self.name = model.name
         self.fingerprint = model.fingerprint
         self.extent = model.extent
+        self.signs: NDArray[np.float32] | None = getattr(model.base_model, "signs", None)  # see `contract.signs_of`
         self._sift: Sift | None = None
         if model.base_model is not None:
             self.patch_size, dim = model.base_model.patch_size, model.base_model.dim

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.contract import Descriptor, check_distance
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.options import FeatureOptions, features_fingerprint
 from retrieval.photos.decoding import Photo
@@ -56,6 +56,7 @@ class Extractor:
         self.descriptor = descriptor
         self.options = options
         detector = find_detector(options.regions.detector)
+        check_distance(descriptor)
         wanted = options.measurement_scale
         self.region_scale = detector.measurement_scale if wanted is None else wanted
         self.measurement_scale = self.region_scale * descriptor.extent if wanted is None else wanted
