@@ -22,7 +22,7 @@ from eval.tables.retrieval import Cell, markdown, percent
 from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, Scores, SimilarityTable
 from index.errors import CairnError
 from learning.reports.figures import new_figure
-from learning.similarity.learning import SimilarityOptions
+from learning.similarity.options import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
 

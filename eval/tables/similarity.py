@@ -25,7 +25,8 @@ from learning.labels.files import read_labels
 from learning.labels.ground_truth import Query
 from learning.labels.labels import Labels, ObjectLabels, split
 from learning.measures.precision import average_precision
-from learning.similarity.learning import SimilarityOptions, learn_similarity
+from learning.similarity.learning import learn_similarity
+from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
 from retrieval.collection.collection import Collection
 from retrieval.indexing.adding import index_photos

@@ -32,6 +32,11 @@ class Relevance:
         issued = np.bincount(self.objects, minlength=len(self.names))
         return np.asarray(issued.max(initial=0) / issued[self.objects])
 
+    def without(self, numbers: NDArray[np.integer]) -> "Relevance":
+        """Leave photos out altogether: nothing asks with them, and they are not searched."""
+        kept = np.flatnonzero(~np.isin(self.queries, numbers))
+        return _part(self, kept, np.setdiff1d(self.database, numbers))
+
 
 @dataclass(frozen=True)
 class ObjectLabels:
@@ -144,7 +149,9 @@ def split(
     return training, np.setdiff1d(everything, training)
 
 
-def hold_out(relevance: Relevance, rng: np.random.Generator, *, each: int = 4) -> tuple[Relevance, Relevance]:
+def hold_out(
+    relevance: Relevance, rng: np.random.Generator, *, each: int = 4, thirds: bool = True
+) -> tuple[Relevance, Relevance]:
     """Take a few photos an object out of the training database, to choose the best similarity by (section IV.D).
 
     Parameters
@@ -154,8 +161,10 @@ def hold_out(relevance: Relevance, rng: np.random.Generator, *, each: int = 4) -
     rng : Generator
         Decides which photos.
     each : int
-        Photos an object, at most; and at most a third of the photos that show it, so that a small object keeps what it
-        is learnt from. No photo is taken out that is the last one which another query could find.
+        Photos an object, at most. No photo is taken out that is the last one which another query could find.
+    thirds : bool
+        Take at most a third of the photos that show an object, so that a small one keeps what it is learnt from. Else
+        an object of more photos than `each` gives as many, and the others none (section V).
 
     Returns
     -------
@@ -172,7 +181,7 @@ def hold_out(relevance: Relevance, rng: np.random.Generator, *, each: int = 4) -
     for number in range(len(relevance.names)):
         own = np.flatnonzero(relevance.objects == number)
         shown = set(relevance.queries[own].tolist()).union(*(relevance.positives[query].tolist() for query in own))
-        room = min(each, len(shown) // 3)
+        room = min(each, len(shown) // 3) if thirds else each * (len(shown) > each)
         for query in rng.permutation(own).tolist():
             if room == 0:
                 break

@@ -1,7 +1,7 @@
 """Learn which words mean the same, and what each is worth (Yan13)."""
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,38 +12,12 @@ from index.parallel import one_thread
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Relevance, hold_out
-from learning.measures.precision import average_precision
+from learning.similarity.measured import CollectionMeasure, MeasuredQueries, RankingMeasure
+from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
-from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
-from learning.similarity.triplets import TripletOptions, collect_triplets, places
+from learning.similarity.problem import SimilarityProblem
+from learning.similarity.triplets import collect_triplets
 from learning.similarity.vectors import unit_vectors
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
-
-_SCORES = 1 << 22  # scores of held-out photos at a time
-
-
-@dataclass(frozen=True)
-class SimilarityOptions:
-    """What is learnt, and how long."""
-
-    neighbours: int = 2  # k: nearest words that a word may mean the same as; 0: words' own weights alone
-    iterations: int = 100  # of L-BFGS-B, at most
-    full_every: int = 10  # iterations between two looks at all triplets, N of section IV.C
-    patience: int = 20  # iterations without a better figure on held-out photos before it ends
-    memory: int = 10  # steps that L-BFGS-B remembers
-    hold_out: int = 4  # photos of each object, at most, that choose the iteration; 0: none, the last one counts
-    refit: bool = True  # learn again for as many iterations as were best, from the held-out photos too
-    seed: int = 0  # of which photos are held out, and of triplets
-    triplets: TripletOptions = field(default_factory=TripletOptions)
-    objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
-
-    def __post_init__(self) -> None:
-        if self.neighbours < 0 or self.iterations < 1 or self.full_every < 1:
-            raise CairnError("A similarity needs 0 neighbours or more, and an iteration at least.")
-
 
 @dataclass(frozen=True)
 class Iteration:
@@ -53,6 +27,7 @@ class Iteration:
     objective: float  # of the active triplets and the ridge, 1 at tf-idf; of all of them where they were looked at
     active: int  # triplets
     held_out: float | None  # mean average precision of held-out photos, where there are any
+    test: float | None = None  # the same of test queries in the whole collection, where there are any
 
 
 @dataclass(frozen=True)
@@ -67,6 +42,7 @@ class LearntSimilarity:
     triplets: int  # that the matrix was learnt from
     hard: int  # of the triplets: those that tf-idf gets wrong
     image_pairs: int  # in the triplets
+    test: float | None = None  # mean average precision of test queries by the matrix, where there are any
 
 
 def learn_similarity(
@@ -76,6 +52,7 @@ def learn_similarity(
     relevance: Relevance,
     options: SimilarityOptions | None = None,
     *,
+    test: MeasuredQueries | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntSimilarity:
@@ -96,6 +73,9 @@ def learn_similarity(
         Queries that are in the database themselves, their positives, and what is ignored.
     options : SimilarityOptions, optional
         What is learnt, and how long.
+    test : MeasuredQueries, optional
+        Measured at each iteration, as in Fig. 6; they decide nothing. The photos that they ask with are not to be in
+        `relevance`: see `Relevance.without`.
     workers : int
         Threads; the result does not depend on it.
     progress : callable, optional
@@ -108,17 +88,21 @@ def learn_similarity(
     """
     options = options or SimilarityOptions()
     tell = progress or (lambda step, done, of: None)
-    training, held_out = hold_out(relevance, np.random.default_rng(options.seed), each=options.hold_out)
+    training, held_out = hold_out(
+        relevance, np.random.default_rng(options.seed), each=options.hold_out, thirds=options.thirds
+    )
     with one_thread():
         fit = _Fit(index, pairs, training, options, workers, tell)
-        judge = _Judge(index, fit.vectors, held_out, pairs) if len(held_out.queries) else None
-        descent = _descend(fit.problem, judge, options, tell)
+        judge = RankingMeasure.of_photos(index, fit.vectors, held_out, pairs) if len(held_out.queries) else None
+        tested = CollectionMeasure(index, test, pairs, workers).test if test is not None else None
+        descent = _descend(fit, judge, tested, options, tell)
         values, learnt_from = descent.best, training
         if judge is not None and options.refit and descent.chosen:
             del fit, judge  # gradients take much memory: never those of two problems at once
             learnt_from = relevance
             fit = _Fit(index, pairs, relevance, options, workers, tell)
-            values = _descend(fit.problem, None, replace(options, iterations=descent.chosen), tell).best
+            values = _descend(fit, None, None, replace(options, iterations=descent.chosen), tell).best
+        figure = tested(values) if tested is not None else None
     matrix = SimilarityMatrix(
         vocabulary,
         values[: pairs.words].astype(np.float32),
@@ -151,6 +135,7 @@ def learn_similarity(
         len(fit.triplets),
         fit.triplets.hard,
         fit.problem.image_pairs,
+        figure,
     )
 
 
@@ -176,46 +161,10 @@ class _Fit:
         self.problem = SimilarityProblem(
             self.vectors, pairs, self.triplets, options.objective, workers, lambda done, of: tell("gradients", done, of)
         )
-
-
-class _Judge:
-    """Mean average precision of held-out photos that search the training photos."""
-
-    def __init__(
-        self,
-        index: InvertedIndex,
-        vectors: "csr_matrix",
-        held_out: Relevance,
-        pairs: WordPairs,
-    ) -> None:
-        self.vectors = vectors
-        self.queries = unit_vectors(index, held_out.queries)
-        self.positives = [places(held_out, numbers).tolist() for numbers in held_out.positives]
-        self.ignored = [places(held_out, numbers).tolist() for numbers in held_out.ignored]
-        self.pairs = pairs
-
-    def measure(self, values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-        """Give the figure for parameters (K + P,); `norms` are √S_jj of the training photos."""
-        from scipy.sparse import coo_matrix, diags
-
-        words, first, second = self.pairs.words, self.pairs.first, self.pairs.second
-        apart = coo_matrix((values[words:], (first, second)), shape=(words, words)).tocsr()
-        expanded = self.queries @ (diags(values[:words]) + apart + apart.T).tocsr()
-        images = self.vectors.shape[0]
-        found = []
-        for start in range(0, expanded.shape[0], max(1, _SCORES // images)):
-            block = slice(start, start + max(1, _SCORES // images))
-            scores = np.asarray((expanded[block] @ self.vectors.T).todense())
-            # The query's own norm makes no difference to its ranking.
-            scores = np.divide(scores, norms, out=np.zeros(scores.shape), where=norms > 0)
-            order = np.lexsort((np.broadcast_to(np.arange(images), scores.shape), -scores), axis=1)
-            found += [
-                average_precision(ranking, positives, ignored)
-                for ranking, positives, ignored in zip(
-                    order.tolist(), self.positives[block], self.ignored[block], strict=True
-                )
-            ]
-        return float(np.mean(found))
+        self.scale = np.ones(pairs.parameters)  # what R is multiplied with to be what is descended in
+        if not options.relative:
+            scale = np.concatenate([np.square(index.idf), index.idf[pairs.first] * index.idf[pairs.second]])
+            self.scale = np.where(scale > 0, scale, 1)
 
 
 class _Descent:
@@ -226,10 +175,10 @@ class _Descent:
         self.chosen = 0
         self.history: list[Iteration] = []
 
-    def note(self, point: NDArray[np.float64], objective: float, active: int, held_out: float | None) -> None:
+    def note(self, point: NDArray[np.float64], entry: Iteration) -> None:
         """Note an iteration; of equally good ones the later counts, as its objective is lower."""
-        self.history.append(Iteration(len(self.history), objective, active, held_out))
-        if held_out is None or held_out >= (self.history[self.chosen].held_out or 0):
+        self.history.append(entry)
+        if entry.held_out is None or entry.held_out >= (self.history[self.chosen].held_out or 0):
             self.best, self.chosen = point.copy(), len(self.history) - 1
 
     def settle(self, start: NDArray[np.float64]) -> None:
@@ -239,29 +188,42 @@ class _Descent:
             self.best, self.chosen = start, 0
 
 
-def _descend(problem: SimilarityProblem, judge: _Judge | None, options: SimilarityOptions, tell: Progress) -> _Descent:
+def _descend(
+    fit: _Fit,
+    judge: RankingMeasure | None,
+    tested: Callable[[NDArray[np.float64]], float] | None,
+    options: SimilarityOptions,
+    tell: Progress,
+) -> _Descent:
     """Minimise under the bound R ≥ 0 by L-BFGS-B, a few iterations for each set of active triplets."""
     from scipy.optimize import Bounds, OptimizeResult, minimize
 
+    problem, scale = fit.problem, fit.scale
     point = problem.start
     descent = _Descent(point)
 
-    def figure(there: NDArray[np.float64]) -> float | None:
-        return judge.measure(there, problem.norms(there)) if judge is not None else None
+    def note(there: NDArray[np.float64], objective: float, active: int) -> None:
+        held_out = judge.measure(there, problem.norms(there)) if judge is not None else None
+        test = tested(there) if tested is not None else None
+        descent.note(there, Iteration(len(descent.history), objective, active, held_out, test))
+
+    def evaluate(scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = problem.evaluate(scaled / scale)
+        return value, gradient / scale
 
     def after(intermediate_result: OptimizeResult) -> None:
-        there, active = np.asarray(intermediate_result.x), problem.active
-        descent.note(there, float(intermediate_result.fun), active, figure(there))
+        active = problem.active
+        note(np.asarray(intermediate_result.x) / scale, float(intermediate_result.fun), active)
         tell("iterations", len(descent.history) - 1, options.iterations)
         if len(descent.history) - 1 - descent.chosen >= options.patience:
             raise StopIteration
 
-    descent.note(point, problem.refresh(point), problem.active, figure(point))
+    note(point, problem.refresh(point), problem.active)
     while len(descent.history) <= options.iterations:
         before = len(descent.history)
         found = minimize(
-            problem.evaluate,
-            point,
+            evaluate,
+            point * scale,
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(0, np.inf),
@@ -273,7 +235,7 @@ def _descend(problem: SimilarityProblem, judge: _Judge | None, options: Similari
                 "gtol": 0,
             },
         )
-        point = np.asarray(found.x)
+        point = np.asarray(found.x) / scale
         problem.refresh(point)
         patient = len(descent.history) - 1 - descent.chosen < options.patience
         if not patient or len(descent.history) == before or not problem.active:

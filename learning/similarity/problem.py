@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from index.progress import Step
 from learning.similarity.pair_gradients import PairGradients, WordPairs, pair_gradients, self_gradients
 from learning.similarity.triplets import Triplets
@@ -23,6 +24,12 @@ class ObjectiveOptions:
     smooth: float = 0.5  # the hinge's corner is a parabola of this width, in margins; 0: the paper's hinge
     ridge_diagonal: float = 1e-5  # pull of R(u, u) to tf-idf, beside a loss that is 1 at the start; 0: the paper
     ridge_pairs: float = 1e-3  # pull of R(u, v) to 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin < 1 or self.power not in (1, 2):
+            raise CairnError("A margin lies between 0 and 1, and parts cosines (power 1) or their squares, Ŝ (2).")
+        if not (0 <= self.smooth < np.inf and 0 <= self.ridge_diagonal < np.inf and 0 <= self.ridge_pairs < np.inf):
+            raise CairnError("The smoothed corner and the pulls to tf-idf are 0 or more.")
 
 
 class SimilarityProblem:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from learning.labels.labels import Relevance
 
 if TYPE_CHECKING:
@@ -16,11 +17,16 @@ if TYPE_CHECKING:
 class TripletOptions:
     """Which triplets are collected."""
 
-    lower: int = 50  # true positives ranked below a false one that make a triplet with it, at most
-    hard: int = 20_000  # hard triplets of a query, at most
+    lower: int | None = 50  # true positives ranked below a false one that make a triplet with it, at most; None: all
+    hard: int | None = 20_000  # hard triplets of a query, at most; None: all
     random: int = 400  # random triplets of a query
-    total: int = 10_000_000  # of all queries, half of them hard: with many queries each has fewer
+    # Of all queries, half of them hard: with many queries each has fewer; None: as many as there are.
+    total: int | None = 10_000_000
     seed: int = 0  # of what is drawn
+
+    def __post_init__(self) -> None:
+        if any(most is not None and most < 1 for most in (self.lower, self.hard, self.total)) or self.random < 0:
+            raise CairnError("Triplets are bounded by 1 or more, or all of them are taken; random ones may be 0.")
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: Tripl
         l that is neither positive nor ignored.
     """
     rng = np.random.default_rng(options.seed)
-    share = max(1, options.total // (2 * max(1, len(relevance.queries))))
-    options = replace(options, hard=min(options.hard, share), random=min(options.random, share))
+    options = _shared(options, len(relevance.queries))
     parts: dict[bool, list[tuple[int, NDArray[np.int64], NDArray[np.int64], float]]] = {True: [], False: []}
     images = places(relevance, relevance.queries)
     of = zip(images.tolist(), relevance.positives, relevance.ignored, relevance.weights.tolist(), strict=True)
@@ -94,6 +99,15 @@ def places(relevance: Relevance, numbers: NDArray[np.int64]) -> NDArray[np.int64
     return np.searchsorted(relevance.database, numbers)
 
 
+def _shared(options: TripletOptions, queries: int) -> TripletOptions:
+    """Bound what each query may have by its share of all triplets."""
+    if options.total is None:
+        return options
+    share = max(1, options.total // (2 * max(1, queries)))
+    hard = share if options.hard is None else min(options.hard, share)
+    return replace(options, hard=hard, random=min(options.random, share))
+
+
 def _hard(
     ranked: NDArray[np.int64], kind: NDArray[np.int8], options: TripletOptions, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -104,12 +118,12 @@ def _hard(
     total = 0
     for place in np.flatnonzero(kind[ranked[: hits[-1] + 1]] == 0).tolist():
         below = hits[np.searchsorted(hits, place) :]
-        if len(below) > options.lower:
+        if options.lower is not None and len(below) > options.lower:
             below = rng.choice(below, options.lower, replace=False)
         positives.append(ranked[below])
         negatives.append(np.full(len(below), ranked[place]))
         total += len(below)
-        if total >= options.hard:
+        if options.hard is not None and total >= options.hard:
             break
     empty = np.zeros(0, ranked.dtype)
     return (

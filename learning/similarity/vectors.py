@@ -1,5 +1,6 @@
 """Images as rows of a sparse matrix: their tf-idf vectors."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,11 +27,16 @@ def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_mat
     csr_matrix, shape (N, K), float32
         Sorted by word, without words of weight 0. An image that has none is an empty row.
     """
+    return word_vectors(index, (np.asarray(index.images.features(number).words) for number in numbers.tolist()))
+
+
+def word_vectors(index: InvertedIndex, images: Iterable[NDArray[np.integer]]) -> "csr_matrix":
+    """Give the same of images, or parts of some, by the words (M,) of their features."""
     from scipy.sparse import csr_matrix
 
     columns, values, ends = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [0]
-    for number in numbers.tolist():
-        words, counts = np.unique(np.asarray(index.images.features(number).words), return_counts=True)
+    for features in images:
+        words, counts = np.unique(features, return_counts=True)
         weights = index.term_frequency(counts) * index.idf[words]
         useful = weights > 0
         weights = weights[useful] / max(float(np.linalg.norm(weights)), np.finfo(float).tiny)
@@ -38,4 +44,4 @@ def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_mat
         values.append(weights.astype(np.float32))
         ends.append(ends[-1] + len(weights))
     rows = np.concatenate(values), np.concatenate(columns), np.array(ends)
-    return csr_matrix(rows, shape=(len(numbers), index.words))
+    return csr_matrix(rows, shape=(len(ends) - 1, index.words))

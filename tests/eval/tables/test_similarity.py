@@ -11,7 +11,7 @@ from eval.demo.synthetic import DemoCollection
 from eval.tables.retrieval import Cell
 from eval.tables.sets import RetrievalSet
 from eval.tables.similarity import ENGINES, UNSEEN, UNSEEN_BEFORE, SimilarityTable
-from learning.similarity.learning import SimilarityOptions
+from learning.similarity.options import SimilarityOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions

@@ -15,7 +15,8 @@ from index.inverted import InvertedIndex, rank
 from index.similarity import SimilarityMatrix
 from learning.labels.labels import Labels, ObjectLabels
 from learning.measures.precision import average_precision
-from learning.similarity.learning import LearntSimilarity, SimilarityOptions, learn_similarity
+from learning.similarity.learning import LearntSimilarity, learn_similarity
+from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs, pair_gradients, self_gradients
 from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
 from learning.similarity.triplets import TripletOptions, Triplets, collect_triplets

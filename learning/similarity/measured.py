@@ -1,0 +1,129 @@
+"""How well queries find what they are to find, by parameters that are being learnt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.inverted import InvertedIndex
+from learning.labels.labels import Relevance
+from learning.measures.precision import average_precision
+from learning.similarity.pair_gradients import WordPairs, self_gradients
+from learning.similarity.triplets import places
+from learning.similarity.vectors import unit_vectors, word_vectors
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_SCORES = 1 << 22  # of photos, computed at a time
+
+
+@dataclass(frozen=True)
+class MeasuredQueries:
+    """Queries that measure what is learnt, iteration by iteration, and are not learnt from (Fig. 6 of Yan13)."""
+
+    names: tuple[str, ...]
+    words: tuple[NDArray[np.int32], ...]  # of each query's features
+    database: NDArray[np.int64]  # (N,) int64 ascending, image numbers that are searched
+    positives: tuple[NDArray[np.int64], ...]  # of each query: image numbers to be found, at least one
+    ignored: tuple[NDArray[np.int64], ...]  # of each query: image numbers that take no rank
+    asked: NDArray[np.int64]  # image numbers of the photos that are asked with, of those in the collection
+
+
+class RankingMeasure:
+    """Mean average precision of queries that search photos.
+
+    Parameters
+    ----------
+    queries, vectors : csr_matrix, shape (Q, K) and (N, K), float32
+        Unit tf-idf vectors of the queries and of the photos that are searched.
+    positives, ignored : sequence of Q lists of int
+        Places of photos among the N: those to be found, and those that take no rank.
+    pairs : WordPairs
+        What the parameters are of.
+    """
+
+    def __init__(
+        self,
+        queries: "csr_matrix",
+        vectors: "csr_matrix",
+        positives: Sequence[list[int]],
+        ignored: Sequence[list[int]],
+        pairs: WordPairs,
+    ) -> None:
+        self.queries = queries
+        self.vectors = vectors
+        self.positives = positives
+        self.ignored = ignored
+        self.pairs = pairs
+
+    @staticmethod
+    def of_photos(
+        index: InvertedIndex, vectors: "csr_matrix", held_out: Relevance, pairs: WordPairs
+    ) -> "RankingMeasure":
+        """Photos held out that search those of `vectors`."""
+        return RankingMeasure(
+            unit_vectors(index, held_out.queries),
+            vectors,
+            [places(held_out, numbers).tolist() for numbers in held_out.positives],
+            [places(held_out, numbers).tolist() for numbers in held_out.ignored],
+            pairs,
+        )
+
+    def measure(self, values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
+        """Give the figure for parameters (K + P,); `norms` (N,) are √S_jj of the photos that are searched."""
+        from scipy.sparse import coo_matrix, diags
+
+        words, first, second = self.pairs.words, self.pairs.first, self.pairs.second
+        apart = coo_matrix((values[words:], (first, second)), shape=(words, words)).tocsr()
+        expanded = self.queries @ (diags(values[:words]) + apart + apart.T).tocsr()
+        images = self.vectors.shape[0]
+        found = []
+        for start in range(0, expanded.shape[0], max(1, _SCORES // images)):
+            block = slice(start, start + max(1, _SCORES // images))
+            scores = np.asarray((expanded[block] @ self.vectors.T).todense())
+            # The query's own norm makes no difference to its ranking.
+            scores = np.divide(scores, norms, out=np.zeros(scores.shape), where=norms > 0)
+            order = np.lexsort((np.broadcast_to(np.arange(images), scores.shape), -scores), axis=1)
+            found += [
+                average_precision(ranking, positives, ignored)
+                for ranking, positives, ignored in zip(
+                    order.tolist(), self.positives[block], self.ignored[block], strict=True
+                )
+            ]
+        return float(np.mean(found))
+
+
+class CollectionMeasure(RankingMeasure):
+    """The same of test queries, whose photos are others than those that are learnt from.
+
+    Parameters
+    ----------
+    index : InvertedIndex
+        Of the collection, without a similarity.
+    queries : MeasuredQueries
+        At least one.
+    pairs : WordPairs
+        What the parameters are of.
+    workers : int
+        Threads; the result does not depend on it.
+    """
+
+    def __init__(self, index: InvertedIndex, queries: MeasuredQueries, pairs: WordPairs, workers: int = 1) -> None:
+        def found(numbers: NDArray[np.int64]) -> list[int]:
+            return np.searchsorted(queries.database, numbers).tolist()
+
+        super().__init__(
+            word_vectors(index, queries.words),
+            unit_vectors(index, queries.database),
+            [found(numbers) for numbers in queries.positives],
+            [found(numbers) for numbers in queries.ignored],
+            pairs,
+        )
+        self._selves = self_gradients(self.vectors, pairs, workers)
+
+    def test(self, values: NDArray[np.float64]) -> float:
+        """Give the figure for parameters (K + P,)."""
+        return self.measure(values, np.sqrt(self._selves.similarities(values)))
