@@ -1,22 +1,27 @@
 """Commands: learn similarity."""
 
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval.commands.console import print_json, progress_bars, say
+from learning.commands.similarity_options import AsPublished, LearningChoices
+from retrieval.commands.console import note, print_json, progress_bars, say
+from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores
-from retrieval.commands.panels import DATA, OUTPUT, TUNING
+from retrieval.commands.panels import DATA, MEASURED, OUTPUT, TUNING
 
 if TYPE_CHECKING:
     from learning.similarity.learning import LearntSimilarity
 
 
+@grouped
 def similarity(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Similarity file (.npz) to write.")],
+    choices: LearningChoices,
     gt: Annotated[
         Path | None,
         typer.Option(
@@ -46,21 +51,38 @@ def similarity(
             max=20,
         ),
     ] = 2,
-    iterations: Annotated[int, typer.Option(rich_help_panel=TUNING, help="Iterations, at most.", min=1)] = 100,
-    hold_out: Annotated[
-        int,
+    as_published: AsPublished = False,
+    share: Annotated[
+        float,
         typer.Option(
-            rich_help_panel=TUNING, help="Photos of each object, at most, that decide which iteration is taken.", min=0
+            rich_help_panel=DATA,
+            help="Share of the photos that is learnt from, of each object as of the others; the seed says which. The "
+            "paper's is 0.8. Not with --verified.",
+            max=1,
         ),
-    ] = 4,
-    refit: Annotated[
-        bool,
+    ] = 1.0,
+    test_gt: Annotated[
+        list[Path] | None,
         typer.Option(
-            "--refit/--no-refit",
-            rich_help_panel=TUNING,
-            help="Learn again from the held-out photos too, for as many iterations.",
+            rich_help_panel=MEASURED,
+            help="Ground truth in the layout of Oxford5K that is searched for after each iteration, and decides "
+            "nothing; may be repeated. The photos that it asks with are never learnt from.",
         ),
-    ] = True,
+    ] = None,
+    test_queries: Annotated[
+        list[Path] | None,
+        typer.Option(
+            rich_help_panel=MEASURED,
+            help="Folder of photos that --test-gt asks with and the collection does not have; may be repeated.",
+        ),
+    ] = None,
+    curve: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            help="Table (.csv) of the objective and the mAPs after each iteration to write.",
+        ),
+    ] = None,
     skip_missing: Annotated[
         bool,
         typer.Option(
@@ -84,8 +106,11 @@ def similarity(
     from index.errors import CairnError
     from index.similarity import check_similarity_path, nearest_pairs
     from learning.labels.files import read_labels
+    from learning.labels.labels import split
     from learning.labels.verified import verified_relevance
-    from learning.similarity.learning import SimilarityOptions, learn_similarity
+    from learning.similarity.asking import ask_ground_truths
+    from learning.similarity.curve import check_curve, write_curve
+    from learning.similarity.learning import learn_similarity
     from learning.similarity.pair_gradients import WordPairs
     from retrieval.collection.collection import Collection
 
@@ -95,7 +120,13 @@ def similarity(
             "Say what to learn from: either labels with --gt, or photos that geometry verifies, --verified."
         )
     check_similarity_path(out)
-    options = SimilarityOptions(neighbours=neighbours, iterations=iterations, hold_out=hold_out, refit=refit, seed=seed)
+    if not 0 < share <= 1 or (verified and share < 1):
+        raise CairnError("--share is more than 0 and at most 1, and goes with --gt alone.")
+    if test_queries and not test_gt:
+        raise CairnError("--test-queries goes with --test-gt, whose photos they are.")
+    if curve is not None:
+        check_curve(curve)
+    options = choices.settle(neighbours, seed, as_published=as_published)
     rng = np.random.default_rng(seed)
     titles = {"verify": "Verifying", "gradients": "Image pairs", "iterations": "Iterations"}
     with Collection.open(collection, catalogue=catalogue) as opened, progress_bars(quiet or json, titles) as tell:
@@ -103,7 +134,13 @@ def similarity(
             relevance = verified_relevance(opened, min_inliers=inliers, workers=workers or cores(), progress=tell)
         else:
             labels = read_labels(gt, opened.catalogue.images(), skip_missing=skip_missing)
-            relevance = labels.relevance(opened.index.image_numbers.astype(np.int64), rng)
+            numbers = opened.index.image_numbers.astype(np.int64)
+            if share < 1:
+                numbers, _ = split(labels, numbers, rng, share=share)
+            relevance = labels.relevance(numbers, rng)
+        test = ask_ground_truths(opened, test_gt, test_queries or ()) if test_gt else None
+        if test is not None:
+            relevance = relevance.without(test.asked)
         pairs = WordPairs(opened.vocabulary.words, *nearest_pairs(opened.vocabulary, neighbours))
         learnt = learn_similarity(
             opened.index,
@@ -111,13 +148,24 @@ def similarity(
             pairs,
             relevance,
             options,
+            test=test,
             workers=workers or cores(),
             progress=tell,
         )
     matrix = learnt.matrix
     matrix.provenance["labels"] = "verified" if gt is None else gt.name
     matrix.provenance["collection"] = collection.resolve().name
+    matrix.provenance["as_published"] = as_published
     matrix.save(out)
+    if curve is not None:
+        write_curve(curve, learnt.history)
+    to_find = np.intersect1d(np.concatenate(test.positives), relevance.queries) if test is not None else ()
+    if len(to_find):
+        note(
+            f"{len(to_find)} of the photos that the test queries are to find are learnt from too, as in the paper, so "
+            "that their figures are better than on objects that were not seen: cairn evaluate similarity --by objects "
+            "tells those."
+        )
     first, chosen = learnt.history[0], learnt.history[learnt.chosen]
     learnt_from, held = learnt.learnt_from, learnt.held_out
     seconds = round(perf_counter() - began, 3)
@@ -128,6 +176,9 @@ def similarity(
                 "fingerprint": matrix.fingerprint,
                 "words": matrix.words,
                 "neighbours": neighbours,
+                "as_published": as_published,
+                "options": asdict(options),
+                "parameters": matrix.words + len(matrix.values),
                 "pairs": len(matrix.values),
                 "photos": len(learnt_from.database),
                 "objects": len(set(learnt_from.objects.tolist())),
@@ -138,6 +189,7 @@ def similarity(
                 "objective": [entry.objective for entry in learnt.history],
                 "iteration": learnt.chosen,
                 "held_out": {"photos": len(held.queries), "tf-idf": first.held_out, "learnt": chosen.held_out},
+                "test": _tested(learnt, test.names) if test is not None else None,
                 "history": [vars(entry) for entry in learnt.history],
                 "seconds": seconds,
             }
@@ -149,6 +201,24 @@ def similarity(
         f"triplets, {learnt.hard} of them hard, in {seconds:.0f} s"
     )
     say(_verdict(learnt, len(held.queries)))
+    if test is not None:
+        told = _tested(learnt, test.names)
+        say(
+            f"On {len(test.names)} test queries mAP goes from {told['tf-idf']:.3f} to {told['learnt']:.3f}; at its best, "
+            f"in iteration {told['best']['iteration']}, it was {told['best']['mAP']:.3f}."
+        )
+
+
+def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
+    """What `--json` reports of test queries."""
+    figures = [entry.test or 0.0 for entry in learnt.history]
+    best = max(range(len(figures)), key=lambda number: figures[number])
+    return {
+        "queries": len(names),
+        "tf-idf": figures[0],
+        "learnt": learnt.test or 0.0,
+        "best": {"iteration": best, "mAP": figures[best]},
+    }
 
 
 def _verdict(learnt: "LearntSimilarity", held_out: int) -> str:

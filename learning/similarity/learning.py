@@ -19,6 +19,7 @@ from learning.similarity.problem import SimilarityProblem
 from learning.similarity.triplets import collect_triplets
 from learning.similarity.vectors import unit_vectors
 
+
 @dataclass(frozen=True)
 class Iteration:
     """The state after an iteration."""

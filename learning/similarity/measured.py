@@ -27,7 +27,7 @@ class MeasuredQueries:
     names: tuple[str, ...]
     words: tuple[NDArray[np.int32], ...]  # of each query's features
     database: NDArray[np.int64]  # (N,) int64 ascending, image numbers that are searched
-    positives: tuple[NDArray[np.int64], ...]  # of each query: image numbers to be found, at least one
+    positives: tuple[NDArray[np.int64], ...]  # of each query: image numbers to be found; one lost is negative
     ignored: tuple[NDArray[np.int64], ...]  # of each query: image numbers that take no rank
     asked: NDArray[np.int64]  # image numbers of the photos that are asked with, of those in the collection
 
@@ -113,7 +113,8 @@ class CollectionMeasure(RankingMeasure):
 
     def __init__(self, index: InvertedIndex, queries: MeasuredQueries, pairs: WordPairs, workers: int = 1) -> None:
         def found(numbers: NDArray[np.int64]) -> list[int]:
-            return np.searchsorted(queries.database, numbers).tolist()
+            places = np.where(numbers < 0, numbers, np.searchsorted(queries.database, numbers))
+            return [int(place) for place in places]
 
         super().__init__(
             word_vectors(index, queries.words),

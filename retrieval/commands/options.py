@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from index.text import one_of
+from index.errors import CairnError
+from index.text import one_of, shown
 from retrieval.commands.panels import CLUSTER, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
 from retrieval.regions.detectors.registry import DETECTORS
 from retrieval.search.engines.registry import EXPANSIONS, describe_engines
@@ -192,3 +193,16 @@ def cores() -> int:
 
 Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")
 Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
+
+
+def number_or_all(option: str, text: str, *, least: int = 1) -> int | None:
+    """Read a number, or "all", for which it gives None; CairnError where it is neither."""
+    if text == "all":
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not least <= number < 1 << 53:
+        raise CairnError(f"{option} is a number, at least {least}, or all; not {shown(text)}.")
+    return number

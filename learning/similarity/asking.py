@@ -1,0 +1,80 @@
+"""Test queries: what a ground truth asks a collection, as words (Fig. 6 of Yan13)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.text import shown
+from learning.labels.ground_truth import read_ground_truth
+from learning.similarity.measured import MeasuredQueries
+from retrieval.collection.collection import Collection
+from retrieval.photos.listing import list_photos
+from retrieval.search.answers import ask_with_file, make_query
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+
+
+def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: Sequence[Path] = ()) -> MeasuredQueries:
+    """Describe the queries of ground truths, upright, as `cairn evaluate retrieval --turns 1` does.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    folders : sequence of Path
+        Ground truths in the layout of Oxford5K. Queries without positives are left out.
+    photos : sequence of Path
+        Folders of query photos that are not in the collection.
+
+    Raises
+    ------
+    CairnError
+        A ground truth is missing or makes no sense, no query has a positive, or a query's photo cannot be found or told
+        from another one.
+    """
+    queries = [query for folder in folders for query in read_ground_truth(folder) if query.positives]
+    if not queries:
+        raise CairnError(f"No query of {', '.join(map(str, folders))} has a positive.")
+    numbers: dict[str, list[int]] = {}
+    paths: dict[str, Path] = {}
+    for row in collection.catalogue.images():
+        numbers.setdefault(Path(row.path).stem, []).append(row.number)
+        paths.setdefault(Path(row.path).stem, Path(row.path))
+    for _, path in list_photos(photos) if photos else ():
+        paths.setdefault(path.stem, path)
+    searcher = Searcher(collection, SearchOptions(engine="tf-idf", turns=1))
+    words, asked = [], set[int]()
+    for query in queries:
+        for stem in (query.stem, *query.positives, *query.junk):
+            if len(numbers.get(stem, ())) > 1:
+                raise CairnError(
+                    f"{shown(stem)} stands for {len(numbers[stem])} photos of the collection, so the ground truth "
+                    "cannot tell them apart: keep one of them."
+                )
+        if query.stem not in paths:
+            raise CairnError(
+                f"The photo {shown(query.stem)} of the query {shown(query.name)} is not in the collection: index it, or "
+                "name its folder with --test-queries."
+            )
+        found = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
+        words.append(np.asarray(found.views[0].words))
+        asked.update(numbers.get(query.stem, ()))
+    one = {stem: found[0] for stem, found in numbers.items()}
+    return MeasuredQueries(
+        tuple(query.name for query in queries),
+        tuple(words),
+        np.sort(collection.index.image_numbers.astype(np.int64)),
+        tuple(_numbers(one, query.positives, missing=True) for query in queries),
+        tuple(_numbers(one, query.junk, missing=False) for query in queries),
+        np.array(sorted(asked), np.int64),
+    )
+
+
+def _numbers(known: dict[str, int], stems: frozenset[str], *, missing: bool) -> NDArray[np.int64]:
+    """Image numbers of photos; those that are not in the collection are distinct negative ones, or left out."""
+    found = [known[stem] for stem in stems if stem in known]
+    lost = range(-1, len(found) - len(stems) - 1, -1) if missing else ()
+    return np.array(sorted([*found, *lost]), np.int64)

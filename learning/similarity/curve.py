@@ -1,0 +1,28 @@
+"""The iterations of learning a similarity as a table: what Fig. 6 of Yan13 draws."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from learning.similarity.learning import Iteration
+
+
+def check_curve(path: Path) -> None:
+    """Raise CairnError where no table can be written to a path, so that it is known before any work."""
+    if path.suffix != ".csv":
+        raise CairnError(f"{path} must end with .csv: choose {path.with_suffix('.csv')}.")
+    if path.is_dir() or not path.parent.is_dir():
+        raise CairnError(f"No table can be written to {path}: its folder is missing, or it is one.")
+
+
+def write_curve(path: Path, history: Sequence[Iteration]) -> None:
+    """Write a line an iteration, that of tf-idf first: what is not known is empty."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["iteration", *(field.name for field in fields(Iteration)[1:])])
+    table.writerows(astuple(entry) for entry in history)
+    save_bytes(path, text.getvalue().encode())
