@@ -1,4 +1,4 @@
-"""Commands: evaluate retrieval, evaluate matching, evaluate patches, evaluate oxford5k, evaluate paris6k, demo."""
+"""Commands: evaluate retrieval, matching, patches, similarity, oxford5k, paris6k; demo."""
 
 import inspect
 from inspect import Parameter
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eval.commands.similarity import similarity
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.hamming.kinds import full_name, parse_signature
 from retrieval.commands.console import print_json, progress_bars, say
@@ -272,6 +273,9 @@ def patches(
         f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {report.pairs} pairs of {report.pair_file}; "
         f"{report.descriptor}, {report.dim}-D, {report.bytes} bytes, {report.ms_per_patch:.3f} ms a patch"
     )
+
+
+evaluate.command()(similarity)
 
 
 def demo(

@@ -8,14 +8,15 @@ five parts; each part is searched for with what was learnt from the other four.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eval.benchmark import ranking_of, stems_of
+from eval.similarity import ALONE, WAYS
+from eval.similarity_splits import Lesson
 from eval.tables.retrieval import Cell, collect
 from eval.tables.staged import link_features, load_described, query_folder, stage_photos, stage_queries
 from index.arrays import fingerprint, load_json, save_json
@@ -30,18 +31,13 @@ from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
 from retrieval.collection.collection import Collection
 from retrieval.indexing.adding import index_photos
-from retrieval.search.options import SearchOptions
 from retrieval.search.query import quantise_query
 from retrieval.search.searcher import Searcher
 
 PARTS = 5
 """Parts of query photos that are no photos of the set."""
 
-ENGINES = {
-    "tf-idf": SearchOptions(engine="tf-idf", turns=1),
-    "tf-idf-sp": SearchOptions(engine="tf-idf-sp", turns=1),
-    "tf-idf-sp, expanded": SearchOptions(engine="tf-idf-sp", expand="average", turns=1),
-}
+ENGINES = {"tf-idf": WAYS[ALONE], "tf-idf-sp": WAYS["verified"], "tf-idf-sp, expanded": WAYS["expanded"]}
 """As in table II: the words alone; verified; verified and expanded by the average."""
 
 UNSEEN, UNSEEN_BEFORE = "tf-idf, unseen photos", "tf-idf, unseen photos, before"
@@ -51,15 +47,6 @@ tf-idf itself."""
 Tell = Callable[[str], None]
 Scores = dict[str, dict[str, float]]
 """By way of searching, then by the query's name: average precision."""
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What is learnt from in one part of a split, and the queries that measure it."""
-
-    labels: Labels
-    numbers: NDArray[np.int64]  # image numbers of the photos that are learnt from
-    queries: list[Query]
 
 
 class SimilarityTable:

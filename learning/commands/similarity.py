@@ -204,8 +204,8 @@ def similarity(
     if test is not None:
         told = _tested(learnt, test.names)
         say(
-            f"On {len(test.names)} test queries mAP goes from {told['tf-idf']:.3f} to {told['learnt']:.3f}; at its best, "
-            f"in iteration {told['best']['iteration']}, it was {told['best']['mAP']:.3f}."
+            f"On {len(test.names)} test queries mAP goes from {told['tf-idf']:.3f} to {told['learnt']:.3f}; at its "
+            f"best, in iteration {told['best']['iteration']}, it was {told['best']['mAP']:.3f}."
         )
 
 

@@ -56,8 +56,8 @@ def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: S
                 )
         if query.stem not in paths:
             raise CairnError(
-                f"The photo {shown(query.stem)} of the query {shown(query.name)} is not in the collection: index it, or "
-                "name its folder with --test-queries."
+                f"The photo {shown(query.stem)} of the query {shown(query.name)} is not in the collection: index it, "
+                "or name its folder with --test-queries."
             )
         found = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
         words.append(np.asarray(found.views[0].words))

@@ -1,0 +1,370 @@
+"""What learnt similarities bring, over random splits: tables II to IV and figures 2, 4 and 5 of Yan13.
+
+The paper's splits are by photos: the standard queries are never learnt from, of all other photos four in five are, and
+the queries search all of the collection. By objects, what is learnt from some objects is measured on queries of others,
+whose photos have no part in learning at all.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eval.benchmark import named_photos, run_queries, stems_of
+from eval.similarity_splits import Lesson, SplitOptions, lessons
+from index.arrays import fingerprint, load_json, save_json
+from index.errors import CairnError
+from index.parallel import run
+from index.progress import Progress
+from index.similarity import nearest_pairs
+from learning.labels.ground_truth import Query, read_ground_truth
+from learning.similarity.learning import learn_similarity
+from learning.similarity.options import SimilarityOptions
+from learning.similarity.pair_gradients import WordPairs
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.search.options import SearchOptions
+
+ALONE, UNSEEN = "alone", "unseen"
+WAYS = {
+    ALONE: SearchOptions(engine="tf-idf", turns=1),
+    "verified": SearchOptions(engine="tf-idf-sp", turns=1),
+    "expanded": SearchOptions(engine="tf-idf-sp", expand="average", turns=1),
+    UNSEEN: SearchOptions(engine="tf-idf", turns=1),
+}
+"""As in table II: the words alone; verified (SR); verified and expanded by the average (SR and QE).
+
+And the words alone, where photos that were learnt from take no rank: only those that were not are to be found."""
+
+Scores = dict[str, dict[str, float]]
+"""By way of searching, then by the query's name: average precision, or seconds."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was found in one collection by one similarity."""
+
+    scores: Scores
+    seconds: Scores
+
+    @staticmethod
+    def joined(parts: Sequence["Figures"]) -> "Figures":
+        """Those of several queries' parts."""
+
+        def join(one: list[Scores]) -> Scores:
+            return {way: {name: each for part in one for name, each in part.get(way, {}).items()} for way in WAYS}
+
+        return Figures(join([part.scores for part in parts]), join([part.seconds for part in parts]))
+
+    def mean(self, way: str) -> float:
+        """Mean average precision."""
+        return float(np.mean([*self.scores[way].values()]))
+
+    def median(self, way: str) -> float:
+        """Median of the seconds that a search takes."""
+        return float(np.median([*self.seconds[way].values()]))
+
+
+@dataclass(frozen=True)
+class Split:
+    """What was learnt from one split, part by part, and how it does."""
+
+    neighbours: int
+    seed: int
+    parts: list[dict[str, Any]]  # parameters, triplets, hard, seconds, iteration and held_out of each
+    photos: dict[str, int]  # by the query's name: photos learnt from that it is to find
+    before: dict[str, Figures]  # by searched collection: tf-idf, of photos that were not learnt from
+    after: dict[str, Figures]  # by searched collection
+
+
+@dataclass(frozen=True)
+class SimilarityReport:
+    """Figures of all splits beside those of tf-idf."""
+
+    about: dict[str, Any]
+    plain: dict[str, Figures]  # by searched collection: tf-idf
+    splits: list[Split]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the object that `cairn evaluate similarity --json` prints."""
+        groups = {
+            k: [one for one in self.splits if one.neighbours == k] for k in {one.neighbours: 0 for one in self.splits}
+        }
+        searched = {}
+        for name, plain in self.plain.items():
+            ways = [way for way in WAYS if plain.scores[way]]
+            searched[name] = {
+                "tf-idf": {way: {**_figures([plain], way), "queries": plain.scores[way]} for way in ways},
+                "learnt": [
+                    {"neighbours": k, **{way: self._row(name, group, way) for way in (*ways, UNSEEN)}}
+                    for k, group in groups.items()
+                ],
+            }
+        learning = [
+            {
+                "neighbours": k,
+                **{
+                    what: _spread([sum(part[what] for part in one.parts) for one in group])
+                    for what in ("triplets", "hard", "seconds")
+                },
+                "parameters": _spread([one.parts[0]["parameters"] for one in group]),
+                "splits": [{"seed": one.seed, "parts": one.parts, "photos": one.photos} for one in group],
+            }
+            for k, group in groups.items()
+        ]
+        return {**self.about, "searched": searched, "learning": learning}
+
+    def _row(self, name: str, group: list[Split], way: str) -> dict[str, Any] | None:
+        found = [one.after[name] for one in group if one.after[name].scores[way]]
+        if not found:
+            return None
+        before = [one.before[name].mean(UNSEEN) if way == UNSEEN else self.plain[name].mean(way) for one in group]
+        gains = [one.mean(way) / max(was, 1e-12) - 1 for one, was in zip(found, before, strict=True)]
+        queries = {query for one in found for query in one.scores[way]}
+        return {
+            **_figures(found, way),
+            "tf-idf": round(float(np.mean(before)), 6),
+            "gain": round(float(np.mean(gains)), 6),
+            "splits": [round(one.mean(way), 6) for one in found],
+            "queries": {
+                query: round(float(np.mean([one.scores[way][query] for one in found if query in one.scores[way]])), 6)
+                for query in sorted(queries)
+            },
+        }
+
+
+def evaluate_similarity(
+    folder: Path,
+    ground_truth: Path,
+    options: SimilarityOptions | None = None,
+    *,
+    neighbours: Sequence[int] = (),
+    splits: SplitOptions | None = None,
+    searched: Sequence[Path] = (),
+    ways: Sequence[str] = tuple(WAYS),
+    work: Path,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> SimilarityReport:
+    """Learn from random splits of a collection, and measure by its queries, with tf-idf beside.
+
+    Parameters
+    ----------
+    folder : Path
+        Collection to learn from, which has the query photos.
+    ground_truth : Path
+        In the layout of Oxford5K. Query photos that no query is to find take no rank.
+    options : SimilarityOptions, optional
+        How it is learnt; but for `neighbours` and `seed`, where the arguments tell.
+    neighbours : sequence of int
+        Numbers of neighbours k to learn with; that of the options where there is none.
+    splits : SplitOptions, optional
+        What is learnt from and what is measured with.
+    searched : sequence of Path
+        Collections with the same vocabulary, and other photos beside, that are searched too.
+    ways : sequence of str
+        Some of `WAYS`.
+    work : Path
+        Folder of what was learnt and measured: a run that was stopped goes on from there.
+    workers : int
+        Threads and processes; no figure but times depends on it.
+    progress : callable, optional
+        Told how many splits are done ("splits"), and the steps of learning.
+
+    Raises
+    ------
+    CairnError
+        No query has a positive, photos cannot be told apart or found, a collection has another vocabulary, or nothing
+        can be learnt from a split.
+    """
+    options, splits = options or SimilarityOptions(), splits or SplitOptions()
+    tell: Progress = progress or (lambda step, done, of: None)
+    asked = [query for query in read_ground_truth(ground_truth) if query.positives]
+    if not asked:
+        raise CairnError(f"No query of {ground_truth} has a positive.")
+    if unknown := [way for way in ways if way not in WAYS]:
+        raise CairnError(f"There is no way of searching {unknown[0]!r}; choose of {', '.join(WAYS)}.")
+    bench = _Bench(folder, ground_truth, asked, splits, searched, ways, work, workers, tell)
+    counts = [*dict.fromkeys(neighbours)] or [options.neighbours]
+    about = {
+        "collection": str(folder),
+        "photos": len(bench.rows),
+        "queries": len(asked),
+        **{f"split_{name}" if name == "seed" else name: value for name, value in asdict(splits).items()},
+        "options": asdict(options),
+    }
+    plain = {name: bench.measure(name, asked, None) for name in bench.places}
+    found = []
+    for done, (k, number) in enumerate((k, number) for k in counts for number in range(splits.splits)):
+        tell("splits", done, len(counts) * splits.splits)
+        seed = splits.seed + number
+        found.append(bench.split(replace(options, neighbours=k, seed=seed)))
+    tell("splits", len(found), len(found))
+    return SimilarityReport(about, plain, found)
+
+
+class _Bench:
+    """A collection, its queries, and the folder where all that is measured of them is kept."""
+
+    def __init__(
+        self,
+        folder: Path,
+        ground_truth: Path,
+        asked: list[Query],
+        splits: SplitOptions,
+        searched: Sequence[Path],
+        ways: Sequence[str],
+        work: Path,
+        workers: int,
+        tell: Progress,
+    ) -> None:
+        self.folder, self.ground_truth, self.asked, self.splits = folder, ground_truth, asked, splits
+        self.ways, self.workers, self.tell = [way for way in ways if way != UNSEEN], workers, tell
+        self.told_unseen = UNSEEN in ways and splits.by == "photos"
+        self.places = {str(path): path for path in (folder, *searched)}
+        self.rows: list[ImageRow] = []
+        self.keys: dict[str, str] = {}
+        words: set[str] = set()
+        for name, path in self.places.items():
+            with Collection.open(path) as opened:
+                rows = list(opened.catalogue.images())
+                words.add(opened.vocabulary.fingerprint)
+            if len(words) > 1:
+                raise CairnError(f"{path} has another vocabulary than {folder}: index it with --vocabulary {folder}.")
+            stems = set(stems_of(rows, named_photos(asked)).values())
+            if lost := {query.stem for query in asked} - stems:
+                raise CairnError(f"The photo {min(lost)!r}, which is asked with, is not in {path}: index it there too.")
+            self.rows = self.rows or rows
+            photos = sorted((row.sha256 or "", Path(row.path).stem) for row in rows)
+            self.keys[name] = fingerprint({}, {"photos": photos, "words": sorted(words)})[:12]
+        queries = [[*vars(query).values()] for query in asked]
+        listed = [[sorted(one) if isinstance(one, frozenset) else one for one in query] for query in queries]
+        self.work = work / f"{self.keys[str(folder)]}-{fingerprint({}, {'queries': listed})[:12]}"
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def split(self, options: SimilarityOptions) -> Split:
+        """Learn from a split and measure it."""
+        seed = options.seed
+        settings = asdict(replace(options, seed=0)) | {"split": asdict(replace(self.splits, splits=1, seed=0))}
+        name = f"k{options.neighbours}-{fingerprint({}, settings)[:12]}-{seed}"
+        stems = stems_of(self.rows, named_photos(self.asked))
+        parts, photos = [], {}
+        before: dict[str, list[Figures]] = {place: [] for place in self.places}
+        after: dict[str, list[Figures]] = {place: [] for place in self.places}
+        for part, lesson in enumerate(lessons(self.ground_truth, self.asked, self.rows, self.splits, seed)):
+            file = self.work / f"{name}-{part}.npz"
+            parts.append(self._learn(lesson, options, file))
+            seen = lesson.seen(stems)
+            photos.update({query.name: len(query.positives & seen) for query in lesson.queries})
+            for place in self.places:
+                before[place].append(self.measure(place, lesson.queries, None, seen))
+                after[place].append(self.measure(place, lesson.queries, file, seen))
+        return Split(
+            options.neighbours,
+            seed,
+            parts,
+            photos,
+            {place: Figures.joined(each) for place, each in before.items()},
+            {place: Figures.joined(each) for place, each in after.items()},
+        )
+
+    def measure(
+        self, place: str, queries: Sequence[Query], file: Path | None, seen: frozenset[str] | None = None
+    ) -> Figures:
+        """Search a collection by a similarity file, or by tf-idf; that, where photos are `seen`, for `UNSEEN` alone."""
+        ways = self.ways if file is not None or seen is None else []
+        if self.told_unseen and seen is not None:
+            ways = [*ways, UNSEEN]
+        found = Figures({}, {})
+        for way in ways:
+            told = {"queries": [query.name for query in queries], "seen": sorted(seen or ()) if way == UNSEEN else []}
+            by = file.stem if file is not None else "tf-idf"
+            kept = self.work / f"{by}-{self.keys[place]}-{way}-{fingerprint({}, told)[:12]}.json"
+            if not kept.is_file():
+                save_json(kept, self._search(place, queries, file, way, seen or frozenset()))
+            rows = load_json(kept)
+            found.scores[way] = {name: ap for name, (ap, _) in rows.items()}
+            found.seconds[way] = {name: seconds for name, (_, seconds) in rows.items()}
+        return Figures.joined([found])
+
+    def _search(
+        self, place: str, queries: Sequence[Query], file: Path | None, way: str, seen: frozenset[str]
+    ) -> dict[str, tuple[float, float]]:
+        # A photo that asks and that nothing is to find is no photo of the set.
+        beside = {query.stem for query in self.asked} - {stem for query in self.asked for stem in query.positives}
+        asked = []
+        for query in queries:
+            good = query.positives - seen if way == UNSEEN else query.positives
+            junk = query.junk | beside | (query.positives - good)
+            if good:
+                asked.append(replace(query, good=good, ok=frozenset(), junk=junk - good))
+        size = max(1, -(-len(asked) // (2 * self.workers)))
+        options = replace(WAYS[way], similarity=file)
+        jobs = [
+            partial(_search_some, self.places[place], asked[start : start + size], options)
+            for start in range(0, len(asked), size)
+        ]
+        return {name: row for found in run(jobs, self.workers) for name, row in found.items()}
+
+    def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> dict[str, Any]:
+        """Learn unless it is there, and tell of it."""
+        told = file.with_suffix(".json")
+        if told.is_file() and file.is_file():
+            known: dict[str, Any] = load_json(told)
+            return known
+        began = time.perf_counter()
+        with Collection.open(self.folder) as collection:
+            relevance = lesson.labels.relevance(lesson.numbers, np.random.default_rng(options.seed))
+            vocabulary = collection.vocabulary
+            pairs = WordPairs(vocabulary.words, *nearest_pairs(vocabulary, options.neighbours))
+            learnt = learn_similarity(
+                collection.index,
+                vocabulary.fingerprint,
+                pairs,
+                relevance,
+                options,
+                workers=self.workers,
+                progress=self.tell,
+            )
+        learnt.matrix.save(file)
+        first, chosen = learnt.history[0], learnt.history[learnt.chosen]
+        save_json(
+            told,
+            {
+                "parameters": pairs.parameters,
+                "photos": len(learnt.learnt_from.queries),
+                "triplets": learnt.triplets,
+                "hard": learnt.hard,
+                "iteration": learnt.chosen,
+                "held_out": {"tf-idf": first.held_out, "learnt": chosen.held_out},
+                "seconds": round(time.perf_counter() - began, 3),
+            },
+        )
+        kept: dict[str, Any] = load_json(told)
+        return kept
+
+
+def _search_some(folder: Path, queries: Sequence[Query], options: SearchOptions) -> dict[str, tuple[float, float]]:
+    """Average precision of some queries, and the seconds that each search takes."""
+    with Collection.open(folder) as collection:
+        scores, _ = run_queries(collection, queries, None, options)
+    return {score.name: (score.ap, score.seconds) for score in scores}
+
+
+def _figures(found: Sequence[Figures], way: str) -> dict[str, Any]:
+    return {
+        **_spread([one.mean(way) for one in found], "mAP"),
+        "seconds": round(float(np.median([one.median(way) for one in found])), 6),
+    }
+
+
+def _spread(values: Sequence[float], name: str = "mean") -> dict[str, float | None]:
+    """Mean and sample standard deviation, which of one value is not known."""
+    return {
+        name: round(float(np.mean(values)), 6),
+        "sd": round(float(np.std(values, ddof=1)), 6) if len(values) > 1 else None,
+    }

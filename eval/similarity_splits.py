@@ -1,0 +1,120 @@
+"""Random splits of a collection's photos: what a similarity is learnt from, and what measures it (Yan13 section V)."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from learning.labels.files import read_labels
+from learning.labels.ground_truth import Query
+from learning.labels.labels import Labels, ObjectLabels, split
+from retrieval.catalogue.schema import ImageRow
+from retrieval.groups.links import components
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """What is learnt from, and how often."""
+
+    splits: int = 10  # random ones
+    by: str = "photos"  # photos, as in the paper; or objects: those of a query are never learnt from
+    share: float = 0.8  # of the photos that is learnt from, by photos
+    parts: int = 5  # of the objects: each is measured by what is learnt from the others
+    seed: int = 0  # of the first split; that of the next is one more
+
+    def __post_init__(self) -> None:
+        if self.by not in ("photos", "objects"):
+            raise CairnError(f"Splits are by photos or by objects, not by {self.by!r}.")
+        if self.splits < 1 or self.parts < 2 or not 0 < self.share < 1:
+            raise CairnError("It takes a split, two parts, and a share that is more than 0 and less than 1.")
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is learnt from in one part of a split, and the queries that measure it."""
+
+    labels: Labels
+    numbers: NDArray[np.int64]  # image numbers of the photos that are learnt from
+    queries: list[Query]
+
+    def seen(self, stems: Mapping[int, str]) -> frozenset[str]:
+        """Labelled photos that are learnt from, by the names that a ground truth knows them by."""
+        known = set(self.numbers.tolist()) - self.labels.asked
+        return frozenset(stems[number] for one in self.labels.objects for number in one.positives & known)
+
+
+def lessons(
+    ground_truth: Path, asked: Sequence[Query], rows: Sequence[ImageRow], options: SplitOptions, seed: int
+) -> Iterator[Lesson]:
+    """Divide a collection once.
+
+    Parameters
+    ----------
+    ground_truth : Path
+        In the layout of Oxford5K.
+    asked : sequence of Query
+        Its queries that have positives. Their photos are in the collection.
+    rows : sequence of ImageRow
+        The photos of the collection.
+    options : SplitOptions
+        How.
+    seed : int
+        Decides.
+
+    Yields
+    ------
+    Lesson
+        One by photos, whose queries are all; by objects as many as there are parts, and each query is one of one.
+    """
+    rng = np.random.default_rng(seed)
+    numbers = np.array([row.number for row in rows], np.int64)
+    if options.by == "photos":
+        labels = read_labels(ground_truth, rows, skip_missing=True)
+        yield Lesson(labels, split(labels, numbers, rng, share=options.share)[0], list(asked))
+        return
+    by_stem = {Path(row.path).stem: row.number for row in rows}
+    groups = group_queries(asked)
+    if len(groups) < options.parts:
+        raise CairnError(f"There are {len(groups)} objects to be found, too few for {options.parts} parts.")
+    part = rng.permutation(len(groups)) % options.parts
+    for place in range(options.parts):
+        tested = [query for group, at in zip(groups, part.tolist(), strict=True) if at == place for query in group]
+        learnt = [query for group, at in zip(groups, part.tolist(), strict=True) if at != place for query in group]
+        # Their objects have no part at all: neither are they learnt from nor against.
+        out = {stem for query in tested for stem in (query.stem, *query.positives, *query.junk)}
+        out -= {stem for query in learnt for stem in (query.stem, *query.positives)}
+        objects = [_object(group, by_stem) for group in group_queries(_telling(learnt))]
+        left = [by_stem[stem] for stem in out if stem in by_stem]
+        asking = frozenset(by_stem[query.stem] for query in tested if query.stem in by_stem)
+        yield Lesson(Labels(tuple(objects), asking), np.setdiff1d(numbers, left), tested)
+
+
+def group_queries(queries: Sequence[Query]) -> list[list[Query]]:
+    """Group queries that find some of the same photos, if only through others; by their names."""
+    finding: dict[str, list[int]] = defaultdict(list)
+    for number, query in enumerate(queries):
+        for stem in query.positives:
+            finding[stem].append(number)
+    pairs = ((numbers[0], number) for numbers in finding.values() for number in numbers)
+    return [[queries[number] for number in sorted(group)] for group in components(pairs, range(len(queries)))]
+
+
+def _telling(queries: Sequence[Query]) -> list[Query]:
+    """Leave out queries that find two photos which others find alone: they do not say what they show."""
+    alone = frozenset[str]().union(*(query.positives for query in queries if len(query.positives) == 1))
+    return [query for query in queries if len(query.positives & alone) < 2]
+
+
+def _object(group: Sequence[Query], numbers: Mapping[str, int]) -> ObjectLabels:
+    """The photos that a group of queries finds and asks with."""
+    shown = {stem for query in group for stem in (query.stem, *query.positives)}
+    junk = {stem for query in group for stem in query.junk} - shown
+    return ObjectLabels(
+        group[0].name,
+        frozenset(numbers[stem] for stem in shown if stem in numbers),
+        frozenset(numbers[stem] for stem in junk if stem in numbers),
+    )
