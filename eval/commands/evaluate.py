@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from eval.commands.similarity import similarity
+from eval.commands.ranking import ranking
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.hamming.kinds import full_name, parse_signature
 from retrieval.commands.console import print_json, progress_bars, say
@@ -276,6 +277,7 @@ def patches(
 
 
 evaluate.command()(similarity)
+evaluate.command()(ranking)
 
 
 def demo(

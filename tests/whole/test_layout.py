@@ -44,6 +44,7 @@ ROOMS = (
     "learning/commands",
     "eval",
     "eval/sets",
+    "eval/rankings",
     "eval/demo",
     "eval/tables",
     "eval/commands",

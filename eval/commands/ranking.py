@@ -1,0 +1,92 @@
+"""Command: evaluate ranking."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from retrieval.commands.console import note, print_json, progress_bars, say
+from retrieval.commands.options import Json, Quiet
+from retrieval.commands.panels import MEASURED, OUTPUT
+
+if TYPE_CHECKING:
+    from eval.rankings.scoring import RankingReport
+
+Images = Annotated[
+    list[Path] | None,
+    typer.Option(
+        rich_help_panel=MEASURED,
+        help="Folder of the photos that were searched, or of the queries; may be repeated. Rankings of other photos "
+        "are then refused; --report shows them.",
+    ),
+]
+PrecisionRecall = Annotated[
+    Path | None,
+    typer.Option(
+        "--pr",
+        rich_help_panel=OUTPUT,
+        help="Write precision at 101 recalls here, the mean and of each query (.csv); cairn plot pr draws it.",
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=OUTPUT,
+        help="Write a page here (.html) with each query's box and ranking as thumbnails, the worst first.",
+    ),
+]
+
+
+def ranking(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Table (.csv) of query, rank and photo; or a folder of NAME.txt, one photo a line; or .json, "
+            "lists of photos by query. Photos with or without folder and ending."
+        ),
+    ],
+    gt: Annotated[
+        Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the ground truth, in the layout of Oxford5K.")
+    ],
+    images: Images = None,
+    pr: PrecisionRecall = None,
+    report: Report = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Score a ranking that was made elsewhere, and print the average precision of each query and their mean."""
+    from eval.rankings.curves import curves_of, write_curves
+    from eval.rankings.files import check_table, read_rankings
+    from eval.rankings.ground_truth import read_protocols
+    from eval.rankings.page import check_page, write_page
+    from eval.rankings.photos import PhotoFiles
+    from eval.rankings.scoring import score_rankings
+
+    if pr is not None:
+        check_table(pr)
+    if report is not None:
+        check_page(report)
+    protocols = read_protocols(gt)
+    photos = PhotoFiles(images or [])
+    scored = score_rankings(read_rankings(file), protocols, map(str, photos.paths) if images else None)
+    if pr is not None:
+        write_curves(pr, {name: curves_of(scores) for name, scores in scored.protocols.items()})
+    if report is not None:
+        with progress_bars(quiet or json, {"page": "Page"}) as tell:
+            write_page(report, scored, photos, title=f"Ranking {file.name}", progress=tell)
+    if json:
+        print_json(scored.as_json())
+    else:
+        print_scores(scored)
+
+
+def print_scores(report: "RankingReport") -> None:
+    """Print the scores of rankings for people."""
+    for name, scores in report.protocols.items():
+        under = f" {name}" if len(report.protocols) > 1 else ""
+        for score in scores:
+            missing = "" if score.is_ranked else "  (no ranking)"
+            say(f"{score.ap:.4f}  {score.query.name}{under}{missing}")
+        say(f"mAP {report.mean(name):.4f} over {len(scores)} queries{f', {name}' if under else ''}; {report.source}")
+    for sentence in report.notes:
+        note(sentence)

@@ -1,0 +1,1 @@
+"""Rankings of photos, made here or elsewhere: files, scores, curves, a page."""

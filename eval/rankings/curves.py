@@ -1,0 +1,137 @@
+"""Precision against recall: of one ranking, interpolated, and the mean over queries; and the table that keeps them."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.rankings.files import check_table
+from eval.rankings.scoring import ScoredQuery
+from index.arrays import save_bytes
+from index.errors import CairnError
+from index.text import printable, shown
+from retrieval.catalogue.tables.reading import open_csv
+
+RECALLS = np.linspace(0, 1, 101)
+"""Recalls that precision is interpolated at."""
+
+HEADER = ("protocol", "query", "recall", "precision")
+MEAN = "(mean)"
+"""What stands for the query in the rows of the mean curve."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Interpolated precision at `RECALLS` of the queries of one protocol."""
+
+    queries: dict[str, NDArray[np.float64]]  # by the query's name, (101,)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean over the queries, shape (101,)."""
+        mean: NDArray[np.float64] = np.stack(list(self.queries.values())).mean(axis=0)
+        return mean
+
+
+def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give recall and precision after each photo of a ranking.
+
+    Parameters
+    ----------
+    hits : ndarray, shape (M,), bool
+        Whether each ranked photo, junk left out, is a positive.
+    positives : int
+        How many there are to be found, ranked or not; above 0.
+
+    Returns
+    -------
+    recall, precision : ndarray, shape (M,), float64
+    """
+    found = np.cumsum(hits)
+    return found / positives, found / np.arange(1, len(hits) + 1)
+
+
+def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]:
+    """Give the interpolated precision at `RECALLS`, shape (101,): the largest at that recall or any beyond.
+
+    It is 0 at recalls that the ranking does not reach. Source: Manning, Raghavan, Schütze, Introduction to Information
+    Retrieval, section 8.4. Its mean over recalls is not the average precision of Oxford5K, which interpolates nothing.
+    """
+    places = np.flatnonzero(hits)
+    precision = np.arange(1, len(places) + 1) / (places + 1)
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    # The number of positives that a recall takes, counted so that no rounding of 0.29 * 100 adds one.
+    wanted = np.maximum(np.ceil(np.round(RECALLS * positives, 9)).astype(np.int64), 1)
+    curve = np.zeros(len(RECALLS))
+    reached = wanted <= len(places)
+    curve[reached] = best[wanted[reached] - 1]
+    return curve
+
+
+def curves_of(scores: Sequence[ScoredQuery]) -> Curves:
+    """Give the curves of scored queries; one without a ranking is 0 everywhere."""
+    return Curves({score.query.name: interpolated(score.hits, len(score.query.positives)) for score in scores})
+
+
+def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
+    """Write a table of protocol, query, recall and precision: the mean first, then each query.
+
+    Raises
+    ------
+    CairnError
+        See `check_table`.
+    """
+    check_table(path)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADER)
+    for protocol, curves in protocols.items():
+        for query, curve in {MEAN: curves.mean, **curves.queries}.items():
+            of = zip(RECALLS.tolist(), curve.tolist(), strict=True)
+            writer.writerows((protocol, query, f"{recall:.2f}", f"{precision:.9f}") for recall, precision in of)
+    save_bytes(Path(path), printable(text.getvalue()).encode())
+
+
+def is_table_of_curves(path: Path) -> bool:
+    """Whether a file is what `write_curves` writes, by its first line."""
+    first = next((cells for _, cells in open_csv(path).records()), [])
+    return tuple(cell.strip() for cell in first) == HEADER
+
+
+def read_curves(path: Path) -> dict[str, Curves]:
+    """Read what `write_curves` wrote.
+
+    Raises
+    ------
+    CairnError
+        It is no such table, or a curve has not `RECALLS`.
+    """
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for line, cells in open_csv(path).records():
+        if line == 1 or not any(cells):
+            continue
+        try:
+            protocol, query, recall, precision = cells
+            point = float(recall), float(precision)
+        except ValueError:
+            raise CairnError(
+                f"{path}, line {line}: expected {', '.join(HEADER)}, found {shown(','.join(cells))}."
+            ) from None
+        if query != MEAN:
+            found.setdefault(protocol, {}).setdefault(query, []).append(point)
+    protocols = {}
+    for protocol, queries in found.items():
+        curves = {}
+        for query, points in queries.items():
+            table = np.array(sorted(points))
+            if len(table) != len(RECALLS) or not np.allclose(table[:, 0], RECALLS) or not np.isfinite(table).all():
+                raise CairnError(f"{path} has no precision at {len(RECALLS)} recalls for the query {shown(query)}.")
+            curves[query] = table[:, 1]
+        protocols[protocol] = Curves(curves)
+    if not protocols:
+        raise CairnError(f"{path} has no precision-recall curve: cairn evaluate ranking --pr writes some.")
+    return protocols

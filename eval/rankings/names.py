@@ -1,0 +1,139 @@
+"""Which photo and which query of a ground truth a name in a ranking stands for."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from eval.rankings.files import Rankings
+from eval.rankings.judged import Judged
+from index.errors import CairnError
+from index.text import shown
+from retrieval.photos.listing import PHOTO_SUFFIXES
+
+_PREFIX = "oxc1_"  # what the query files of Oxford5K, and they alone, write before the names of photos
+
+
+def plain_name(name: str) -> str:
+    r"""Give a photo's name without its folder and its ending, as a ground truth has it.
+
+    >>> plain_name("oxbuild_images/all_souls_000013.jpg"), plain_name(r"C:\photos\st. paul.JPG"), plain_name("v1.2")
+    ('all_souls_000013', 'st. paul', 'v1.2')
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    stem, dot, ending = last.rpartition(".")
+    return stem if stem and f"{dot}{ending}".lower() in PHOTO_SUFFIXES else last
+
+
+def known_as(name: str, named: Set[str]) -> str:
+    """Give the name by which a ground truth knows a photo, or the name as it is where it knows none."""
+    if name in named:
+        return name
+    for plain in (plain_name(name), plain_name(name).removeprefix(_PREFIX)):
+        if plain in named:
+            return plain
+    return name
+
+
+def settle_photos(photos: Sequence[str], named: Set[str], query: str, source: str) -> list[str]:
+    """Give the names of a ranking's photos as a ground truth has them.
+
+    Raises
+    ------
+    CairnError
+        A photo is ranked twice.
+    """
+    settled = [known_as(photo, named) for photo in photos]
+    if len(set(settled)) < len(settled):
+        first: dict[str, int] = {}
+        for place, name in enumerate(settled):
+            if name in first:
+                raise CairnError(
+                    f"{source} ranks the photo {shown(name)} twice for the query {shown(query)}, as number "
+                    f"{first[name] + 1} ({shown(photos[first[name]])}) and {place + 1} ({shown(photos[place])}): keep "
+                    "the better one."
+                )
+            first[name] = place
+    return settled
+
+
+def settle_queries(rankings: Rankings, queries: Sequence[Judged]) -> dict[str, list[str]]:
+    """Give rankings by the names that a ground truth has for its queries.
+
+    A query may be written by its name, or by that of its photo where no other query has it.
+
+    Raises
+    ------
+    CairnError
+        A query is not in the ground truth, or has two rankings.
+    """
+    by_name = {query.name: query.name for query in queries}
+    of_photo: dict[str, list[str]] = {}
+    for query in queries:
+        of_photo.setdefault(query.stem, []).append(query.name)
+    by_photo = {stem: names[0] for stem, names in of_photo.items() if len(names) == 1}
+    settled: dict[str, list[str]] = {}
+    written: dict[str, str] = {}
+    for name, photos in rankings.photos.items():
+        found = _query_of(name, by_name) or _query_of(name, by_photo)
+        if found is None:
+            raise CairnError(
+                f"{rankings.source} has a ranking for {shown(name)}, which is no query of the ground truth: its "
+                f"{len(by_name)} queries have names such as {shown(min(by_name))}."
+            )
+        if found in settled:
+            raise CairnError(
+                f"{rankings.source} has two rankings for the query {shown(found)}, as {shown(written[found])} and "
+                f"{shown(name)}: keep one of them."
+            )
+        settled[found], written[found] = photos, name
+    return settled
+
+
+def _query_of(name: str, known: Mapping[str, str]) -> str | None:
+    for way in (
+        name,
+        plain_name(name),
+        plain_name(name).removesuffix("_query"),
+        plain_name(name).removeprefix(_PREFIX),
+    ):
+        if way in known:
+            return known[way]
+    return None
+
+
+def check_known(
+    rankings: Mapping[str, Sequence[str]], named: Set[str], source: str, photos: Iterable[str] | None = None
+) -> None:
+    """Refuse rankings of other photos than those that a ground truth is of.
+
+    Parameters
+    ----------
+    rankings : mapping of str to sequence of str
+        As `settle_photos` gives them.
+    named : set of str
+        Names in the ground truth.
+    source : str
+        Of the rankings, for the message.
+    photos : iterable of str, optional
+        Names or paths of all photos that are searched, where they are known.
+
+    Raises
+    ------
+    CairnError
+        No photo at all is named in the ground truth; or one is not among those that are searched.
+    """
+    ranked = {photo for of_query in rankings.values() for photo in of_query}
+    if ranked and not ranked & named:
+        raise CairnError(
+            f"None of the {len(ranked)} photos in {source}, such as {shown(min(ranked))}, is named in the ground "
+            f"truth, whose photos have names such as {shown(min(named))}: is it the ranking of another set?"
+        )
+    if photos is None:
+        return
+    searched = list(photos)
+    there = {*searched, *map(plain_name, searched)} | named
+    strange = sorted(photo for photo in ranked if photo not in there and plain_name(photo) not in there)
+    if strange:
+        raise CairnError(
+            f"{source} ranks {len(strange)} photos, such as {shown(strange[0])}, that are not among the "
+            f"{len(searched)} photos searched: give their folder, too, or correct the names."
+        )

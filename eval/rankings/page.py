@@ -1,0 +1,232 @@
+"""A page to read failures by: each query's box and ranking as thumbnails, in one HTML file."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from eval.rankings.curves import curves_of, interpolated
+from eval.rankings.drawings import boxed_photo, curve_drawing, strip_drawing
+from eval.rankings.photos import PhotoFiles, Picture, picture
+from eval.rankings.scoring import RankingReport, ScoredQuery
+from index.arrays import save_bytes
+from index.errors import CairnError
+from index.progress import Progress
+from index.text import printable_name
+
+SHOWN = 20
+"""Photos of a ranking that are shown from its top; of the positives behind them, as many again."""
+
+_THUMBNAIL, _QUERY = 132, 260  # longer sides, pixels
+_SUFFIXES = (".html", ".htm")
+_KINDS = {"right": "✓", "wrong": "✗", "junk": "–"}
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d1d1f; --paper: #fff; --soft: #5b5b60; --rule: #d3d3d8; --right: #15803d;
+        --wrong: #c81e1e; --junk: #85858c; --line: #1d4ed8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececf0; --paper: #16171a; --soft: #a9a9b2; --rule: #3b3c42;
+        --right: #3fc56b; --wrong: #ff6b61; --junk: #85858c; --line: #82b1ff; } }
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 82rem;
+       margin: 1.5rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.5rem; } h3 { font-size: 1.05rem; margin: 0 0 .4rem; }
+article { border-top: 1px solid var(--rule); padding: 1.2rem 0; }
+.top { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-end; }
+.photos { display: flex; flex-wrap: wrap; gap: .5rem; margin: .7rem 0; }
+figure { margin: 0; width: 142px; }
+.photo { display: flex; align-items: center; justify-content: center; min-height: 60px; border: 4px solid var(--junk);
+         border-radius: 4px; color: var(--soft); font-size: .8rem; background: var(--rule); }
+.photo i { display: block; background-size: cover; print-color-adjust: exact; }
+.right .photo { border-color: var(--right); } .wrong .photo { border-color: var(--wrong); }
+.right b { color: var(--right); } .wrong b { color: var(--wrong); } .junk b { color: var(--junk); }
+figcaption, .facts, .names { font-size: .8rem; color: var(--soft); } .names { margin: .2rem 0; }
+svg { max-width: 100%; } svg text { font-size: 11px; fill: var(--soft); }
+.field { fill: none; stroke: var(--rule); } .line { fill: none; stroke: var(--line); stroke-width: 2; }
+.axis { stroke: var(--rule); } .mark { stroke: var(--right); stroke-width: 2; }
+.box { fill: none; stroke: #ffd400; } table { border-collapse: collapse; }
+th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid var(--rule); }
+""".strip()
+
+
+def check_page(path: Path) -> None:
+    """Raise a CairnError where no page can be written to a path: before the work that it is to show."""
+    path = Path(path)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise CairnError(f"{path.name} is no name for a page: let it end with .html.")
+    if not path.parent.is_dir():
+        raise CairnError(f"The folder {path.parent} for the page does not exist: make it first, or choose another.")
+    if path.is_dir():
+        raise CairnError(f"{path} is a folder: choose another name for the page.")
+
+
+def write_page(
+    path: Path,
+    report: RankingReport,
+    photos: PhotoFiles,
+    *,
+    title: str,
+    facts: dict[str, str] | None = None,
+    progress: Progress = lambda step, done, of: None,
+) -> None:
+    """Write a page of rankings, so that it is there whole or not at all. The same content gives the same file.
+
+    Parameters
+    ----------
+    path : Path
+        HTML file; replaced where it exists.
+    report : RankingReport
+        What is shown: under each protocol the worst queries first.
+    photos : PhotoFiles
+        Files of the photos and of the queries; a photo that is not among them is shown by its name.
+    title : str
+        Of the page.
+    facts : dict of str to str, optional
+        What else is told at the top, such as the engine, by what each is called.
+    progress : callable
+        Told of the step ``page``: queries drawn, and all.
+
+    Raises
+    ------
+    CairnError
+        See `check_page`; or the file cannot be written.
+    """
+    check_page(path)
+    draw = _Drawing(photos)
+    total = sum(map(len, report.protocols.values()))
+    body = [f"<h1>{_text(title)}</h1>", *_head(report, facts or {})]
+    done = 0
+    for protocol, scores in report.protocols.items():
+        if len(report.protocols) > 1:
+            body.append(f"<h2>{_text(protocol)}: mAP {report.mean(protocol):.4f}</h2>")
+        for score in sorted(scores, key=lambda score: (score.ap, score.query.name)):
+            body.append(draw.query(score))
+            done += 1
+            progress("page", done, total)
+    page = _page(title, f"{_STYLE}\n{draw.style()}", body)
+    try:
+        save_bytes(Path(path), page.encode())
+    except OSError as error:
+        raise CairnError(f"The page {path} cannot be written ({error.strerror}).") from error
+
+
+def _page(title: str, style: str, body: Sequence[str]) -> str:
+    # The policy makes a browser keep to what the file promises: nothing is loaded, nothing runs.
+    head = [
+        '<meta charset="utf-8">',
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
+        "style-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_text(title)}</title>",
+        f"<style>{style}</style>",
+    ]
+    lines = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", *body, "</body>", "</html>"]
+    return "\n".join(lines) + "\n"
+
+
+def _head(report: RankingReport, facts: dict[str, str]) -> list[str]:
+    """Figures of all queries, and their mean curves."""
+    rows = {
+        f"mAP{f', {name}' if len(report.protocols) > 1 else ''}": f"{report.mean(name):.4f} over {len(scores)} queries"
+        for name, scores in report.protocols.items()
+    }
+    rows |= {"ranking": report.source, **facts}
+    table = "".join(
+        f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>' for name, value in rows.items()
+    )
+    curves = "".join(
+        curve_drawing(curves_of(scores).mean, f"Mean precision against recall, {printable_name(name)}")
+        for name, scores in report.protocols.items()
+    )
+    notes = [f"<p>{_text(sentence)}</p>" for sentence in report.notes]
+    key = (
+        '<p class="facts">The worst queries come first. ✓ green: right; ✗ red: wrong; – grey: junk, which takes no '
+        "rank. Precision is interpolated: the largest at a recall or any beyond.</p>"
+    )
+    return [f'<div class="top"><table>{table}</table>{curves}</div>', *notes, key]
+
+
+class _Drawing:
+    """Draws queries; each photo's thumbnail is in the page once, as a class of its style."""
+
+    def __init__(self, photos: PhotoFiles) -> None:
+        self._photos = photos
+        self._classes: dict[Path, tuple[str, Picture] | None] = {}
+
+    def style(self) -> str:
+        """The classes of the thumbnails that were drawn."""
+        known = [entry for entry in self._classes.values() if entry is not None]
+        return "\n".join(f".{name} {{ {_sized(small)} background-image: url({small.uri}); }}" for name, small in known)
+
+    def query(self, score: ScoredQuery) -> str:
+        query, ranks = score.query, score.ranks
+        found = sum(rank <= SHOWN for rank in ranks.values())
+        said = (
+            f"{len(ranks)} of {len(query.positives)} positives in a ranking of {len(score.photos):,}, {found} among "
+            f"the first {SHOWN}; {len(query.junk)} junk"
+            if score.is_ranked
+            else "no ranking"
+        )
+        behind = {name: rank for name, rank in ranks.items() if name not in set(score.photos[:SHOWN])}
+        later = [*behind.items(), *((name, None) for name in score.missed)]
+        curve = interpolated(score.hits, len(query.positives))
+        parts = [
+            f'<div class="top">{self._query_photo(score)}{curve_drawing(curve, "Precision against recall")}'
+            f"<div><h3>{_text(query.name)}: AP {score.ap:.4f}</h3>"
+            f'<p class="facts">{said}</p>'
+            f"{strip_drawing(ranks.values(), len(score.hits), 'Ranks of the positives')}</div></div>",
+            f'<div class="photos">{"".join(self._ranked(score))}</div>',
+        ]
+        if later:
+            drawn = "".join(self._figure(name, "right", _rank(rank)) for name, rank in later[:SHOWN])
+            parts.append(
+                f'<p class="names">Positives that come later or not at all:</p><div class="photos">{drawn}</div>'
+            )
+        if rest := later[SHOWN:]:
+            names = ", ".join(f"{_text(name)} ({_rank(rank)})" for name, rank in rest)
+            parts.append(f'<p class="names">And {len(rest)} more: {names}</p>')
+        return f"<article>{''.join(parts)}</article>"
+
+    def _query_photo(self, score: ScoredQuery) -> str:
+        path = self._photos.find(score.query.stem)
+        drawn = picture(path, _QUERY) if path is not None else None
+        if drawn is None:
+            return f'<div class="photo">{_text(score.query.stem)}</div>'
+        return boxed_photo(drawn, score.query.box, _QUERY, f"The query {printable_name(score.query.name)}")
+
+    def _ranked(self, score: ScoredQuery) -> list[str]:
+        """Figures of the first photos."""
+        rank = 0
+        figures = []
+        for name in score.photos[:SHOWN]:
+            is_junk = name in score.query.junk
+            kind = "junk" if is_junk else "right" if name in score.query.positives else "wrong"
+            rank += not is_junk
+            figures.append(self._figure(name, kind, "junk" if is_junk else str(rank)))
+        return figures
+
+    def _figure(self, name: str, kind: str, said: str) -> str:
+        known = self._class(self._photos.find(name))
+        inner = f'<i class="{known}" role="img" aria-label="{_text(name)}"></i>' if known else "not there"
+        caption = f"<b>{_KINDS[kind]} {said}</b> {_text(name if len(name) <= 60 else f'…{name[-59:]}')}"
+        return f'<figure class="{kind}"><div class="photo">{inner}</div><figcaption>{caption}</figcaption></figure>'
+
+    def _class(self, path: Path | None) -> str | None:
+        """The style's class that shows a photo; None where it cannot be shown."""
+        if path is None:
+            return None
+        if path not in self._classes:
+            small = picture(path, _THUMBNAIL)
+            self._classes[path] = None if small is None else (f"p{len(self._classes)}", small)
+        entry = self._classes[path]
+        return entry[0] if entry is not None else None
+
+
+def _sized(small: Picture) -> str:
+    scale = _THUMBNAIL / max(small.width, small.height)
+    return f"width: {small.width * scale:.0f}px; height: {small.height * scale:.0f}px;"
+
+
+def _rank(rank: int | None) -> str:
+    return "not ranked" if rank is None else f"{rank:,}"
+
+
+def _text(text: str) -> str:
+    """Text of a file as a page may have it."""
+    return escape(printable_name(text), quote=True)

@@ -1,0 +1,73 @@
+"""Files of photos by the names that rankings and ground truths have for them, and their thumbnails in a page."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval.rankings.names import plain_name
+from index.errors import CairnError
+from retrieval.photos.decoding import read_colour_sized
+from retrieval.photos.listing import list_photos
+from retrieval.photos.options import ImageOptions
+from retrieval.photos.thumbnails import encode_jpeg
+
+_QUALITY = 72
+
+
+class PhotoFiles:
+    """Photos below some folders.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folders or files; of photos of one name the first counts.
+
+    Raises
+    ------
+    CairnError
+        A folder does not exist.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.paths: list[Path] = []
+        self._by_name: dict[str, Path] = {}
+        for root, path in list_photos(folders):
+            self.paths.append(path)
+            for name in (str(path), path.relative_to(root).as_posix(), path.stem):
+                self._by_name.setdefault(name, path)
+
+    @classmethod
+    def of_files(cls, paths: Iterable[Path]) -> "PhotoFiles":
+        """Take files that are known already."""
+        files = cls([])
+        for path in paths:
+            files.paths.append(path)
+            for name in (str(path), path.stem):
+                files._by_name.setdefault(name, path)
+        return files
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def find(self, name: str) -> Path | None:
+        """Give the file that a name stands for, with or without folder and ending; None where there is none."""
+        return self._by_name.get(name) or self._by_name.get(plain_name(name))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A small JPEG of a photo, and the size of the photo itself, in pixels."""
+
+    uri: str  # data:image/jpeg;base64,…
+    width: int
+    height: int
+
+
+def picture(path: Path, side: int) -> Picture | None:
+    """Make a picture whose longer side has some pixels; None where the photo cannot be read."""
+    try:
+        pixels, width, height = read_colour_sized(path, ImageOptions(max_side=side))
+    except CairnError:
+        return None
+    return Picture(f"data:image/jpeg;base64,{b64encode(encode_jpeg(pixels, _QUALITY)).decode()}", width, height)
