@@ -24,6 +24,7 @@ __all__ = [
     "plot_dimension_error",
     "plot_metric",
     "plot_pooling_regions",
+    "plot_pr",
     "plot_roc",
     "plot_similarities",
 ]
@@ -56,6 +57,27 @@ def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]
     axes.set(xlabel="false positive rate", ylabel="true positive rate")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", title="FPR at 95% recall", fontsize=8)
+    _save(figure, path)
+
+
+def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path) -> None:
+    """Draw precision against recall, the curve with the largest area first in the legend.
+
+    Parameters
+    ----------
+    curves : mapping of str to (ndarray (M,), ndarray (M,))
+        By label: recall, rising, and precision.
+    path : Path
+        See `plot_roc`.
+    """
+    figure = _figure(path, 6, 5)
+    axes = figure.add_subplot()
+    ranked = sorted(curves.items(), key=lambda entry: (-float(np.trapezoid(entry[1][1], entry[1][0])), entry[0]))
+    for label, (recall, precision) in ranked:
+        axes.plot(recall, precision, label=label)
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated, mean over queries)")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best", fontsize=8)
     _save(figure, path)
 
 

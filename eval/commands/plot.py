@@ -1,4 +1,4 @@
-"""Commands: plot roc, regions, metric, models, bits, similarity."""
+"""Commands: plot roc, pr, regions, metric, models, bits, similarity."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,6 +45,32 @@ def roc(
         label = f"{Path(name).stem}, {report.dim}-D"
         curves[f"{name}, {report.dim}-D" if label in curves else label] = (report.distances, report.match)
     plot_roc(curves, out)
+    say(str(out))
+
+
+@plot.command()
+def pr(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Rankings (.csv, .json, or a folder of .txt), as cairn evaluate ranking takes, or tables that "
+            "its --pr wrote."
+        ),
+    ],
+    out: Out,
+    gt: Annotated[Path | None, typer.Option(help="Ground truth that rankings are scored by.")] = None,
+) -> None:
+    """Draw precision against recall of rankings, the mean over queries."""
+    from eval.plots import check_plot, plot_pr
+    from eval.rankings.curves import RECALLS, mean_curves
+
+    check_plot(out)
+    curves = {}
+    for file in files:
+        for protocol, curve, figure in mean_curves(file, gt):
+            name = str(file) if [one.stem for one in files].count(file.stem) > 1 else file.stem
+            curves[f"{name}{protocol and f', {protocol}'}{figure and f' ({figure})'}"] = (RECALLS, curve)
+    plot_pr(curves, out)
     say(str(out))
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.rankings.files import check_table
-from eval.rankings.scoring import ScoredQuery
+from eval.rankings.files import check_table, read_rankings
+from eval.rankings.ground_truth import read_protocols
+from eval.rankings.scoring import ScoredQuery, score_rankings
 from index.arrays import save_bytes
 from index.errors import CairnError
 from index.text import printable, shown
@@ -75,6 +76,38 @@ def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]
 def curves_of(scores: Sequence[ScoredQuery]) -> Curves:
     """Give the curves of scored queries; one without a ranking is 0 everywhere."""
     return Curves({score.query.name: interpolated(score.hits, len(score.query.positives)) for score in scores})
+
+
+def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArray[np.float64], str]]:
+    """Give the mean curves of a file of rankings, or of a table that `write_curves` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        Either.
+    ground_truth : Path, optional
+        What rankings are scored by; a table of curves needs none.
+
+    Returns
+    -------
+    list of (str, ndarray (101,), str)
+        For each protocol: its name, empty where it is the only one; the curve; and mAP, empty where it is not known.
+
+    Raises
+    ------
+    CairnError
+        A file cannot be read, or rankings come without a ground truth.
+    """
+    if path.is_file() and path.suffix.lower() == ".csv" and is_table_of_curves(path):
+        known = read_curves(path)
+        return [(name if len(known) > 1 else "", curves.mean, "") for name, curves in known.items()]
+    if ground_truth is None:
+        raise CairnError(f"{path} is no table of precision and recall: name the ground truth of its rankings by --gt.")
+    report = score_rankings(read_rankings(path), read_protocols(ground_truth))
+    return [
+        (name if len(report.protocols) > 1 else "", curves_of(scores).mean, f"mAP {report.mean(name):.4f}")
+        for name, scores in report.protocols.items()
+    ]
 
 
 def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:

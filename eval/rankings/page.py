@@ -6,6 +6,7 @@ from pathlib import Path
 
 from eval.rankings.curves import curves_of, interpolated
 from eval.rankings.drawings import boxed_photo, curve_drawing, strip_drawing
+from eval.rankings.names import plain_name
 from eval.rankings.photos import PhotoFiles, Picture, picture
 from eval.rankings.scoring import RankingReport, ScoredQuery
 from index.arrays import save_bytes
@@ -204,8 +205,10 @@ class _Drawing:
     def _figure(self, name: str, kind: str, said: str) -> str:
         known = self._class(self._photos.find(name))
         inner = f'<i class="{known}" role="img" aria-label="{_text(name)}"></i>' if known else "not there"
-        caption = f"<b>{_KINDS[kind]} {said}</b> {_text(name if len(name) <= 60 else f'…{name[-59:]}')}"
-        return f'<figure class="{kind}"><div class="photo">{inner}</div><figcaption>{caption}</figcaption></figure>'
+        plain = plain_name(name)
+        caption = f"<b>{_KINDS[kind]} {said}</b> {_text(plain if len(plain) <= 60 else f'…{plain[-59:]}')}"
+        shown = f'<div class="photo">{inner}</div><figcaption>{caption}</figcaption>'
+        return f'<figure class="{kind}" title="{_text(name)}">{shown}</figure>'
 
     def _class(self, path: Path | None) -> str | None:
         """The style's class that shows a photo; None where it cannot be shown."""

@@ -1,0 +1,92 @@
+"""Scores of rankings: those of the published program, whatever names are written with; what is wrong is said."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from eval.rankings.files import Rankings
+from eval.rankings.scoring import score_rankings
+from index.errors import CairnError
+from learning.labels.ground_truth import Query
+
+
+def compute_ap(ranked: list[str], positives: set[str], junk: set[str]) -> float:
+    """Average precision, as the program `compute_ap` of Oxford5K goes through a list (its loop, written anew)."""
+    old_recall, old_precision, area, found, rank = 0.0, 1.0, 0.0, 0, 0
+    for photo in ranked:
+        if photo in junk:
+            continue
+        found += photo in positives
+        recall, precision = found / len(positives), found / (rank + 1)
+        area += (recall - old_recall) * (old_precision + precision) / 2
+        old_recall, old_precision, rank = recall, precision, rank + 1
+    return area
+
+
+def query(name: str, good: str, junk: str = "", stem: str | None = None) -> Query:
+    return Query(name, stem or name, (0, 0, 9, 9), frozenset(good.split()), frozenset(), frozenset(junk.split()))
+
+
+QUERIES = [query("q_1", "a b c", "j"), query("q_2", "c", stem="p"), query("q_3", "a")]
+
+
+def test_average_precision_is_that_of_the_published_program() -> None:
+    draw = random.Random(3)
+    photos = [f"photo{number}" for number in range(60)]
+    for _ in range(20):
+        chosen = draw.sample(photos, 20)
+        asked = query("q", " ".join(chosen[:8]), " ".join(chosen[8:]))
+        ranked = draw.sample(photos, draw.randint(20, 60))
+        report = score_rankings(Rankings({"q": ranked}, "file"), {"oxford": [asked]})
+        assert report.mean("oxford") == pytest.approx(compute_ap(ranked, set(chosen[:8]), set(chosen[8:])), abs=1e-12)
+        (scored,) = report.protocols["oxford"]
+        counted = [photo for photo in ranked if photo not in asked.junk]
+        assert {photo: counted.index(photo) + 1 for photo in counted if photo in asked.good} == scored.ranks
+        assert set(scored.missed) == asked.good - set(ranked)
+
+
+def test_names_with_folders_and_endings_are_the_same_photos_and_queries() -> None:
+    plain = Rankings({"q_1": ["a", "j", "x", "b", "y.z"], "q_2": ["c"], "q_3": ["x", "a"]}, "file")
+    dressed = Rankings(
+        {"gt/q_1.txt_": [], "p.jpg": ["oxc1_c.jpg"], "q_3_query": ["deep/x.png", "C:\\photos\\a.JPEG"]}, "file"
+    )
+    dressed.photos.pop("gt/q_1.txt_")
+    dressed.photos["q_1"] = ["img/a.jpg", "j.tif", "img/x.jpg", "b.png", "y.z"]
+    one, other = (score_rankings(rankings, {"oxford": QUERIES}) for rankings in (plain, dressed))
+    assert one.as_json() == other.as_json()
+    assert [round(score.ap, 6) for score in one.protocols["oxford"]] == [0.527778, 1.0, 0.25]
+
+
+def test_a_query_without_a_ranking_scores_0_and_one_without_positives_leaves_the_mean() -> None:
+    empty = query("q_9", "")
+    report = score_rankings(Rankings({"q_2": ["c"]}, "file"), {"easy": [*QUERIES, empty], "hard": QUERIES[1:]})
+    assert (report.mean("easy"), report.mean("hard")) == (1 / 3, 1 / 2)
+    assert report.unranked == ["q_1", "q_3", "q_9"]
+    assert "3 of 4 queries, such as 'q_1', have no ranking" in report.notes[0]
+    assert report.as_json()["protocols"]["hard"] == {
+        "mAP": 0.5,
+        "queries": [{"name": "q_2", "ap": 1.0}, {"name": "q_3", "ap": 0.0}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("ranked", "said"),
+    [
+        ({"q_7": ["a"]}, "'q_7', which is no query of the ground truth"),
+        ({"q_2": ["c"], "p.jpg": ["a"]}, "two rankings for the query 'q_2', as 'q_2' and 'p.jpg'"),
+        ({"q_1": ["a", "x", "in/a.jpg"]}, r"'a' twice for the query 'q_1', as number 1 \('a'\) and 3 \('in/a.jpg'\)"),
+        ({"q_1": ["x", "y"]}, "None of the 2 photos in file, such as 'x', is named in the ground truth"),
+        ({"q_1": ["a", "x", "strange"]}, "ranks 1 photos, such as 'strange', that are not among the 4 photos"),
+    ],
+)
+def test_what_is_known_nowhere_is_said(ranked: dict[str, list[str]], said: str) -> None:
+    searched = [str(Path("folder") / f"{name}.jpg") for name in "abcx"]
+    with pytest.raises(CairnError, match=said):
+        score_rankings(Rankings(ranked, "file"), {"oxford": QUERIES}, searched)
+
+
+def test_photos_of_one_name_in_several_folders_are_several_where_the_ground_truth_names_none_of_them() -> None:
+    ranked = Rankings({"q_3": ["one/z.jpg", "two/z.jpg", "a"]}, "file")
+    report = score_rankings(ranked, {"oxford": QUERIES}, ["one/z.jpg", "two/z.jpg", "a.jpg"])
+    assert report.protocols["oxford"][2].ranks == {"a": 3}
