@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eval.descriptions import Descriptions
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
@@ -39,8 +40,8 @@ class PatchReport:
     patches: int  # that occur in the pairs, each described once
     fpr95: float  # 0 to 1; see learning.measures.roc
     auc: float
-    ms_per_patch: float  # spent in `describe`, on one thread; reading and resampling left out
-    distances: NDArray[np.float32]  # (pairs,) float32: squared Euclidean, of the pairs in their order
+    ms_per_patch: float | None  # in `describe`, on one thread; reading and resampling left out; None: made elsewhere
+    distances: NDArray[np.float32]  # (pairs,) float32: squared Euclidean, or Hamming, of the pairs in their order
     match: NDArray[np.bool_]  # (pairs,) bool
     comparison: str = "distance"  # one of COMPARISONS; by inner products, distances are these, negative
 
@@ -58,16 +59,19 @@ class PatchReport:
             "pairs": self.pairs,
             "matching": int(self.match.sum()),
             "patches": self.patches,
-            "ms_per_patch": round(self.ms_per_patch, 5),
+            "ms_per_patch": None if self.ms_per_patch is None else round(self.ms_per_patch, 5),
         }
 
 
 def evaluate_patches(
     folder: Path | PatchSet,
-    descriptor: Descriptor,
+    descriptor: Descriptor | Descriptions,
     pairs: str | Pairs | None = None,
     progress: Progress = lambda step, done, of: None,
+    *,
     comparison: str | None = None,
+    max_pairs: int = 0,
+    seed: int = 0,
 ) -> PatchReport:
     """Measure a descriptor on labelled pairs of patches.
 
@@ -75,14 +79,18 @@ def evaluate_patches(
     ----------
     folder : Path or PatchSet
         A folder in the layout of PhotoTour, or one that is open.
-    descriptor : Descriptor
-        Gets the patches resampled to its own size, where that is another.
+    descriptor : Descriptor or Descriptions
+        Gets the patches resampled to its own size, where that is another. Or rows of all patches of the set.
     pairs : str or Pairs, optional
         A pair file in the folder by its name, or the pairs themselves; `default_pair_file` where it is None.
     progress : callable
         Called with a step's name, how much of it is done, and how much there is.
     comparison : str, optional
         How rows are compared, one of `COMPARISONS`; as the descriptor says where it is None.
+    max_pairs : int
+        Measure on a share of so many pairs at most, see `share_of`; 0: all.
+    seed : int
+        Of the share.
 
     Returns
     -------
@@ -91,13 +99,14 @@ def evaluate_patches(
     Raises
     ------
     CairnError
-        The folder or the pair file cannot be read, or its pairs are all of one kind.
+        The folder or the pair file cannot be read, its pairs are all of one kind, or there is not one description for
+        each patch.
 
     Notes
     -----
     Patches are read and described a thousand at a time. Descriptors above half a gigabyte lie in a temporary file.
     """
-    signs = signs_of(descriptor)
+    signs = None if isinstance(descriptor, Descriptions) else signs_of(descriptor)
     comparison = comparison or ("inner" if signs is not None else "distance")
     if comparison not in COMPARISONS:
         raise CairnError(f"There is no comparison {comparison!r}; choose one of {', '.join(COMPARISONS)}.")
@@ -111,14 +120,16 @@ def evaluate_patches(
             f"{name or 'The list'} has {np.count_nonzero(pairs.match)} matching pairs among {len(pairs)}: "
             "an error rate needs matching and other ones."
         )
+    if 0 < max_pairs < len(pairs):
+        pairs = share_of(pairs, max_pairs, seed)
     used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    rows, seconds = _describe(patches, used, descriptor, progress)
-    first, second = np.split(places, 2)
-    if comparison == "inner":
-        signs = np.ones(rows.shape[1], np.float32) if signs is None else signs
-        distances = -signed_products(rows.__getitem__, first, second, signs)
+    seconds = None
+    if isinstance(descriptor, Descriptions):
+        descriptor.check_number(len(patches), patches.folder)
+        distances = descriptor.distances(pairs.first, pairs.second)
     else:
-        distances = squared_distances(rows, first, second)
+        rows, seconds = _describe(patches, used, descriptor, progress)
+        distances = _compare(rows, places, comparison, signs)
     return PatchReport(
         folder=str(patches.folder),
         pair_file=name,
@@ -129,11 +140,22 @@ def evaluate_patches(
         patches=len(used),
         fpr95=fpr95(distances, pairs.match),
         auc=auc(distances, pairs.match),
-        ms_per_patch=1000 * seconds / len(used),
+        ms_per_patch=None if seconds is None else 1000 * seconds / len(used),
         distances=distances,
         match=np.asarray(pairs.match),
         comparison=comparison,
     )
+
+
+def share_of(pairs: Pairs, most: int, seed: int) -> Pairs:
+    """Draw a share of some pairs, of matching and other ones in proportion and one of each at least, in their order."""
+    rng = np.random.default_rng(seed)
+    kinds = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
+    matching = min(max(round(most * len(kinds[0]) / len(pairs)), 1), max(most - 1, 1))
+    numbers = (matching, max(most - matching, 1))
+    taken = [rng.choice(of, min(number, len(of)), replace=False) for of, number in zip(kinds, numbers, strict=True)]
+    drawn = np.sort(np.concatenate(taken))
+    return Pairs(pairs.first[drawn], pairs.second[drawn], pairs.match[drawn])
 
 
 def squared_distances(
@@ -146,6 +168,17 @@ def squared_distances(
         difference = rows[first[part]] - rows[second[part]]
         distances[part] = np.einsum("md,md->m", difference, difference)
     return distances
+
+
+def _compare(
+    rows: NDArray[np.float32], places: NDArray[np.int64], comparison: str, signs: NDArray[np.float32] | None
+) -> NDArray[np.float32]:
+    """Distances (M,) float32 of the rows at places (2 M,), those of the first patches before those of the second."""
+    first, second = np.split(places, 2)
+    if comparison != "inner":
+        return squared_distances(rows, first, second)
+    signs = np.ones(rows.shape[1], np.float32) if signs is None else signs
+    return -signed_products(rows.__getitem__, first, second, signs)
 
 
 def _describe(

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from eval.commands.similarity import similarity
+from eval.commands.patches import patches
 from eval.commands.ranking import ranking
+from eval.commands.similarity import similarity
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.hamming.kinds import full_name, parse_signature
 from retrieval.commands.console import print_json, progress_bars, say
@@ -235,47 +236,7 @@ _dataset_command("oxford5k", "Oxford5K (5,062 photos, 55 queries)")
 _dataset_command("paris6k", "Paris6K (6,392 readable photos, 55 queries)")
 
 
-@evaluate.command()
-def patches(
-    folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
-    descriptor: Descriptor = "rootsift",
-    pairs: Annotated[
-        str | None,
-        typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
-    ] = None,
-    comparison: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How descriptors are compared: distance, or inner (their inner product); by default as a learnt "
-            "descriptor's file says, and else by distance.",
-        ),
-    ] = None,
-    roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
-) -> None:
-    """Print the false positive rate of a descriptor at 95% recall on labelled pairs of patches."""
-    from eval.patches import evaluate_patches
-    from eval.plots import check_plot, plot_roc
-    from retrieval.descriptors.registry import find_descriptor
-
-    if roc is not None:
-        check_plot(roc)
-    found = find_descriptor(descriptor)
-    with progress_bars(quiet or json, {"describe": "Describing"}) as tell:
-        report = evaluate_patches(folder, found, pairs, tell, comparison)
-    if roc is not None:
-        plot_roc({f"{report.descriptor}, {report.dim}-D": (report.distances, report.match)}, roc)
-    if json:
-        print_json(report.as_json())
-        return
-    say(
-        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {report.pairs} pairs of {report.pair_file}; "
-        f"{report.descriptor}, {report.dim}-D, {report.bytes} bytes, {report.ms_per_patch:.3f} ms a patch"
-    )
-
-
+evaluate.command()(patches)
 evaluate.command()(similarity)
 evaluate.command()(ranking)
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval.commands.patches import MaxPairs
 from index.progress import Progress
 from retrieval.commands.console import progress_bars, say
-from retrieval.commands.options import CatalogueAddress, Quiet
+from retrieval.commands.options import CatalogueAddress, Quiet, Seed
 
 if TYPE_CHECKING:
     from retrieval.descriptors.learnt import LearntModel
@@ -26,22 +27,42 @@ PairFile = Annotated[
 @plot.command()
 def roc(
     folder: Folder,
-    descriptor: Annotated[list[str], typer.Option(help="Name or file (.npz) of a descriptor; may be repeated.")],
     out: Out,
+    descriptor: Annotated[
+        list[str] | None, typer.Option(help="Name or file (.npz) of a descriptor; may be repeated.")
+    ] = None,
+    descriptions: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Rows of numbers (.npy, .npz, .csv) that describe all patches of the folder, in their order; may be "
+            "repeated."
+        ),
+    ] = None,
+    binary_descriptions: Annotated[
+        list[Path] | None, typer.Option(help="The same of packed bits (uint8), for Hamming distance; may be repeated.")
+    ] = None,
     pairs: PairFile = None,
+    max_pairs: MaxPairs = 0,
+    seed: Seed = 0,
     quiet: bool = Quiet,
 ) -> None:
     """Draw the ROC curves of descriptors on labelled patches."""
+    from eval.descriptions import read_descriptions
     from eval.patches import evaluate_patches
     from eval.plots import check_plot, plot_roc
+    from index.errors import CairnError
     from retrieval.descriptors.registry import find_descriptor
 
     check_plot(out)
-    found = {name: find_descriptor(name) for name in descriptor}
+    found: dict[str, Any] = {name: find_descriptor(name) for name in descriptor or []}
+    found |= {str(path): read_descriptions(path) for path in descriptions or []}
+    found |= {str(path): read_descriptions(path, binary=True) for path in binary_descriptions or []}
+    if not found:
+        raise CairnError("There is nothing to draw: name a --descriptor, or a file of --descriptions.")
     curves = {}
     for name, one in found.items():
         with progress_bars(quiet, {"describe": name}) as tell:
-            report = evaluate_patches(folder, one, pairs, tell)
+            report = evaluate_patches(folder, one, pairs, tell, max_pairs=max_pairs, seed=seed)
         label = f"{Path(name).stem}, {report.dim}-D"
         curves[f"{name}, {report.dim}-D" if label in curves else label] = (report.distances, report.match)
     plot_roc(curves, out)

@@ -1,0 +1,92 @@
+"""Command: evaluate patches."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Union
+
+import typer
+
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import Descriptor, Json, Quiet, Seed
+
+if TYPE_CHECKING:
+    from eval.descriptions import Descriptions
+    from retrieval.descriptors.contract import Descriptor as Describer
+
+DEFAULT = "rootsift"
+Binary = Annotated[
+    bool,
+    typer.Option("--binary", help="The descriptions are packed bits (uint8), compared by Hamming distance."),
+]
+MaxPairs = Annotated[
+    int, typer.Option(help="Measure on so many pairs at most, drawn by the seed, to try things out; 0: all.", min=0)
+]
+
+
+def patches(
+    folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
+    descriptor: Descriptor = DEFAULT,
+    descriptions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a descriptor, rows of numbers (.npy, .npz, .csv) that describe all patches of the folder, "
+            "in their order."
+        ),
+    ] = None,
+    binary: Binary = False,
+    pairs: Annotated[
+        str | None,
+        typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
+    ] = None,
+    comparison: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How descriptors are compared: distance, or inner (their inner product); by default as a learnt "
+            "descriptor's file says, and else by distance.",
+        ),
+    ] = None,
+    max_pairs: MaxPairs = 0,
+    seed: Seed = 0,
+    roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Print the false positive rate of a descriptor at 95% recall on labelled pairs of patches."""
+    from eval.patches import evaluate_patches
+    from eval.plots import check_plot, plot_roc
+    from index.errors import CairnError
+
+    if roc is not None:
+        check_plot(roc)
+    if comparison is not None and descriptions is not None:
+        raise CairnError("--comparison is of descriptors: rows of numbers are compared by distance; take it away.")
+    found = descriptor_or_descriptions(descriptor, descriptions, binary)
+    with progress_bars(quiet or json, {"describe": "Describing"}) as tell:
+        report = evaluate_patches(folder, found, pairs, tell, comparison=comparison, max_pairs=max_pairs, seed=seed)
+    if roc is not None:
+        plot_roc({f"{report.descriptor}, {report.dim}-D": (report.distances, report.match)}, roc)
+    if json:
+        print_json(report.as_json())
+        return
+    spent = "" if report.ms_per_patch is None else f", {report.ms_per_patch:.3f} ms a patch"
+    say(
+        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {report.pairs} pairs of {report.pair_file}; "
+        f"{report.descriptor}, {report.dim}-D, {report.bytes} bytes{spent}"
+    )
+
+
+def descriptor_or_descriptions(
+    descriptor: str, descriptions: Path | None, binary: bool
+) -> Union["Describer", "Descriptions"]:
+    """Give what --descriptor names, or what --descriptions does; CairnError where both are given, or neither fits."""
+    from eval.descriptions import read_descriptions
+    from index.errors import CairnError
+    from retrieval.descriptors.registry import find_descriptor
+
+    if descriptions is None:
+        if binary:
+            raise CairnError("--binary tells how --descriptions are written: name their file, or leave it out.")
+        return find_descriptor(descriptor)
+    if descriptor != DEFAULT:
+        raise CairnError("--descriptor and --descriptions exclude each other: name one of them.")
+    return read_descriptions(descriptions, binary=binary)
