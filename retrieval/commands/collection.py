@@ -11,8 +11,7 @@ import typer
 
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
-from index.text import printable_name
-from retrieval.commands.console import FAILED, likely, note, print_failures, print_json, progress_bars, say, tell_error
+from retrieval.commands.console import FAILED, print_json, progress_bars, say, tell_error
 from retrieval.commands.joining import joined, searching_on
 from retrieval.commands.options import (
     Augmented,
@@ -44,11 +43,9 @@ from retrieval.commands.options import (
     cores,
 )
 from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
+from retrieval.commands.printing import print_answer, print_facts, report_index
 from retrieval.commands.progress import INDEXING
 from retrieval.search.engines.registry import DEFAULT
-
-_LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
-_SHOWN = 5  # files that are printed of those that were left out
 
 
 def index(
@@ -178,7 +175,7 @@ def index(
             _keep_indexing(opened, photos, run, every, json)
             return
         report = run()
-    _report_index(opened, report, json)
+    report_index(opened, report, json)
     if report.failed and (strict or not opened.catalogue.count()):
         raise typer.Exit(FAILED)
 
@@ -251,7 +248,7 @@ def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], 
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
             if report.added or report.back or report.moved or report.vanished or failures != known_failures:
-                _report_index(collection, report, json)
+                report_index(collection, report, json)
             known_failures = failures
 
 
@@ -266,68 +263,6 @@ def _when_free(run: Callable[[], Any]) -> Any:
             time.sleep(1)
 
 
-def _report_index(collection: Any, report: Any, json: bool) -> None:
-    """Say what a run of indexing did."""
-    from retrieval.collection.summary import describe_collection
-    from retrieval.search.answers import IF_MOVED
-
-    for text in report.notes:
-        note(text)
-    facts = describe_collection(collection)
-    if json:
-        print_json(
-            {
-                "collection": str(collection.folder),
-                "added": report.added,
-                "unchanged": report.unchanged,
-                "back": report.back,
-                "moved": report.moved,
-                "vanished": report.vanished,
-                "failed": report.failed,
-                "failed_before": len(report.failed_before),
-                "passed_over": dict(report.passed_over.most_common()),
-                "left": report.left,
-                "kept_out": report.kept_out,
-                "kept_out_reasons": report.kept_out_reasons,
-                "images": facts["images"],
-                "features": facts["features"],
-                "words": facts["words"],
-                "bytes_per_feature": facts["bytes_per_feature"],
-                "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
-            }
-        )
-        return
-    back = f" ({len(report.back)} back)" if report.back else ""
-    say(
-        f"{collection.folder}: {report.added} added, {report.unchanged} unchanged{back}, {len(report.moved)} moved, "
-        f"{len(report.vanished)} vanished, {len(report.failed)} failed; "
-        f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
-        f"in {report.seconds['total']:.1f} s."
-    )
-    if report.left:
-        say(f"The time is up, and {report.left} photos are left: the same command goes on with them.")
-    if report.vanished:
-        say(f"Files that have gone: {len(report.vanished)}; {IF_MOVED}.")
-    before = set(report.failed_before)
-    print_failures([entry for entry in report.failed if entry["path"] not in before])
-    if before:
-        say(f"Of the failed, {len(before)} failed before and are unchanged: cairn info lists them.")
-    for entry in report.kept_out_reasons[:_SHOWN]:
-        say(f"left out: {printable_name(entry['path'])}: {printable_name(entry['reason'])}")
-    if report.kept_out:
-        listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
-        say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
-    if report.passed_over:
-        say(f"Passed over: {_endings(report.passed_over.most_common())} (no photos that Cairn reads).")
-
-
-def _endings(counted: list[tuple[str, int]]) -> str:
-    """Endings of files and how many have each, the most frequent ones."""
-    shown = [f"{count} {ending or 'without an ending'}" for ending, count in counted[:_ENDINGS]]
-    others = sum(count for _, count in counted[_ENDINGS:])
-    return ", ".join([*shown, *([f"{others} others"] if others else [])])
-
-
 def info(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     catalogue: CatalogueAddress = None,
@@ -335,45 +270,13 @@ def info(
 ) -> None:
     """Tell what a collection holds, and what each feature costs."""
     from retrieval.collection.collection import Collection
-    from retrieval.collection.summary import describe_augmentation, describe_collection
+    from retrieval.collection.summary import describe_collection
 
     facts = describe_collection(Collection.open(collection, catalogue=catalogue))
     if json:
         print_json(facts)
         return
-    say(f"{collection}: {facts['images']} photos, {facts['features']} features, {facts['segments']} segments")
-    if added := facts["date_added"]:
-        say(f"photos added {added['first'][:10]} to {added['last'][:10]} (UTC)")
-    descriptor, vocabulary = facts["descriptor"], facts["vocabulary"]
-    say(f"descriptor   {descriptor['name']}, {descriptor['dim']} dimensions, {descriptor['fingerprint'][:12]}")
-    say(f"signature    {facts['signature'] or 'none'}")
-    if vocabulary:
-        say(
-            f"vocabulary   {vocabulary['words']} words from {vocabulary['trained_on']}, "
-            f"recall@1 {vocabulary['recall_at_1']:.3f}, {vocabulary['fingerprint'][:12]}"
-        )
-        drift = vocabulary["drift"]
-        if drift["ratio"] is not None:
-            say(f"added        {drift['added']['images']} photos, {drift['ratio']:.2f} times as far from their words")
-        say(f"             {drift['advice']}")
-    for part, size in facts["bytes"].items():
-        say(f"{part:<12} {size / 1e6:10.2f} MB")
-    say(f"a feature    {facts['bytes_per_feature']:10.2f} bytes")
-    if (augmentation := facts["augmentation"]) is not None:
-        say(f"augmentation {describe_augmentation(augmentation)}")
-    if facts["missing"]:
-        say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
-        say("             were moved, index the folder where they are now, and their content tells which they are; if")
-        say("             they are gone for good, cairn remove --missing takes them out")
-    if facts["removed"]:
-        say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
-    for entry in facts["removed_for_good"][:_LISTED]:
-        say(f"removed for good: {printable_name(entry['name'])}: {printable_name(entry['path'])}")
-    if facts["removed_for_good"]:
-        more = len(facts["removed_for_good"]) - _LISTED
-        rest = f"{more} more were removed for good, which --json lists; " if more > 0 else ""
-        say(f"             {rest}cairn index --again takes them in again")
-    print_failures(facts["failed"])
+    print_facts(collection, facts)
 
 
 def query(
@@ -502,19 +405,4 @@ def query(
             catalogue=catalogue,
             **others,
         )
-    if result["missing_shards"]:
-        note(f"{len(result['missing_shards'])} shards of the collection were missing, whose photos were not searched.")
-    if json:
-        print_json(result)
-        return
-    if not result["results"]:
-        say("No photo of the collection passes the filters." if result["passing"] == 0 else "Nothing found.")
-    found = True
-    for entry in result["results"]:
-        if found and not entry["found"]:
-            say("Perhaps:" if entry["rank"] > 1 else "Nothing found for sure. Perhaps:")
-        found = entry["found"]
-        called = printable_name(entry["name"])
-        say(f"{entry['rank']:4d}  {likely(entry['probability']):>4}  {entry['score']:.4f}  {called}")
-    if picture is not None:
-        say(f"Picture: {picture}")
+    print_answer(result, picture, json)
