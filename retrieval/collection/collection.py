@@ -116,7 +116,7 @@ class Collection:
             a part of the collection is damaged.
         """
         from retrieval.descriptors.learnt import read_model_file
-        from retrieval.features.extraction import Extractor
+        from retrieval.foreign.extractor import make_extractor
 
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
@@ -136,7 +136,7 @@ class Collection:
             refuse_damaged(folder)
         if there is None and folder.exists() and (not folder.is_dir() or not all(map(_is_first, folder.iterdir()))):
             raise CairnError(f"{folder} exists and is not a collection: give the collection a folder of its own.")
-        Extractor(find_descriptor(named), options.features)
+        make_extractor(find_descriptor(named), options.features)
         search_backend(options.search)
         where = catalogue_place(folder, catalogue)
         is_new = not (folder / SEGMENTS).is_dir()
@@ -198,10 +198,16 @@ class Collection:
     def extractor(self) -> "Extractor":
         """Turns photos into features as this collection's were."""
         if self._read.extractor is None:
-            from retrieval.features.extraction import Extractor
+            from retrieval.foreign.extractor import make_extractor
 
-            self._read.extractor = Extractor(self.descriptor, self.options.features)
+            self._read.extractor = make_extractor(self.descriptor, self.options.features)
         return self._read.extractor
+
+    def use_extractor(self, extractor: "Extractor") -> None:
+        """Take another extractor of the same features, such as one that knows where those of other programs are."""
+        if extractor.fingerprint != self.features_fingerprint:
+            raise ValueError("the extractor is of other features")
+        self._read.extractor = extractor
 
     @property
     def features_fingerprint(self) -> str:

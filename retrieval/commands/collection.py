@@ -12,7 +12,9 @@ import typer
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from retrieval.commands.console import FAILED, print_json, progress_bars, say, tell_error
+from retrieval.commands.described import FeatureFiles, QueryFeatures, make_collection
 from retrieval.commands.joining import joined, searching_on
+from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import (
     Augmented,
     CatalogueAddress,
@@ -48,9 +50,11 @@ from retrieval.commands.progress import INDEXING
 from retrieval.search.engines.registry import DEFAULT
 
 
+@grouped
 def index(
     context: typer.Context,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
+    files: FeatureFiles,
     photos: Annotated[list[Path] | None, typer.Argument(help="Photos, and folders of photos.")] = None,
     descriptor: Descriptor = "rootsift",
     words: Words = 0,
@@ -118,10 +122,10 @@ def index(
     all. Photos that were removed for good stay out, but for those that are found with --again, which takes them off the
     list. An interrupted run is picked up by running the same command again. Options that shape the collection
     (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
-    said. With --watch and --json, each run that finds something prints an object on a line of its own.
+    said. With --watch and --json, each run that finds something prints an object on a line of its own. With --features,
+    keypoints and descriptors are those of another program; photos without any are listed as failed.
     """
     from index.hamming.kinds import full_name, parse_signature
-    from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
     from retrieval.indexing.adding import index_photos
@@ -129,6 +133,7 @@ def index(
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
 
+    files.check(context)
     if again and watch:
         raise CairnError("--again goes without --watch: take the photos in first, and watch then.")
     if time_limit is not None and watch:
@@ -155,7 +160,7 @@ def index(
         ),
     )
     with joined(cluster, storage) as join:
-        opened = Collection.create(collection, options, catalogue=catalogue)
+        opened = make_collection(collection, options, files, photos, catalogue)
         _tell_unused(context, opened, options)
 
         def run() -> Any:
@@ -299,6 +304,7 @@ def query(
     soft: Soft = 1,
     tf: TermFrequency = "linear",
     similarity: Similarity = None,
+    features: QueryFeatures = None,
     match_all: Annotated[
         bool,
         typer.Option(
@@ -403,6 +409,7 @@ def query(
             wanted=wanted,
             picture=picture,
             catalogue=catalogue,
+            features=features,
             **others,
         )
     print_answer(result, picture, json)

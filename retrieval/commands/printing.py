@@ -112,7 +112,7 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
     print_failures(facts["failed"])
 
 
-def print_answer(result: Mapping[str, Any], picture: Path | None, json: bool) -> None:
+def print_answer(result: dict[str, Any], picture: Path | None, json: bool) -> None:
     """Say what a query found, as `answer_query` gives it."""
     if result["missing_shards"]:
         note(f"{len(result['missing_shards'])} shards of the collection were missing, whose photos were not searched.")

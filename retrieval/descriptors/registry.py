@@ -5,6 +5,7 @@ from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.foreign import is_foreign, parse_foreign
 from retrieval.descriptors.sift import Sift
 
 DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
@@ -40,8 +41,9 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     Parameters
     ----------
     name : str
-        A name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote; or
-        building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with.
+        A name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote;
+        building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with; or the name of one
+        of another program, as a collection of such features has it (see `retrieval.descriptors.foreign`).
     folder : Path, optional
         What a relative path is relative to; the working folder otherwise.
 
@@ -57,6 +59,8 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
         from retrieval.descriptors.learnt import LearntDescriptor, load_model
 
         return LearntDescriptor(load_model(file))
+    if is_foreign(name):
+        return parse_foreign(name)
     from retrieval.descriptors.blocks.descriptor import is_blocks, named_blocks
 
     if is_blocks(name):

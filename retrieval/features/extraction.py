@@ -1,6 +1,7 @@
 """Features of a photo: regions, frames and descriptors, in coordinates of the upright original."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from index.parallel import one_thread
 from retrieval.descriptors.contract import Descriptor, check_distance
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.options import FeatureOptions, features_fingerprint
-from retrieval.photos.decoding import Photo
+from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions, detect_regions, known_regions
 from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import rotations, upright_frames
@@ -52,6 +54,9 @@ class Extractor:
         Of descriptor and options: features compare only with features of the same.
     """
 
+    is_foreign = False
+    """Whether features come from the files of another program: no pixel is looked at, and no photo at a turn."""
+
     def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:
         self.descriptor = descriptor
         self.options = options
@@ -63,6 +68,16 @@ class Extractor:
         if not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")
         self.fingerprint = features_fingerprint(descriptor, options)
+
+    def read(self, path: Path, image: ImageOptions) -> Photo:
+        """Read a photo, and whatever else its features are made from.
+
+        Raises
+        ------
+        CairnError
+            It cannot be used: the reason alone, as `read_photo` gives it.
+        """
+        return read_photo(path, image)
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
         """Detect regions in the working image's pixels; within a box x0, y0, x1, y1 of the upright original's alone."""

@@ -17,7 +17,6 @@ from index.arrays import load_array, save_array, save_bytes
 from index.errors import CairnError
 from index.parallel import Workers, run
 from retrieval.features.extraction import Extractor, Features
-from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
 
 
@@ -76,7 +75,7 @@ class Staging:
         except CairnError:
             pass  # not there, or half there: extract (again)
         try:
-            photo = read_photo(path, self.image)
+            photo = self.extractor.read(path, self.image)
         except CairnError as error:
             return Staged(0, 0, 0, str(error), unseen=not path.exists())
         features = self.extractor.extract(photo)

@@ -14,8 +14,8 @@ from retrieval.collection.layout import DESCRIPTOR, OPTIONS, STAGING
 from retrieval.collection.options import CollectionOptions
 from retrieval.collection.segment_writing import quantise
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staged, Staging, staged_files, staging_folder
+from retrieval.foreign.extractor import make_extractor
 from retrieval.indexing.preparing import Prepared, described
 
 
@@ -73,7 +73,7 @@ class _Workshop:
         self.storage.fetch(OPTIONS)  # says what is wrong where the collection is not there
         learnt = plan.options.descriptor == DESCRIPTOR
         folder = self.storage.fetch(DESCRIPTOR).parent if learnt else None
-        self.extractor = Extractor(find_descriptor(plan.options.descriptor, folder), plan.options.features)
+        self.extractor = make_extractor(find_descriptor(plan.options.descriptor, folder), plan.options.features)
         if self.extractor.fingerprint != plan.fingerprint:
             raise CairnError(
                 f"The descriptor at {plan.place} is not the collection's: run the command again, which sends it."

@@ -7,7 +7,7 @@ from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULAR
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.features.extraction import Extractor
+from retrieval.foreign.extractor import make_extractor
 from retrieval.integrity.report import Findings, size_of
 
 
@@ -88,7 +88,7 @@ def _check_descriptor(findings: Findings) -> str | None:
     if findings.is_damaged(OPTIONS, DESCRIPTOR):
         return None
     try:
-        return Extractor(find_descriptor(options.descriptor, findings.folder), options.features).fingerprint
+        return make_extractor(find_descriptor(options.descriptor, findings.folder), options.features).fingerprint
     except Unreadable:
         raise
     except CairnError as error:

@@ -18,6 +18,9 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.foreign.npz import NpzFile
+from retrieval.foreign.opening import open_features
+from retrieval.indexing.described import use_features
 from retrieval.photos.options import ImageOptions
 from retrieval.search.homography import homography, may_fix
 from retrieval.search.options import SearchOptions
@@ -155,6 +158,7 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     source = Source(collection.extractor, image or collection.options.image, asked.path, asked.box)
     # Of a photo of which few features are kept, a box has fewer still than its file gives.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
+    is_kept |= collection.extractor.is_foreign  # its file gives none
     if asked.row is not None and is_kept and options.soft == 1 and not searcher.engine.needs_descriptors:
         photos = searcher.index.images
         with contextlib.suppress(NotHere):  # its file will do
@@ -173,11 +177,13 @@ def answer_query(
     wanted: PhotoFilter | None = None,
     picture: Path | None = None,
     catalogue: str | None = None,
+    features: Path | None = None,
     make_searcher: Callable[[Collection, SearchOptions], Searcher] = Searcher,
 ) -> dict[str, Any]:
     """Search a collection, or its photos that pass a filter, and report as `cairn query --json` does.
 
-    A searcher of photos that are elsewhere is made by another function: see `Searcher`.
+    A searcher of photos that are elsewhere is made by another function: see `Searcher`. In a collection of features of
+    another program, those of photos that are not in it are in `features`: see `open_features`.
 
     Raises
     ------
@@ -192,8 +198,13 @@ def answer_query(
         from retrieval.search.picture import check_picture
 
         check_picture(picture)
+    source = open_features(features) if features is not None else None
+    if isinstance(source, NpzFile) and len(photos) > 1:
+        raise CairnError(f"{features} has the features of one photo: give one photo, or a folder of features.")
     for look in range(_LOOKS):
         with Collection.open(folder, catalogue=catalogue) as collection:
+            if source is not None:
+                use_features(collection, source)
             try:
                 searcher = make_searcher(collection, options or SearchOptions())
                 asked = [find_photo(collection, photo, box) for photo in photos]

@@ -16,7 +16,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import frames_of
 from retrieval.features.extraction import Extractor, Features, to_original
-from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames, ellipses_of_shapes
@@ -116,7 +116,7 @@ class Source:
         """
         if self._read is None:
             try:
-                photo = read_photo(self.path, self._image)
+                photo = self.extractor.read(self.path, self._image)
             except CairnError as error:
                 raise CairnError(f"The query {self.path.name!r} cannot be used: {error}.") from error
             clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
@@ -166,8 +166,12 @@ def _key(turn: float) -> float:
 
 
 def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
-    """The turns, radians, at which a query is tried; patches that are rotated themselves need none but upright."""
-    return 2 * np.pi * np.arange(turns if extractor.options.upright else 1) / turns
+    """The turns, radians, at which a query is tried.
+
+    Patches that are rotated themselves need none but upright, and features of other programs can have no other.
+    """
+    turned = extractor.options.upright and not extractor.is_foreign
+    return 2 * np.pi * np.arange(turns if turned else 1) / turns
 
 
 def read_query(

@@ -17,6 +17,7 @@ ROOMS = (
     "retrieval/regions",
     "retrieval/descriptors",
     "retrieval/features",
+    "retrieval/foreign",
     "retrieval/matching",
     "retrieval/catalogue",
     "retrieval/catalogue/tables",

@@ -1,0 +1,104 @@
+"""Options of commands that take features of other programs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from index.errors import CairnError
+from retrieval.commands.panels import FEATURES
+
+QueryFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        rich_help_panel=FEATURES,
+        metavar="PATH",
+        help="Features of photos that are not in a collection of such features: a file .npz of one photo, or what "
+        "cairn index --features takes. Photos of the collection need none.",
+    ),
+]
+_OWN = ("descriptor", "detector", "measurement_scale", "upright", "cluster")  # options that go without --features
+
+
+@dataclass(frozen=True)
+class FeatureFiles:
+    """Where features are, and how they are compared."""
+
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            "--features",
+            rich_help_panel=FEATURES,
+            metavar="PATH",
+            help="Take keypoints and descriptors from files in place of computing them: a folder of .npz (a/1.npz or "
+            "a/1.jpg.npz of a/1.jpg), an HDF5 file as hloc writes it, or COLMAP's database. See docs/own-features.md.",
+        ),
+    ] = None
+    features_name: Annotated[
+        str | None,
+        typer.Option(
+            "--features-name",
+            rich_help_panel=FEATURES,
+            metavar="NAME",
+            help="What the descriptor is called (default: the name of the file or folder). Collections share a "
+            "vocabulary only under one name.",
+        ),
+    ] = None
+    normalise: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalise/--as-they-are",
+            rich_help_panel=FEATURES,
+            help="Bring descriptors to unit length, or leave them (default: all but whole numbers from 0 to 255).",
+            show_default=False,
+        ),
+    ] = None
+    binary: Annotated[
+        bool,
+        typer.Option("--binary", rich_help_panel=FEATURES, help="Descriptors are packed bits, as ORB's are."),
+    ] = False
+
+    @property
+    def values(self) -> str | None:
+        """How entries are compared, as `retrieval.foreign.opening.identify` takes it."""
+        from retrieval.descriptors.foreign import AS_THEY_ARE, BITS, UNIT
+
+        if self.binary and self.normalise is not None:
+            raise CairnError("--binary goes without --normalise and --as-they-are: bits have no length.")
+        if self.binary:
+            return BITS
+        return None if self.normalise is None else UNIT if self.normalise else AS_THEY_ARE
+
+    def check(self, context: typer.Context) -> None:
+        """Raise CairnError where options were given that do not go together."""
+        given = {
+            name for name in context.params if str(getattr(context.get_parameter_source(name), "name", "")) != "DEFAULT"
+        }
+        beside = [name for name in _OWN if name in given]
+        if self.features is not None and beside:
+            option = "upright/--rotated" if beside[0] == "upright" else beside[0].replace("_", "-")
+            raise CairnError(f"--features goes without --{option}, which is for features that Cairn computes.")
+        alone = [name for name in ("features_name", "normalise", "binary") if name in given]
+        if self.features is None and alone:
+            raise CairnError("--features-name, --normalise, --as-they-are and --binary go with --features.")
+
+
+def make_collection(folder: Path, options: Any, files: FeatureFiles, photos: list[Path], catalogue: str | None) -> Any:
+    """Create or open a collection, of features of other programs where these are given."""
+    from retrieval.collection.collection import Collection
+
+    if files.features is None:
+        return Collection.create(folder, options, catalogue=catalogue)
+    from retrieval.indexing.described import create_described
+
+    return create_described(
+        folder,
+        options,
+        files.features,
+        photos,
+        label=files.features_name,
+        values=files.values,
+        catalogue=catalogue,
+    )

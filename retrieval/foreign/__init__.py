@@ -1,0 +1,1 @@
+"""Features of other programs, read from their files in place of being extracted."""

@@ -1,0 +1,113 @@
+"""What every file of features offers: the features of a photo, found by the photo's name."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+
+POINTS, SCALES, ORIENTED, ELLIPSES, AFFINE = (
+    f"foreign:{kind}" for kind in ("points", "scales", "oriented", "ellipses", "affine")
+)
+GEOMETRIES = {
+    POINTS: "places alone",
+    SCALES: "places and scales",
+    ORIENTED: "places, scales and angles",
+    ELLIPSES: "ellipses",
+    AFFINE: "affine frames",
+}
+"""What is known of a keypoint, as the option `detector` of a collection names it, and as messages say it."""
+
+TURNED = (ORIENTED, AFFINE)
+"""Of these the turn in the plane is known, too."""
+
+
+class Unfit(CairnError):
+    """Features of another kind or dimension than those of the collection: no photo more is taken in."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The features of one photo as a file has them.
+
+    Attributes
+    ----------
+    geometry : str
+        One of `GEOMETRIES`.
+    centres : ndarray, shape (N, 2), float64
+        Pixels, the centre of the top-left pixel at (0, 0).
+    linear : ndarray, shape (N, 2, 2), float64, or None
+        Maps from the unit circle to the regions; None where only places are known.
+    descriptors : ndarray, shape (N, D)
+        As they are in the file.
+    scores : ndarray, shape (N,), or None
+        The higher, the better.
+    size : (int, int) or None
+        Width and height of the picture whose pixels those are.
+    is_binary : bool
+        Whether the file says that descriptors are packed bits.
+    """
+
+    geometry: str
+    centres: NDArray[np.float64]
+    linear: NDArray[np.float64] | None
+    descriptors: NDArray[Any]
+    scores: NDArray[np.float64] | None = None
+    size: tuple[int, int] | None = None
+    is_binary: bool = False
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+
+class FeatureSource(Protocol):
+    """Features of photos. It is sent to other processes, so that it opens its files when it is asked."""
+
+    @property
+    def path(self) -> Path:
+        """The file or folder."""
+
+    def entry(self, photo: Path, names: Sequence[str]) -> Entry:
+        """Read the features of a photo.
+
+        Parameters
+        ----------
+        photo : Path
+            Its file.
+        names : sequence of str
+            What it may be called, the most exact first: see `names_of`.
+
+        Raises
+        ------
+        CairnError
+            There are none, or they are damaged: the reason alone, such as "there are no features of it in F".
+        """
+
+
+def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
+    """Give the names that a photo may have in a file of features: the longest first.
+
+    A name is the end of its path, with at least as many folders as it has within the nearest folder that was indexed:
+    of two photos of the same file name, in two folders, neither takes the other's features.
+
+    Parameters
+    ----------
+    photo : Path
+        Its file.
+    roots : sequence of Path
+        Folders that are indexed, and photos. None of them: the file's name alone may be its name.
+    """
+    path = photo.resolve()
+    within = [len(path.parts) - len(root.parts) for root in map(Path.resolve, roots) if root in path.parents]
+    parts = path.parts[1:]
+    for count in range(len(parts), min(within, default=1) - 1, -1):
+        yield "/".join(parts[-count:])
+
+
+def missing(path: Path) -> CairnError:
+    """Say that a photo's features are not there."""
+    return CairnError(f"there are no features of it in {path}")

@@ -1,0 +1,199 @@
+"""From the arrays of another program to features as Cairn keeps them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from retrieval.descriptors.foreign import AS_THEY_ARE, BITS, BYTES, MOST_DIMENSIONS, UNIT, ForeignDescriptor
+from retrieval.features.extraction import Features
+from retrieval.foreign.contract import GEOMETRIES, POINTS, TURNED, Entry, Unfit
+from retrieval.regions.detection import spread_choice
+from retrieval.regions.geometry import ellipses_of_shapes, upright_frames
+
+_RADIUS = 1 / 64  # of a keypoint of which only the place is known, as a part of the photo's longer side
+_BEYOND = 1.0, 1e-3  # pixels, and parts of the longer side, that a keypoint may lie outside by rounding
+_LARGEST = 65_504.0  # what float16 holds
+
+
+def placed(entry: Entry, width: int, height: int) -> Entry:
+    """Give features in the pixels of a photo of some size, that of the file's picture or a multiple of it.
+
+    Raises
+    ------
+    CairnError
+        The picture was another, or a keypoint lies outside the photo: the reason alone.
+    """
+    if entry.size is not None and entry.size != (width, height):
+        entry = _scaled(entry, width, height)
+    if not len(entry):
+        return entry
+    size = np.array([width, height], np.float64)
+    beyond = _BEYOND[0] + _BEYOND[1] * size.max()
+    outside = ((entry.centres < -beyond) | (entry.centres > size - 1 + beyond)).any(axis=1)
+    if outside.any():
+        x, y = entry.centres[outside.argmax()]
+        raise CairnError(
+            f"its features cannot be used: a keypoint lies at {x:.1f}, {y:.1f}, outside the photo, which is {width} by "
+            f"{height} pixels"
+        )
+    return replace(entry, centres=np.clip(entry.centres, -0.5, size - 0.5))
+
+
+def _scaled(entry: Entry, width: int, height: int) -> Entry:
+    assert entry.size is not None
+    across, down = width / entry.size[0], height / entry.size[1]
+    if abs(across / down - 1) > 1 / min(*entry.size, width, height):
+        turned = entry.size == (height, width)
+        raise CairnError(
+            f"its features are of a picture of {entry.size[0]} by {entry.size[1]} pixels, and the photo has {width} by "
+            f"{height}" + (" when it is upright: describe it turned as its EXIF says" if turned else "")
+        )
+    scale = np.array([across, down])
+    linear = entry.linear * scale[:, None] if entry.linear is not None else None
+    return replace(entry, centres=(entry.centres + 0.5) * scale - 0.5, linear=linear, size=(width, height))
+
+
+def features_of(
+    entry: Entry, descriptor: ForeignDescriptor, geometry: str, width: int, height: int, most: int = 0
+) -> Features:
+    """Give the features of a photo.
+
+    Parameters
+    ----------
+    entry : Entry
+        As `placed` gives it.
+    descriptor : ForeignDescriptor
+        What the collection's are.
+    geometry : str
+        What is known of the collection's keypoints, one of `GEOMETRIES`.
+    width, height : int
+        Of the photo, pixels.
+    most : int
+        Features at most, the best by their scores and spread over the photo, or the first; 0: all.
+
+    Raises
+    ------
+    Unfit
+        The features are of another kind or dimension than the collection's.
+    """
+    if not len(entry):
+        return Features(
+            np.zeros((0, 5), np.float32), np.zeros(0, np.float32), np.zeros((0, descriptor.dim), np.float16)
+        )
+    if entry.geometry != geometry:
+        raise Unfit(
+            f"they have {GEOMETRIES[entry.geometry]}, and those of the collection {GEOMETRIES[geometry]}: describe all "
+            "photos in the same way"
+        )
+    if most and len(entry) > most:
+        entry = _best(entry, most)
+    rows = rows_of(entry.descriptors, descriptor)
+    linear = entry.linear
+    if geometry == POINTS or linear is None:
+        linear = np.broadcast_to(np.eye(2) * _RADIUS * max(width, height), (len(entry), 2, 2))
+    ellipses = ellipses_of_shapes(entry.centres, linear)
+    angles = np.zeros(len(entry), np.float32)
+    if geometry in TURNED:
+        turn = np.linalg.inv(upright_frames(ellipses)) @ linear
+        angles = np.arctan2(turn[:, 1, 0] - turn[:, 0, 1], turn[:, 0, 0] + turn[:, 1, 1]).astype(np.float32)
+    return Features(ellipses, angles, rows)
+
+
+def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.float16]:
+    """Descriptors (N, D) as a collection keeps them: at unit length, as bits of -1 and 1, or as they are.
+
+    Raises
+    ------
+    Unfit
+        They are not what the collection's are.
+    """
+    if descriptor.values == BITS:
+        rows = unpacked(rows)
+    if rows.shape[1] != descriptor.dim:
+        raise Unfit(
+            f"its descriptors have {rows.shape[1]} dimensions, and those of the collection {descriptor.dim}: describe "
+            "all photos in the same way"
+        )
+    if descriptor.values == BITS:
+        return rows.astype(np.float16) * np.float16(2) - np.float16(1)
+    values = rows.astype(np.float32)
+    if descriptor.values == BYTES and not are_bytes(rows):
+        raise Unfit("its descriptors are not whole numbers from 0 to 255, as those of the collection are")
+    if descriptor.values == UNIT:
+        if rows.dtype.kind != "f":
+            raise Unfit("its descriptors are whole numbers, and those of the collection are not")
+        lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+        values = (rows / np.maximum(lengths, 1e-300)).astype(np.float32)
+    if descriptor.values == AS_THEY_ARE and np.abs(values).max(initial=0) > _LARGEST:
+        raise Unfit("its descriptors have values beyond 65,504, which do not fit: leave out --as-they-are")
+    return values.astype(np.float16)
+
+
+def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescriptor | None:
+    """Tell from features what descriptor they are of; None where these do not tell.
+
+    Parameters
+    ----------
+    entry : Entry
+        Features of some photo.
+    label : str
+        What people call it.
+    values : str, optional
+        How entries are to be compared, one of `VALUES`; None: bits where the file says so, whole numbers from 0 to 255
+        as they are, and all others at unit length.
+
+    Raises
+    ------
+    CairnError
+        They can be none: there is no such dimension, they are not bits, or may be bits or numbers.
+    """
+    rows = entry.descriptors
+    if not len(entry) or (rows.dtype != np.bool_ and not rows.any()):
+        return None
+    if values is None:
+        bits = entry.is_binary or rows.dtype == np.bool_
+        values = BITS if bits else BYTES if are_bytes(rows) and rows.max() > 1 else UNIT
+        if rows.dtype == np.uint8 and not bits and rows.shape[1] != 128:
+            raise CairnError(
+                f"Descriptors of {rows.shape[1]} whole numbers may be bits or numbers: say --binary or --as-they-are."
+            )
+    elif values == AS_THEY_ARE and are_bytes(rows) and rows.max() > 1:
+        values = BYTES
+    try:
+        dim = unpacked(rows).shape[1] if values == BITS else rows.shape[1]
+    except Unfit as error:
+        raise CairnError(f"The features cannot be used: {error}.") from error
+    if not 1 <= dim <= MOST_DIMENSIONS:
+        raise CairnError(f"Descriptors have 1 to {MOST_DIMENSIONS} dimensions, and these have {dim}.")
+    return ForeignDescriptor(label, dim, values)
+
+
+def unpacked(rows: NDArray[Any]) -> NDArray[Any]:
+    """Bits (N, D) of rows that are packed, eight a byte, or are bits; `Unfit` where they are neither."""
+    if rows.dtype == np.bool_:
+        return rows
+    if rows.dtype != np.uint8:
+        raise Unfit("binary descriptors are bytes (uint8) of packed bits, and these are not")
+    return np.unpackbits(np.ascontiguousarray(rows), axis=1)
+
+
+def are_bytes(rows: NDArray[Any]) -> bool:
+    """Whether all values are whole numbers from 0 to 255."""
+    if rows.dtype == np.uint8 or not rows.size:
+        return True
+    return bool(rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all())
+
+
+def _best(entry: Entry, most: int) -> Entry:
+    order = np.argsort(-entry.scores, kind="stable") if entry.scores is not None else np.arange(len(entry))
+    rows = np.sort(order[spread_choice(entry.centres[order], most)])
+    return replace(
+        entry,
+        centres=entry.centres[rows],
+        linear=entry.linear[rows] if entry.linear is not None else None,
+        descriptors=entry.descriptors[rows],
+        scores=None,
+    )

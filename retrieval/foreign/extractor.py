@@ -1,0 +1,124 @@
+"""An extractor that reads features from files of other programs, in place of computing them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.foreign import ForeignDescriptor
+from retrieval.features.extraction import Extractor, Features
+from retrieval.features.options import FeatureOptions, features_fingerprint
+from retrieval.foreign.contract import GEOMETRIES, Entry, FeatureSource, Unfit, names_of
+from retrieval.foreign.converting import features_of, placed
+from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.detection import Regions
+from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions
+
+NEEDED = "the features of this collection come from elsewhere: give those of this photo with --features"
+_LOOKED_AT = 256  # pixels of the longer side: the photo is decoded to see that it is whole, and how large
+_NOWHERE = ScaleSpace(np.zeros((0, 0), np.float32), [], [], ScaleSpaceOptions())
+
+
+@dataclass(frozen=True)
+class DescribedPhoto(Photo):
+    """A photo, and what a file has of it; its pixels are few, and for nothing to be taken from."""
+
+    entry: Entry
+
+
+class ForeignExtractor(Extractor):
+    """Gives photos the features that a file has of them.
+
+    Parameters
+    ----------
+    descriptor : ForeignDescriptor
+        What they are described by.
+    options : FeatureOptions
+        What is known of keypoints, in the place of the detector.
+    source : FeatureSource, optional
+        Where features are; without it, there are none.
+    roots : sequence of Path
+        Folders that are indexed: see `names_of`.
+    """
+
+    is_foreign = True
+
+    def __init__(
+        self,
+        descriptor: ForeignDescriptor,
+        options: FeatureOptions,
+        source: FeatureSource | None = None,
+        roots: Sequence[Path] = (),
+    ) -> None:
+        if options.regions.detector not in GEOMETRIES:
+            raise CairnError(f"The features of {descriptor.name} come from elsewhere: give them with --features.")
+        self.descriptor = descriptor
+        self._foreign = descriptor
+        self.options = options
+        self.region_scale = self.measurement_scale = 1.0
+        self.fingerprint = features_fingerprint(descriptor, options)
+        self.source = source
+        self._roots = roots
+
+    def read(self, path: Path, image: ImageOptions) -> Photo:
+        """Read a photo and its features: see `Extractor.read`."""
+        if self.source is None:
+            raise CairnError(NEEDED)
+        photo = read_photo(path, replace(image, max_side=_LOOKED_AT))
+        entry = self.source.entry(path, list(names_of(path, self._roots)))
+        return DescribedPhoto(photo.grey, photo.width, photo.height, placed(entry, photo.width, photo.height))
+
+    def extract(self, photo: Photo) -> Features:
+        """Give the features of a photo; CairnError where they are of another kind than the collection's."""
+        assert isinstance(photo, DescribedPhoto)
+        regions = self.options.regions
+        try:
+            return features_of(
+                photo.entry, self._foreign, regions.detector, photo.width, photo.height, regions.max_features
+            )
+        except Unfit as error:
+            raise Unfit(f"The features in {self.source.path if self.source else ''} do not fit: {error}.") from error
+
+    def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
+        """Give the places of a photo's features: see `Extractor.detect`."""
+        ellipses = self.extract(photo).ellipses
+        rows = np.arange(len(ellipses))
+        if within is not None:
+            x0, y0, x1, y1 = within
+            x, y = ellipses[:, 0], ellipses[:, 1]
+            rows = np.flatnonzero((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1))
+        return _ChosenRegions(ellipses[rows], np.zeros(len(rows), np.float32), _NOWHERE, rows)
+
+    def known(self, photo: Photo, ellipses: NDArray[np.float32]) -> Regions:
+        """Refuse: no region that is not in the file can be described."""
+        raise CairnError(NEEDED)
+
+    def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
+        """Give the features of some regions: see `Extractor.describe`."""
+        return self.describe_both(photo, regions, turn)[0]
+
+    def describe_both(
+        self, photo: Photo, regions: Regions, turn: float = 0.0
+    ) -> tuple[Features, NDArray[np.float16] | None]:
+        """Give the features of some regions, upright alone: see `Extractor.describe_both`."""
+        assert isinstance(regions, _ChosenRegions) and not turn
+        found = self.extract(photo)
+        rows = regions.rows
+        return Features(found.ellipses[rows], found.angles[rows], found.descriptors[rows]), None
+
+
+@dataclass(frozen=True)
+class _ChosenRegions(Regions):
+    rows: NDArray[np.int64]  # (N,) which of the photo's features they are
+
+
+def make_extractor(descriptor: Descriptor, options: FeatureOptions) -> Extractor:
+    """Make what turns photos into features: Cairn's own, or what is still to be told where features are."""
+    if isinstance(descriptor, ForeignDescriptor):
+        return ForeignExtractor(descriptor, options)
+    return Extractor(descriptor, options)

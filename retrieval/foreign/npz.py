@@ -1,0 +1,70 @@
+"""Features in `.npz` files: one a photo, named as it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.archive import open_archive
+from index.errors import CairnError
+from retrieval.foreign.arrays import entry_of
+from retrieval.foreign.contract import Entry, missing
+from retrieval.photos.listing import PHOTO_SUFFIXES
+
+SUFFIX = ".npz"
+_LARGEST = 1 << 32  # bytes of a file, unpacked
+_ARRAYS = ("keypoints", "frames", "lafs", "descriptors", "scores", "image_size")
+
+
+@dataclass(frozen=True)
+class NpzFolder:
+    """A folder with a file for each photo: ``holidays/1.jpg.npz``, or ``holidays/1.npz``, of ``holidays/1.jpg``."""
+
+    path: Path
+
+    def entry(self, photo: Path, names: Sequence[str]) -> Entry:
+        """Read the features of a photo: see `FeatureSource.entry`."""
+        for name in names:
+            whole = self.path / (name + SUFFIX)
+            if whole.is_file():
+                return read_npz(whole)
+            stem = self.path / Path(name).with_suffix(SUFFIX)
+            if stem.is_file():
+                _refuse_twin(photo, stem)
+                return read_npz(stem)
+        raise missing(self.path)
+
+
+@dataclass(frozen=True)
+class NpzFile:
+    """The features of one photo, whichever it is: that of a query."""
+
+    path: Path
+
+    def entry(self, photo: Path, names: Sequence[str]) -> Entry:
+        """Read the features: see `FeatureSource.entry`."""
+        return read_npz(self.path)
+
+
+def read_npz(path: Path) -> Entry:
+    """Read the features of a photo; CairnError, with the reason alone, where they are damaged. Nothing is unpickled."""
+    try:
+        with open_archive(path, _LARGEST) as archive:
+            there = {name.removesuffix(".npy") for name in archive.names}
+            arrays = {name: archive.array(name) for name in _ARRAYS if name in there}
+            is_binary = "binary" in there and bool(archive.array("binary").all())
+    except Exception as error:  # a damaged archive fails in any way
+        raise CairnError(f"its features in {path} cannot be read: the file is damaged, or no .npz of arrays") from error
+    try:
+        return entry_of(arrays, is_binary=is_binary)
+    except CairnError as error:
+        raise CairnError(f"its features in {path} cannot be used: {error}") from error
+
+
+def _refuse_twin(photo: Path, stem: Path) -> None:
+    """Raise CairnError where two photos would take the same file: one of both has other features."""
+    twins = [photo.with_suffix(suffix) for suffix in sorted(PHOTO_SUFFIXES) if suffix != photo.suffix.lower()]
+    twin = next((path for path in twins if path.is_file()), None)
+    if twin is not None:
+        raise CairnError(
+            f"{stem.name} may be that of {photo.name} or of {twin.name}: name the features {photo.name}{SUFFIX}"
+        )

@@ -1,0 +1,92 @@
+"""Which file of features is it, and what features are in it?"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from index.errors import CairnError
+from index.text import printable_name
+from retrieval.descriptors.foreign import ForeignDescriptor, label_of
+from retrieval.features.options import FeatureOptions
+from retrieval.foreign.contract import TURNED, FeatureSource, names_of
+from retrieval.foreign.converting import described_as
+from retrieval.foreign.npz import SUFFIX, NpzFile, NpzFolder
+from retrieval.photos.listing import list_photos
+from retrieval.regions.options import RegionOptions
+
+_LOOKED_AT = 1000  # photos in which features are looked for that tell what they are
+
+
+def open_features(path: Path) -> FeatureSource:
+    """Open the features of photos: a folder of `.npz` files, or one of them.
+
+    Raises
+    ------
+    CairnError
+        There is nothing, or nothing that is known.
+    """
+    if path.is_dir():
+        return NpzFolder(path.resolve())
+    if not path.is_file():
+        raise CairnError(f"There are no features {str(path)!r}; check the name.")
+    if path.suffix.lower() == SUFFIX:
+        return NpzFile(path.resolve())
+    raise CairnError(f"{path} is no file of features: give a folder of .npz files.")
+
+
+def roots_of(photos: Sequence[Path]) -> list[Path]:
+    """The folders within which photos that are indexed have their names."""
+    return [(path if path.is_dir() else path.parent).resolve() for path in photos]
+
+
+def identify(
+    source: FeatureSource,
+    photos: Sequence[Path],
+    *,
+    label: str | None = None,
+    values: str | None = None,
+    max_features: int = 0,
+) -> tuple[ForeignDescriptor, FeatureOptions]:
+    """Tell what features of photos are, by the first that there are.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        Where they are.
+    photos : sequence of Path
+        Photos, and folders of photos.
+    label : str, optional
+        What people call the descriptor; the name of the file or folder otherwise.
+    values : str, optional
+        How entries are compared, one of `VALUES`: see `described_as`.
+    max_features : int
+        Features of a photo at most; 0: all.
+
+    Returns
+    -------
+    descriptor : ForeignDescriptor
+    options : FeatureOptions
+        What is known of keypoints.
+
+    Raises
+    ------
+    CairnError
+        No photo has features that can be used.
+    """
+    roots, error = roots_of(photos), None
+    found = list_photos(photos)
+    for root, path in found[:_LOOKED_AT]:
+        real = root.resolve() / path.relative_to(root)
+        try:
+            entry = source.entry(real, list(names_of(real, roots)))
+        except CairnError as reason:
+            error = error or f"of {printable_name(str(path))}: {reason}"
+            continue
+        descriptor = described_as(entry, label or label_of(source.path.stem), values)
+        if descriptor is not None:
+            regions = RegionOptions(detector=entry.geometry, max_features=max_features)
+            return descriptor, FeatureOptions(regions, None, entry.geometry not in TURNED)
+    if not found:
+        raise CairnError("There are no photos: give photos, or folders of photos.")
+    raise CairnError(
+        f"No photo has features in {source.path} that can be used; {error or 'all that are there are empty'}."
+    )

@@ -1,0 +1,90 @@
+"""Collections of photos that another program has described."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from index.errors import CairnError
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import OPTIONS
+from retrieval.collection.options import CollectionOptions, read_options
+from retrieval.descriptors.foreign import ForeignDescriptor, is_foreign
+from retrieval.foreign.contract import FeatureSource
+from retrieval.foreign.extractor import ForeignExtractor
+from retrieval.foreign.opening import identify, open_features, roots_of
+
+
+def create_described(
+    folder: Path,
+    options: CollectionOptions,
+    features: Path,
+    photos: Sequence[Path],
+    *,
+    label: str | None = None,
+    values: str | None = None,
+    catalogue: str | None = None,
+) -> Collection:
+    """Create a collection of photos whose features are in files, or open the one that is there, to add such photos.
+
+    `index_photos` then takes their features from there, and so does a query.
+
+    Parameters
+    ----------
+    folder, options, catalogue
+        See `Collection.create`; what options say of descriptor and regions does not count, but for how many features a
+        photo has at most.
+    features : Path
+        Where features are: see `open_features`.
+    photos : sequence of Path
+        Photos, and folders of photos, as `index_photos` gets them.
+    label, values : str, optional
+        See `identify`.
+
+    Raises
+    ------
+    CairnError
+        There are no such features, or none that can be used, or the collection has features of its own.
+    """
+    source = open_features(features)
+    if _has_vocabulary(folder, catalogue):
+        own = read_options(folder / OPTIONS)
+        if not is_foreign(own.descriptor):
+            raise CairnError(f"{folder} was made with Cairn's own features: leave out --features, or make a new one.")
+        options = own
+    else:
+        most = options.features.regions.max_features
+        descriptor, regions = identify(source, photos, label=label, values=values, max_features=most)
+        options = replace(options, descriptor=descriptor.name, features=regions)
+    collection = Collection.create(folder, options, catalogue=catalogue)
+    use_features(collection, source, photos)
+    return collection
+
+
+def _has_vocabulary(folder: Path, catalogue: str | None) -> bool:
+    if not (folder / OPTIONS).is_file():
+        return False
+    with Collection.open(folder, catalogue=catalogue) as collection:
+        return collection.has_vocabulary
+
+
+def use_features(collection: Collection, source: FeatureSource, photos: Sequence[Path] = ()) -> None:
+    """Let an open collection take the features of photos that are not in it from a source.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open.
+    source : FeatureSource
+        Where features are.
+    photos : sequence of Path
+        Photos, and folders of photos, that are indexed; none for queries.
+
+    Raises
+    ------
+    CairnError
+        The collection has features of its own.
+    """
+    descriptor = collection.descriptor
+    if not isinstance(descriptor, ForeignDescriptor):
+        raise CairnError(f"{collection.folder} was made with Cairn's own features: leave out --features.")
+    collection.use_extractor(ForeignExtractor(descriptor, collection.options.features, source, roots_of(photos)))
