@@ -19,6 +19,7 @@ from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
+from retrieval.indexing.described import create_described
 from retrieval.photos.listing import list_photos
 from retrieval.search.answers import ask_with_file, search_photo
 from retrieval.search.engines.contract import settle
@@ -91,6 +92,7 @@ def run_benchmark(
     search: SearchOptions | None = None,
     vocabulary: Path | None = None,
     collection: Path | None = None,
+    features: Path | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
@@ -112,6 +114,8 @@ def run_benchmark(
         A collection whose vocabulary is used; else one is made from the images.
     collection : Path, optional
         Where the collection is kept, to be used again; else it is removed.
+    features : Path, optional
+        Features of all photos that another program made, in place of Cairn's own: see `open_features`.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -140,7 +144,10 @@ def run_benchmark(
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         folder = collection or Path(scratch) / "benchmark.cairn"
         start = time.perf_counter()
-        with Collection.create(folder, options or CollectionOptions()) as opened:
+        options = options or CollectionOptions()
+        with (
+            create_described(folder, options, features, images) if features else Collection.create(folder, options)
+        ) as opened:
             indexed = index_photos(opened, images, vocabulary=vocabulary, workers=workers, progress=progress)
             seconds = {"index": time.perf_counter() - start}
             if not opened.catalogue.counts()["indexed"]:

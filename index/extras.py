@@ -8,6 +8,7 @@ EXTRAS = {
     "s3": "s3fs",
     "plots": "matplotlib",
     "peers": "pycolmap",
+    "hdf5": "h5py",
 }
 """The package behind each optional extra, as `pip` takes it."""
 

@@ -50,6 +50,8 @@ class Entry:
         Width and height of the picture whose pixels those are.
     is_binary : bool
         Whether the file says that descriptors are packed bits.
+    is_as_stored : bool
+        Whether that picture is the photo as it is stored, and not turned as its EXIF says.
     """
 
     geometry: str
@@ -59,6 +61,7 @@ class Entry:
     scores: NDArray[np.float64] | None = None
     size: tuple[int, int] | None = None
     is_binary: bool = False
+    is_as_stored: bool = False
 
     def __len__(self) -> int:
         return len(self.centres)

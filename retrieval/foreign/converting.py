@@ -18,14 +18,25 @@ _BEYOND = 1.0, 1e-3  # pixels, and parts of the longer side, that a keypoint may
 _LARGEST = 65_504.0  # what float16 holds
 
 
-def placed(entry: Entry, width: int, height: int) -> Entry:
-    """Give features in the pixels of a photo of some size, that of the file's picture or a multiple of it.
+def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry:
+    """Give features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it.
+
+    Parameters
+    ----------
+    entry : Entry
+        As the file has it.
+    width, height : int
+        Of the upright photo.
+    orientation : int
+        Of the stored one, as its EXIF says: 1 to 8.
 
     Raises
     ------
     CairnError
         The picture was another, or a keypoint lies outside the photo: the reason alone.
     """
+    if entry.is_as_stored and orientation > 1:
+        entry = _upright(entry, (width, height) if orientation < 5 else (height, width), orientation)
     if entry.size is not None and entry.size != (width, height):
         entry = _scaled(entry, width, height)
     if not len(entry):
@@ -54,6 +65,22 @@ def _scaled(entry: Entry, width: int, height: int) -> Entry:
     scale = np.array([across, down])
     linear = entry.linear * scale[:, None] if entry.linear is not None else None
     return replace(entry, centres=(entry.centres + 0.5) * scale - 0.5, linear=linear, size=(width, height))
+
+
+def _upright(entry: Entry, stored: tuple[int, int], orientation: int) -> Entry:
+    """Turn features of a stored photo of some size as the photo is turned (EXIF 2.3, tag 0x0112)."""
+    size = np.array(entry.size or stored, np.float64)
+    centres, linear = entry.centres, entry.linear
+    if orientation >= 5:
+        size, centres = size[::-1], centres[:, ::-1]
+        linear = linear[:, ::-1] if linear is not None else None
+    flip = np.array([orientation in (2, 3, 6, 7), orientation in (3, 4, 7, 8)])
+    centres = np.where(flip, size - 1 - centres, centres)
+    if linear is not None:
+        linear = linear * np.where(flip, -1.0, 1.0)[:, None]
+        if orientation in (2, 4, 5, 7):  # mirrored photos: their frames stay as they were drawn, but for that
+            linear = linear * np.array([1.0, -1.0])
+    return replace(entry, centres=centres, linear=linear, size=(int(size[0]), int(size[1])))
 
 
 def features_of(

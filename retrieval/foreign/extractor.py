@@ -14,7 +14,7 @@ from retrieval.features.extraction import Extractor, Features
 from retrieval.features.options import FeatureOptions, features_fingerprint
 from retrieval.foreign.contract import GEOMETRIES, Entry, FeatureSource, Unfit, names_of
 from retrieval.foreign.converting import features_of, placed
-from retrieval.photos.decoding import Photo, read_photo
+from retrieval.photos.decoding import Photo, read_orientation, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions
@@ -71,7 +71,9 @@ class ForeignExtractor(Extractor):
             raise CairnError(NEEDED)
         photo = read_photo(path, replace(image, max_side=_LOOKED_AT))
         entry = self.source.entry(path, list(names_of(path, self._roots)))
-        return DescribedPhoto(photo.grey, photo.width, photo.height, placed(entry, photo.width, photo.height))
+        orientation = read_orientation(path) if entry.is_as_stored else 1
+        entry = placed(entry, photo.width, photo.height, orientation)
+        return DescribedPhoto(photo.grey, photo.width, photo.height, entry)
 
     def extract(self, photo: Photo) -> Features:
         """Give the features of a photo; CairnError where they are of another kind than the collection's."""

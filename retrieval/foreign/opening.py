@@ -7,6 +7,7 @@ from index.errors import CairnError
 from index.text import printable_name
 from retrieval.descriptors.foreign import ForeignDescriptor, label_of
 from retrieval.features.options import FeatureOptions
+from retrieval.foreign import colmap, hdf5
 from retrieval.foreign.contract import TURNED, FeatureSource, names_of
 from retrieval.foreign.converting import described_as
 from retrieval.foreign.npz import SUFFIX, NpzFile, NpzFolder
@@ -17,7 +18,7 @@ _LOOKED_AT = 1000  # photos in which features are looked for that tell what they
 
 
 def open_features(path: Path) -> FeatureSource:
-    """Open the features of photos: a folder of `.npz` files, or one of them.
+    """Open the features of photos: a folder of `.npz` files or one of them, hloc's HDF5 file, or COLMAP's database.
 
     Raises
     ------
@@ -30,7 +31,19 @@ def open_features(path: Path) -> FeatureSource:
         raise CairnError(f"There are no features {str(path)!r}; check the name.")
     if path.suffix.lower() == SUFFIX:
         return NpzFile(path.resolve())
-    raise CairnError(f"{path} is no file of features: give a folder of .npz files.")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(16)
+    except OSError as error:
+        raise CairnError(f"{path} cannot be read ({error.strerror or error}).") from error
+    if magic.startswith(hdf5.MAGIC):
+        return hdf5.HlocFile(path.resolve())
+    if magic == colmap.MAGIC:
+        return colmap.ColmapDatabase(path.resolve())
+    raise CairnError(
+        f"{path} is no file of features: give a folder of .npz files, an HDF5 file as hloc writes it, or COLMAP's "
+        "database."
+    )
 
 
 def roots_of(photos: Sequence[Path]) -> list[Path]:

@@ -23,7 +23,7 @@ from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
 from retrieval.collection.locking import lock_links
 from retrieval.matching.verification import Verification
-from retrieval.search.engines.contract import Engine, load_engine
+from retrieval.search.engines.contract import Engine, load_engine, settle
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import indexed_view
 from retrieval.shards.joins import AT_ONCE, Joins
@@ -270,7 +270,7 @@ def _open_engine(folder: Path, catalogue: str, once: str) -> Engine:
 
 
 def _load_engine(collection: Collection) -> Engine:
-    return load_engine(_OPTIONS.engine)(collection, _OPTIONS)
+    return load_engine(_OPTIONS.engine)(collection, settle(_OPTIONS, collection))
 
 
 def _ask(engine: Engine, number: int) -> list[Link]:

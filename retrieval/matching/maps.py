@@ -9,6 +9,8 @@ from retrieval.regions.geometry import Frames
 
 _MIDDLE = np.float32(0.5)  # of a photo, about
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
+_APART = 0.03  # of two matches that make a map, at least, as a part of the longer sides: a short line tells little
+_DRAWS = 10  # pairs of matches that are looked at for a map that is tried
 _BLOCK = 64  # maps at a time: their errors stay in the second-level cache
 
 
@@ -73,6 +75,41 @@ def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
     shift[:, 0] = image.centres[:, 0] - (l00 * x + l01 * y)
     shift[:, 1] = image.centres[:, 1] - (l10 * x + l11 * y)
     return Maps(linear, shift, log_scale)
+
+
+def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], most: int, max_zoom: float) -> Maps:
+    """Give similarities, each of two matches of places: 4 degrees of freedom.
+
+    Parameters
+    ----------
+    source, target : ndarray, shape (K, 2)
+        Places in the query and in the photo, in units of the longer sides.
+    most : int
+        Maps at most: of those that are drawn, half are the nearest to a photo that was neither turned nor enlarged, as
+        most are, and half are any. The same matches give the same maps, always.
+    max_zoom : float
+        Largest enlargement or reduction.
+    """
+    count = len(source)
+    order = np.random.default_rng(0).permutation(count)
+    shifts = range(1, min(-(-_DRAWS * most // max(count, 1)), count - 1) + 1)
+    first = np.tile(order, len(shifts))
+    second = np.concatenate([np.zeros(0, np.int64), *(np.roll(order, shift) for shift in shifts)])
+    (q, d) = (side.astype(np.float64) @ np.array([1, 1j]) for side in (source, target))
+    apart, there = q[second] - q[first], d[second] - d[first]
+    far = np.flatnonzero((np.abs(apart) > _APART) & (np.abs(there) > _APART))
+    first, turn = first[far], np.log(there[far] / apart[far])  # its real part is the zoom, its imaginary one the turn
+    usable = np.flatnonzero(np.abs(turn.real) <= np.log(max_zoom))
+    if len(usable) > most:
+        rank = np.argsort(np.abs(turn[usable]), kind="stable")
+        rest = rank[most // 2 :]
+        usable = usable[np.concatenate([rank[: most // 2], rest[:: -(-len(rest) // (most - most // 2))]])]
+    first, turn = first[usable], turn[usable]
+    factor = np.exp(turn)
+    moved = d[first] - factor * q[first]
+    linear = np.stack([np.stack([factor.real, -factor.imag], -1), np.stack([factor.imag, factor.real], -1)], -2)
+    shift = np.stack([moved.real, moved.imag], axis=-1)
+    return Maps(linear.astype(np.float32), shift.astype(np.float32), turn.real.astype(np.float32))
 
 
 def log_scales(query: NDArray[np.float32], image: NDArray[np.float32]) -> NDArray[np.float32]:

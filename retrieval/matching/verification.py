@@ -1,8 +1,8 @@
 """Spatial verification: does one map of the plane explain the matches between two photos?
 
-Every tentative match of two ellipses gives a hypothesis of its own (Philbin et al., CVPR 2007); all are tried, the best
-are refined to a full affine map by local optimisation (Chum, Matas & Kittler, DAGM 2003). Each feature takes part in at
-most one inlier match.
+Every tentative match of two ellipses gives a hypothesis of its own (Philbin et al., CVPR 2007); of keypoints that are
+places alone, two matches do (Fischler & Bolles, CACM 1981). All are tried, the best are refined to a full affine map by
+local optimisation (Chum, Matas & Kittler, DAGM 2003). Each feature takes part in at most one inlier match.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,10 +23,13 @@ from retrieval.matching.evidence import (
     sampled,
     weigh,
 )
-from retrieval.matching.maps import Maps, count_votes, log_scales, single_match_maps
+from retrieval.matching.maps import Maps, count_votes, log_scales, single_match_maps, two_match_maps
 from retrieval.matching.shortlist import Look, ShortlistOptions
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames
+
+TWO_MATCHES = 2
+"""Freedom of a hypothesis that two matches make: scale, rotation and shift, of places alone."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class VerificationOptions:
 
     depth: int = 200  # how many of the best ranked photos are verified
     batch: int = 50  # of those that signatures rank, so many at a time, until none of them passes
-    freedom: int = 5  # of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept)
+    # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
+    freedom: int = 5
     threshold: float = 0.025  # largest symmetric transfer error, as a part of the photos' longer sides
     scale_ratio: float = 2.0  # largest ratio between a match's scale change and the hypothesis's
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
@@ -45,6 +49,7 @@ class VerificationOptions:
     unsure_alarms: float = 1e-6  # the same for what is not sure, and comes before what has only words in common
     evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
     shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # how many photos are looked at first
+    drawn: int = 600  # hypotheses of two matches a pair of photos, at most
     refined: int = 2  # hypotheses that are refined
     retried: int = 4  # of those that a shortlist leads to, at most: until what is found is clear
     clear_alarms: float = 1e-15  # expected number of as good hypotheses by chance of what is clear
@@ -53,7 +58,7 @@ class VerificationOptions:
     max_counted: int = 20_000  # tentative matches that inliers are counted among, once a map is found
 
     def __post_init__(self) -> None:
-        if self.freedom not in (3, 4, 5):
+        if self.freedom not in (TWO_MATCHES, 3, 4, 5):
             raise CairnError(f"A hypothesis has 3, 4 or 5 degrees of freedom, not {self.freedom}.")
 
     @property
@@ -137,8 +142,7 @@ def verify(
     points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
     scales = log_scales(query.linear, image.linear)
     if maps is None:
-        tried, most = single_match_maps(query, image, options.freedom), options.refined
-        tried = tried.at(np.flatnonzero(np.abs(scales) <= np.log(options.max_zoom)))
+        tried, most = _hypotheses(query, image, scales, options), options.refined
         if len(tried) < options.min_inliers:
             return NOTHING
     else:
@@ -160,20 +164,20 @@ def verify(
         distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
-        if false_alarms(1.5 * distinct, features, expected) > options.false_alarms:
+        if _alarms(1.5 * distinct, features, expected, options) > options.false_alarms:
             if maps is not None and not len(best):
                 break  # and so are those of fewer votes
             continue
         chosen, transform, error = _refine(start, points, pairs, scales, options.limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
             best, best_map, best_error = chosen, transform, error
-        if maps is not None and false_alarms(len(best), features, expected) < options.clear_alarms:
+        if maps is not None and _alarms(len(best), features, expected, options) < options.clear_alarms:
             break
     if best_map is None or len(best) < options.min_inliers:
         return NOTHING
     if _is_stretched(best_map, options):
         return NOTHING
-    alarms = false_alarms(_seen(source[best], target[best], options), features, expected)
+    alarms = _alarms(_seen(source[best], target[best], options), features, expected, options)
     if alarms > options.false_alarms:
         return NOTHING
     log_odds = weigh(alarms, 1.0, rarity, options.evidence)
@@ -198,7 +202,7 @@ def wide_alarms(
     """
     features = min(len(np.unique(pairs[:, side])) for side in (0, 1))
     expected = len(pairs) * np.pi * options.threshold**2 / 2
-    return false_alarms(_seen(query.centres[chosen], image.centres[chosen], options), features, expected)
+    return _alarms(_seen(query.centres[chosen], image.centres[chosen], options), features, expected, options)
 
 
 def narrow_alarms(
@@ -229,7 +233,22 @@ def narrow_alarms(
     others = Regions(image.centres[second], image.linear[second])
     rate = chance_rate(some, others, transform, options.threshold, options.evidence)
     least = np.pi * options.threshold**2 / 2 * options.evidence.by_chance
-    return false_alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least))
+    return _alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least), options)
+
+
+def _hypotheses(query: Frames, image: Frames, scales: NDArray[np.float32], options: VerificationOptions) -> Maps:
+    """Maps to try, those that enlarge or reduce too much left out."""
+    if options.freedom == TWO_MATCHES:
+        return two_match_maps(query.centres, image.centres, options.drawn, options.max_zoom)
+    tried = single_match_maps(query, image, options.freedom)
+    return tried.at(np.flatnonzero(np.abs(scales) <= np.log(options.max_zoom)))
+
+
+def _alarms(inliers: float, features: int, expected: float, options: VerificationOptions) -> float:
+    """False alarms of a hypothesis: one of two matches is the best of more, and has one that agrees of itself more."""
+    if options.freedom == TWO_MATCHES:
+        return false_alarms(inliers - 1, features * (features - 1) // 2, expected)
+    return false_alarms(inliers, features, expected)
 
 
 def _seen(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:

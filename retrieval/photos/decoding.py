@@ -128,6 +128,14 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
     return _read(Path(path), options or ImageOptions(), colour=True)
 
 
+def read_orientation(path: Path) -> int:
+    """Read how a photo that `read_photo` can read is stored: its EXIF orientation, 1 (upright) to 8."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        with _Bounded(path) as file:
+            return _orientation(_open(file, ImageOptions()))
+
+
 def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[NDArray[Any], int, int]:
     """Decode, reduce and turn upright; every failure becomes a `CairnError` with the reason."""
     try:

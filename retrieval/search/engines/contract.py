@@ -14,6 +14,7 @@ from index.errors import CairnError
 from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex, ScoringOptions
 from retrieval.collection.options import CollectionOptions
+from retrieval.matching.geometries import suited
 from retrieval.matching.verification import Verification
 from retrieval.search.engines.registry import BEST, PREFERRED, find_engine
 from retrieval.search.options import SearchOptions
@@ -156,10 +157,12 @@ class Engine(ABC):
 
 
 def settle(options: SearchOptions, collection: Searchable) -> SearchOptions:
-    """Name the engine where the options leave it to the collection.
+    """Name the engine where the options leave it to the collection, and verify by what its keypoints tell.
 
     What only words can do (a learnt similarity, soft assignment, another term frequency) is done by words.
     """
+    verification = suited(options.verification, collection.options.features.regions.detector)
+    options = replace(options, verification=verification)
     if options.engine != BEST:
         return options
     by_words = options.similarity is not None or options.soft > 1 or options.scoring != ScoringOptions()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.segments.segment import ImageFeatures
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.shortlist import shortlist
-from retrieval.matching.verification import NOTHING, Verification, identify, recount, verify
+from retrieval.matching.verification import NOTHING, TWO_MATCHES, Verification, identify, recount, verify
 from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine, Searchable
 from retrieval.search.options import SearchOptions
@@ -106,6 +106,11 @@ class MatchingEngine(Engine):
             return _Matches(view, some, self._tentative(view, some, most))
 
         first = match(places, options.shortlist.matches)
+        if options.freedom == TWO_MATCHES:  # a shortlist goes by what single matches say
+            for number, place in enumerate(places):
+                rarity = self.rarity(view, images[place].words)
+                yield place, verify(*first.of(number), options, rarity=rarity)
+            return
         place_of = {place: number for number, place in enumerate(places)}
         promising = shortlist(first.query, first.image, first.starts, first.ambiguity, options.looks)
         chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]

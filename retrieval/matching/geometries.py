@@ -1,0 +1,32 @@
+"""How photos are verified whose keypoints come from another program, which may know little of them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from retrieval.foreign.contract import POINTS, SCALES
+from retrieval.matching.verification import TWO_MATCHES, VerificationOptions
+
+_REFINED = 4  # hypotheses of two matches: their votes tell the best less well
+
+
+def suited(options: VerificationOptions, detector: str) -> VerificationOptions:
+    """Give the options of verification for what a collection's keypoints tell.
+
+    Where only places are known, two matches make a hypothesis, a similarity, and neither scales nor shapes say anything
+    of a match. Where scales are known and turns are not, one match makes one that keeps "down", and shapes say nothing.
+    All else is verified as Cairn's own features are: a frame of place, scale and angle is a similarity by itself.
+
+    Parameters
+    ----------
+    options : VerificationOptions
+        As they are wished for.
+    detector : str
+        Of the collection, see `retrieval.foreign.contract.GEOMETRIES`.
+    """
+    if detector == POINTS:
+        evidence = replace(options.evidence, log_scale=np.inf, shape=np.inf)
+        return replace(options, freedom=TWO_MATCHES, scale_ratio=np.inf, refined=_REFINED, evidence=evidence)
+    if detector == SCALES:
+        return replace(options, evidence=replace(options.evidence, shape=np.inf))
+    return options
