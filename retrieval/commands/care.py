@@ -7,6 +7,7 @@ import typer
 
 from index.text import printable_name
 from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.described import FeaturesAgain
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Signature, Workers, cores
 from retrieval.commands.progress import INDEXING
 
@@ -109,6 +110,7 @@ def retrain(
         bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
     ] = False,
     signature: Signature = "",
+    features: FeaturesAgain = None,
     workers: Workers = 0,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,
@@ -124,6 +126,7 @@ def retrain(
     """
     from index.hamming.kinds import full_name, parse_signature
     from retrieval.collection.collection import Collection
+    from retrieval.indexing.described import use_features_again
     from retrieval.indexing.retraining import RetrainOptions
     from retrieval.indexing.retraining import retrain as retrain_collection
 
@@ -131,6 +134,8 @@ def retrain(
         signature = full_name(parse_signature(signature))
     options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing, signature=signature)
     with Collection.open(collection, catalogue=catalogue) as opened:
+        if features is not None:
+            use_features_again(opened, features)
         with progress_bars(quiet or json, INDEXING) as tell:
             report = retrain_collection(opened, options, workers=workers or cores(), progress=tell)
         images = opened.catalogue.count()

@@ -19,6 +19,15 @@ QueryFeatures = Annotated[
         "cairn index --features takes. Photos of the collection need none.",
     ),
 ]
+FeaturesAgain = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        rich_help_panel=FEATURES,
+        metavar="PATH",
+        help="Features of the photos, of a collection that was made with cairn index --features.",
+    ),
+]
 _OWN = ("descriptor", "detector", "measurement_scale", "upright", "cluster")  # options that go without --features
 
 

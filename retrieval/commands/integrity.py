@@ -8,6 +8,7 @@ import typer
 from index.text import printable_name
 from retrieval.commands.care import Folder
 from retrieval.commands.console import FAILED, print_json, progress_bars, say
+from retrieval.commands.described import FeaturesAgain
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers, cores
 
 
@@ -51,6 +52,7 @@ def repair(
             "--drop-missing", help="Let photos of damaged segments that cannot be found leave the collection."
         ),
     ] = False,
+    features: FeaturesAgain = None,
     workers: Workers = 0,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -71,6 +73,7 @@ def repair(
             collection,
             photos=photos or [],
             drop_missing=drop_missing,
+            features=features,
             workers=workers or cores(),
             catalogue=catalogue,
             progress=tell,

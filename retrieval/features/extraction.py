@@ -57,6 +57,11 @@ class Extractor:
     is_foreign = False
     """Whether features come from the files of another program: no pixel is looked at, and no photo at a turn."""
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether photos can be described now: those of another program can where it is known where features are."""
+        return True
+
     def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:
         self.descriptor = descriptor
         self.options = options

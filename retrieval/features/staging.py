@@ -4,6 +4,7 @@ A photo's features are kept under the hash of its content and the extractor's fi
 finds them again, and so that the vocabulary is made from descriptors streamed from disk.
 """
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -70,10 +71,9 @@ class Staging:
 
     def stage(self, path: Path, key: str) -> Staged:
         """Extract the features of a photo, unless they are there; a photo that cannot be read gives its reason."""
-        try:
-            return self._staged(key)
-        except CairnError:
-            pass  # not there, or half there: extract (again)
+        if not self.extractor.is_foreign:  # what another program's files say may have changed since
+            with contextlib.suppress(CairnError):  # not there, or half there: extract (again)
+                return self._staged(key)
         try:
             photo = self.extractor.read(path, self.image)
         except CairnError as error:

@@ -30,6 +30,13 @@ class Unfit(CairnError):
     """Features of another kind or dimension than those of the collection: no photo more is taken in."""
 
 
+class FeaturesNeeded(CairnError):
+    """Nothing has the features of a photo that is not in the collection."""
+
+    def __init__(self) -> None:
+        super().__init__("its collection is of features of another program: give those of this photo with --features")
+
+
 @dataclass(frozen=True)
 class Entry:
     """The features of one photo as a file has them.

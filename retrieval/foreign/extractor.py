@@ -12,14 +12,13 @@ from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.foreign import ForeignDescriptor
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.options import FeatureOptions, features_fingerprint
-from retrieval.foreign.contract import GEOMETRIES, Entry, FeatureSource, Unfit, names_of
+from retrieval.foreign.contract import GEOMETRIES, Entry, FeaturesNeeded, FeatureSource, Unfit, names_of
 from retrieval.foreign.converting import features_of, placed
 from retrieval.photos.decoding import Photo, read_orientation, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.scalespace import ScaleSpace, ScaleSpaceOptions
 
-NEEDED = "the features of this collection come from elsewhere: give those of this photo with --features"
 _LOOKED_AT = 256  # pixels of the longer side: the photo is decoded to see that it is whole, and how large
 _NOWHERE = ScaleSpace(np.zeros((0, 0), np.float32), [], [], ScaleSpaceOptions())
 
@@ -65,10 +64,15 @@ class ForeignExtractor(Extractor):
         self.source = source
         self._roots = roots
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is known where features are."""
+        return self.source is not None
+
     def read(self, path: Path, image: ImageOptions) -> Photo:
         """Read a photo and its features: see `Extractor.read`."""
         if self.source is None:
-            raise CairnError(NEEDED)
+            raise FeaturesNeeded
         photo = read_photo(path, replace(image, max_side=_LOOKED_AT))
         entry = self.source.entry(path, list(names_of(path, self._roots)))
         orientation = read_orientation(path) if entry.is_as_stored else 1
@@ -98,7 +102,7 @@ class ForeignExtractor(Extractor):
 
     def known(self, photo: Photo, ellipses: NDArray[np.float32]) -> Regions:
         """Refuse: no region that is not in the file can be described."""
-        raise CairnError(NEEDED)
+        raise FeaturesNeeded
 
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
         """Give the features of some regions: see `Extractor.describe`."""

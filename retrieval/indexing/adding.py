@@ -77,7 +77,8 @@ def index_photos(
     ------
     CairnError
         Another process is adding to the collection, a path does not exist, the vocabulary does not fit, no photo of
-        the sample has any feature to make one from, or the time limit is not more than 0.
+        the sample has any feature to make one from, features come from another program and it is not known where they
+        are or they are of another kind, or the time limit is not more than 0.
     """
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
@@ -93,6 +94,11 @@ def index_photos(
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
             files = find_new(collection, paths, again, report, tell, preparer.checksums)
+        if files and not collection.extractor.is_ready:
+            raise CairnError(
+                f"The features of {collection.folder} come from elsewhere, and {printable(str(files[0].path))} is new: "
+                "give the features of new photos with --features."
+            )
         remove_leftovers(collection)
         # Not before: to find the new photos takes as long in every run, and each is to do some of them.
         end = time.monotonic() + time_limit if time_limit is not None else float("inf")

@@ -1,6 +1,6 @@
 """Collections of photos that another program has described."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,8 +67,21 @@ def _has_vocabulary(folder: Path, catalogue: str | None) -> bool:
         return collection.has_vocabulary
 
 
+def use_features_again(collection: Collection, features: Path) -> None:
+    """Let an open collection take the features of its own photos from where they are: see `use_features`."""
+    use_features(collection, open_features(features), sorted(set(_roots(collection))))
+
+
+def _roots(collection: Collection) -> Iterator[Path]:
+    """Folders within which photos of a collection have their names."""
+    for row in collection.catalogue.images():
+        path, name = Path(row.path), Path(row.name or "")
+        within = len(name.parts) if path.parts[-len(name.parts) :] == name.parts else 1
+        yield path.parents[within - 1]
+
+
 def use_features(collection: Collection, source: FeatureSource, photos: Sequence[Path] = ()) -> None:
-    """Let an open collection take the features of photos that are not in it from a source.
+    """Let an open collection take the features of photos that it does not have from a source.
 
     Parameters
     ----------

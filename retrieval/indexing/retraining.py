@@ -166,6 +166,11 @@ class _Retraining:
             save_json(self.folder / "plan.json", plan)
         self.staging = Staging(self.folder / "features", self.collection.extractor, self.collection.options.image)
         check_sound(segment for segment in self.segments if "descriptor" in segment.columns)
+        if not self.collection.extractor.is_ready and any("descriptor" not in one.columns for one in self.segments):
+            raise CairnError(
+                f"{self.collection.folder} keeps no descriptors, and its features come from elsewhere: give them again "
+                "with --features."
+            )
         self.unreadable = self._find_unreadable()
         self._refuse_unreadable()
         with self.report.timed("vocabulary"):

@@ -69,11 +69,16 @@ def rewrite_segments(
     Raises
     ------
     CairnError
-        Photos are found nowhere, or can no longer be read, and `drop_missing` is not set. Where they are not found, no
-        segment was changed.
+        Photos are found nowhere, or can no longer be read, or features of another program are not given, and
+        `drop_missing` is not set. Where they are not found, no segment was changed.
     """
     done = Rewriting()
     finder = PhotoFinder(photos)
+    if not collection.extractor.is_ready and not drop_missing:
+        raise CairnError(
+            f"Damaged segments need the features of {sum(map(len, numbers))} photos again, which come from elsewhere: "
+            "give them with --features, or say --drop-missing, and these photos leave the collection."
+        )
     if not drop_missing:
         _refuse_missing([one for some in numbers for one in collection.catalogue.images(some) if not finder.find(one)])
     staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)

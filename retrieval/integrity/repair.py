@@ -43,6 +43,7 @@ from retrieval.collection.segments import is_there
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS
+from retrieval.indexing.described import use_features_again
 from retrieval.integrity.check import CATALOGUE, CheckReport, Damage, check_collection
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
@@ -73,6 +74,7 @@ def repair_collection(
     *,
     photos: Sequence[Path] = (),
     drop_missing: bool = False,
+    features: Path | None = None,
     workers: int = 1,
     catalogue: str | None = None,
     progress: Progress | None = None,
@@ -91,6 +93,8 @@ def repair_collection(
         Photos, and folders of photos, to look through for those that are no longer where they were.
     drop_missing : bool
         Photos that a damaged segment cannot be made without, and that are found nowhere, leave the collection.
+    features : Path, optional
+        Features of the photos, of a collection whose features are another program's: see `open_features`.
     workers : int
         Processes; the result does not depend on it.
     catalogue : str, optional
@@ -111,7 +115,7 @@ def repair_collection(
     report = RepairReport()
     found = check_collection(folder, catalogue=catalogue, progress=progress)
     with lock_folder(folder):
-        _Repair(folder, catalogue, report).run(found, photos, drop_missing, workers, progress)
+        _Repair(folder, catalogue, report, features).run(found, photos, drop_missing, workers, progress)
     left = check_collection(folder, catalogue=catalogue, progress=progress)
     report.damaged = left.damaged
     report.seconds = time.perf_counter() - start
@@ -128,10 +132,11 @@ _MADE_AGAIN = {
 class _Repair:
     """One run of `repair_collection`."""
 
-    def __init__(self, folder: Path, address: str | None, report: RepairReport) -> None:
+    def __init__(self, folder: Path, address: str | None, report: RepairReport, features: Path | None) -> None:
         self.folder = folder
         self.address = address
         self.report = report
+        self.features = features
         self.seal: Seal | None = None
 
     def run(
@@ -288,6 +293,8 @@ class _Repair:
         except CairnError as error:
             self.report.notes.append(f"The segments wait for the vocabulary and the descriptor: {error}")
             return
+        if self.features is not None:
+            use_features_again(collection, self.features)
         done: Rewriting = rewrite_segments(
             collection, rows, numbers, photos, drop_missing=drop_missing, workers=workers, progress=progress
         )

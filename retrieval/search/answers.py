@@ -26,7 +26,7 @@ from retrieval.search.homography import homography, may_fix
 from retrieval.search.options import SearchOptions
 from retrieval.search.outlines import found_region
 from retrieval.search.photos import NotHere
-from retrieval.search.query import Box, Query, Source, extract_query, recall_query
+from retrieval.search.query import Box, Query, Source, extract_query, recall_described, recall_query
 from retrieval.search.ranking import Hit, combine
 from retrieval.search.searcher import Answer, Searcher
 
@@ -159,10 +159,15 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     # Of a photo of which few features are kept, a box has fewer still than its file gives.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     is_kept |= collection.extractor.is_foreign  # its file gives none
-    if asked.row is not None and is_kept and options.soft == 1 and not searcher.engine.needs_descriptors:
+    if asked.row is not None and is_kept:
         photos = searcher.index.images
+        by_words = options.soft == 1 and not searcher.engine.needs_descriptors
         with contextlib.suppress(NotHere):  # its file will do
-            return recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+            if by_words:
+                return recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+            if collection.extractor.is_foreign and collection.options.keep_descriptors:
+                kept = collection.index.images.features(asked.row.number)
+                return recall_described(collection, asked.row, source, kept, soft=options.soft, signed=options.signed)
     return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
 
 

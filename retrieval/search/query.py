@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.hamming.sources import SignatureSource
 from index.hamming.voting import SignedFeatures
+from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.features.encoding import frames_of
+from retrieval.features.encoding import decode_geometry, frames_of
 from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
@@ -267,6 +268,37 @@ def recall_query(
     describe = partial(_view_at, collection.vocabulary, source, signatures, signed=signed)
     views = LazyViews(view, turns_of(source.extractor, turns), describe)
     return Query(source.path, width, height, clipped, views, source)
+
+
+def recall_described(
+    collection: Collection, row: ImageRow, source: Source, image: ImageFeatures, *, soft: int = 1, signed: int = 0
+) -> Query:
+    """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read.
+
+    Parameters
+    ----------
+    collection, row, source
+        See `recall_query`.
+    image : ImageFeatures
+        The features of the photo, with the column ``descriptor``.
+    soft, signed : int
+        See `read_query`.
+
+    Raises
+    ------
+    CairnError
+        The box lies outside the photo.
+    """
+    width, height = row.width or 1, row.height or 1
+    clipped = clip_box(source.box, width, height) if source.box is not None else None
+    frames = decode_geometry(image.columns, np.arange(len(image.words)))
+    rows = np.arange(len(image.words))
+    if clipped is not None:
+        rows = np.flatnonzero(inside_box(frames.centres.astype(np.float64) * max(width, height) - 0.5, clipped))
+    described = DescribedView(0.0, frames.at(rows), np.asarray(image.columns["descriptor"])[rows])
+    signatures = collection.signatures if signed else None
+    view = quantise_view(described, collection.vocabulary, soft, signatures, signed)
+    return Query(source.path, width, height, clipped, [view], source)
 
 
 def describe_query(

@@ -22,6 +22,7 @@ from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.features.encoding import decode_geometry
+from retrieval.foreign.contract import FeaturesNeeded
 from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail
@@ -366,6 +367,12 @@ class PictureJobs:
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:
+    if isinstance(reason, FeaturesNeeded):
+        return Refused(
+            f"The upload {name!r} cannot be searched for: another program described the photos of this collection, and "
+            "only that can describe a new one. Search with a photo of the collection, or a box in one.",
+            "photo",
+        )
     kind = "pixels" if isinstance(reason, PhotoTooLarge) else "photo"
     return Refused(f"The upload {name!r} cannot be used: {reason}.", kind)
 
