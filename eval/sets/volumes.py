@@ -66,7 +66,8 @@ def _run(first: Path, *command: str) -> str:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         reason = shown(last[0]) if last else f"exit code {done.returncode}"
         raise CairnError(
-            f"{command[0]} cannot read the archive ({reason}): remove its volumes, and download them again."
+            f"{Path(command[0]).name} cannot read {first.name} and its other volumes ({reason}): remove the one that "
+            f"is damaged from {first.parent}, and run the same command again."
         )
     return done.stdout
 

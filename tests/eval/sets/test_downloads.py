@@ -66,10 +66,11 @@ def test_what_was_stopped_goes_on_in_the_next_run(
 
     with pytest.raises(KeyboardInterrupt):
         fetch("set.tgz", (address(url),), tmp_path, stop, wait=0)
-    assert (tmp_path / "set.tgz.part").read_bytes() == CONTENT[:50_000]
+    came = (tmp_path / "set.tgz.part").read_bytes()
+    assert 50_000 <= len(came) <= 60_000 and CONTENT.startswith(came)
     assert not (tmp_path / "set.tgz").exists()
     assert get(tmp_path, address(url)) == CONTENT
-    assert server.asked[-1] == ("a", "bytes=50000-")
+    assert server.asked[-1] == ("a", f"bytes={len(came)}-")
 
 
 @pytest.mark.parametrize(
