@@ -1,4 +1,4 @@
-"""Commands: learn descriptor; learn similarity, learn blocks and learn boosted are mounted here."""
+"""Commands: learn descriptor; learn similarity, blocks, embedding and boosted are mounted here."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ from learning.commands.as_published import AsPublished, of_descriptors, publishe
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.descriptor_options import ModelOptions, PatchOptions, PhotoOptions, RunOptions, TuningOptions
+from learning.commands.embedding import embedding
 from learning.commands.similarity import similarity
 from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
@@ -17,6 +18,7 @@ from retrieval.commands.panels import OUTPUT
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
 learn.command()(similarity)
 learn.command()(blocks)
+learn.command()(embedding)
 learn.command()(boosted)
 
 

@@ -103,8 +103,8 @@ Descriptor = Annotated[
     typer.Option(
         rich_help_panel=REGIONS,
         metavar="NAME|FILE",
-        help="Descriptor: cairn, pr-proj or rootsift-proj (learnt, they come with Cairn), rootsift, sift, or a file "
-        "(.npz) that cairn learn wrote.",
+        help="Descriptor: cairn, pr-proj or rootsift-proj (learnt, they come with Cairn), rootsift, sift, surf, ssd "
+        "(plain grey values), or a file (.npz) that cairn learn wrote.",
     ),
 ]
 # As large as every search back-end takes.

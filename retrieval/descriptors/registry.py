@@ -6,11 +6,15 @@ from pathlib import Path
 from index.errors import CairnError
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.foreign import is_foreign, parse_foreign
+from retrieval.descriptors.raw_pixels import RawPixels
 from retrieval.descriptors.sift import Sift
+from retrieval.descriptors.surf import Surf
 
 DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
     "sift": lambda: Sift(root=False),
     "rootsift": lambda: Sift(root=True),
+    "surf": Surf,
+    "ssd": RawPixels,
 }
 
 

@@ -1,0 +1,45 @@
+"""A patch's own grey values, as a descriptor: what others are compared with."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import fingerprint
+from retrieval.descriptors.contract import Both, check_patches
+
+_FAINTEST = 0.1  # grey values: the standard deviation is never taken to be less
+
+
+class RawPixels:
+    """Grey values normalised for bias and gain, for the sum of squared differences (SSD; Brown11 section VI.B).
+
+    A row is the patch's grey values less their mean, of unit length: the squared distance of two is 2 - 2 ρ, ρ being
+    their correlation.
+    """
+
+    name = "ssd"
+    patch_size = 64
+    dim = patch_size**2
+    bytes = 4 * dim
+    extent = 1.0
+
+    def __init__(self) -> None:
+        self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": self.patch_size, "version": 1})
+
+    def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
+        """Describe patches; see `Descriptor.describe`.
+
+        Raises
+        ------
+        ValueError
+            If the patches are not (N, 64, 64).
+        """
+        grey = check_patches(patches, self.patch_size).reshape(len(patches), self.dim)
+        rows: NDArray[np.float32] = grey - grey.mean(axis=1, keepdims=True)
+        lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
+        rows /= np.maximum(lengths, np.float32(_FAINTEST * self.patch_size))[:, None]
+        return rows
+
+    def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
+        """Take the samples from the other end: see `Descriptor`."""
+        rows = self.describe(patches)
+        return rows, np.ascontiguousarray(rows[:, ::-1])
