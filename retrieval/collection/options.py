@@ -32,7 +32,8 @@ class CollectionOptions:
     search: str = "faiss"  # nearest-neighbour search behind the vocabulary: faiss, flann or pyflann
     iterations: int = 10  # of approximate k-means
     seed: int = 0  # of everything random
-    sample: int = 5_000  # photos whose features make the vocabulary
+    sample: int = 5_000  # photos whose features make the vocabulary, drawn at random; 0: all
+    sample_from: str | None = None  # folder that they are drawn from, of the photos that are indexed; None: all of them
     batch: int = 1_000  # photos to a segment
     keep_descriptors: bool = False  # keep descriptors, for the engine "raw"
     signature: str = "none"  # signature of a feature, for the engine "signatures": none, or a source and its bits

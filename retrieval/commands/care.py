@@ -8,7 +8,16 @@ import typer
 from index.text import printable_name
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.described import FeaturesAgain
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Signature, Workers, cores
+from retrieval.commands.options import (
+    CatalogueAddress,
+    Json,
+    Quiet,
+    Seed,
+    Signature,
+    Workers,
+    cores,
+    vocabulary_sample,
+)
 from retrieval.commands.progress import INDEXING
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
@@ -111,6 +120,14 @@ def retrain(
     ] = False,
     signature: Signature = "",
     features: FeaturesAgain = None,
+    vocabulary_photos: Annotated[
+        str | None,
+        typer.Option(metavar="N|all", help="Photos whose features make it (default: as the collection was made)."),
+    ] = None,
+    kmeans_passes: Annotated[
+        int | None,
+        typer.Option(help="Passes of k-means that make it (default: as the collection was made).", min=1, max=1000),
+    ] = None,
     workers: Workers = 0,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,
@@ -132,7 +149,8 @@ def retrain(
 
     if signature:
         signature = full_name(parse_signature(signature))
-    options = RetrainOptions(words=words, seed=seed, drop_missing=drop_missing, signature=signature)
+    sample = None if vocabulary_photos is None else vocabulary_sample(vocabulary_photos, None)[0]
+    options = RetrainOptions(words, seed, drop_missing, signature, sample, kmeans_passes)
     with Collection.open(collection, catalogue=catalogue) as opened:
         if features is not None:
             use_features_again(opened, features)

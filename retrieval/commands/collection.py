@@ -25,6 +25,7 @@ from retrieval.commands.options import (
     EveryTurn,
     Expand,
     Json,
+    KMeansPasses,
     MaxFeatures,
     MaxSide,
     MeasurementScale,
@@ -40,9 +41,12 @@ from retrieval.commands.options import (
     TermFrequency,
     Turns,
     Upright,
+    VocabularyFolder,
+    VocabularyPhotos,
     Words,
     Workers,
     cores,
+    vocabulary_sample,
 )
 from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
 from retrieval.commands.printing import print_answer, print_facts, report_index
@@ -64,6 +68,9 @@ def index(
             rich_help_panel=VOCABULARY, help="Take the vocabulary of another collection instead of making one."
         ),
     ] = None,
+    vocabulary_photos: VocabularyPhotos = "5000",
+    vocabulary_folder: VocabularyFolder = None,
+    kmeans_passes: KMeansPasses = 10,
     max_side: MaxSide = 1024,
     max_features: MaxFeatures = 0,
     workers: Workers = 0,
@@ -147,11 +154,15 @@ def index(
     list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
+    sample, sample_from = vocabulary_sample(vocabulary_photos, vocabulary_folder)
     options = CollectionOptions(
         descriptor=descriptor,
         words=words,
         search=search,
+        iterations=kmeans_passes,
         seed=seed,
+        sample=sample,
+        sample_from=sample_from,
         keep_descriptors=keep_descriptors,
         signature=full_name(parse_signature(signature)),
         image=ImageOptions(max_side=max_side),
@@ -214,6 +225,9 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
         "max_side": wanted.image.max_side != own.image.max_side,
         "max_features": wanted.features.regions.max_features != own.features.regions.max_features,
         "seed": wanted.seed != own.seed,
+        "kmeans_passes": wanted.iterations != own.iterations,
+        "vocabulary_photos": wanted.sample != own.sample,
+        "vocabulary_folder": wanted.sample_from != own.sample_from,
         "detector": wanted.features.regions.detector != own.features.regions.detector,
         "measurement_scale": wanted.features.measurement_scale != own.features.measurement_scale,
         "upright": wanted.features.upright != own.features.upright,

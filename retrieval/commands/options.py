@@ -98,6 +98,26 @@ CatalogueAddress = Annotated[
 Words = Annotated[
     int, typer.Option(rich_help_panel=VOCABULARY, help="Visual words; 0: one for 30 features, at most 500,000.", min=0)
 ]
+VocabularyPhotos = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=VOCABULARY,
+        metavar="N|all",
+        help="Photos whose features make the vocabulary, drawn at random.",
+    ),
+]
+VocabularyFolder = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=VOCABULARY,
+        metavar="FOLDER",
+        help="Draw these from this folder alone: it is to be among what is indexed, and the others, such as "
+        "distractors, have no part in the vocabulary.",
+    ),
+]
+KMeansPasses = Annotated[
+    int, typer.Option(rich_help_panel=VOCABULARY, help="Passes of k-means that make the vocabulary.", min=1, max=1000)
+]
 Descriptor = Annotated[
     str,
     typer.Option(
@@ -193,6 +213,16 @@ def cores() -> int:
 
 Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")
 Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
+
+
+def vocabulary_sample(photos: str, folder: Path | None) -> tuple[int, str | None]:
+    """What `CollectionOptions` calls sample and sample_from; CairnError where there is no such folder."""
+    import os
+
+    if folder is not None and not folder.is_dir():
+        raise CairnError(f"There is no folder {shown(str(folder))} to make the vocabulary from; check the name.")
+    sample = number_or_all("--vocabulary-photos", photos) or 0
+    return sample, os.path.abspath(folder) if folder is not None else None  # noqa: PTH100 (links stay)
 
 
 def number_or_all(option: str, text: str, *, least: int = 1) -> int | None:

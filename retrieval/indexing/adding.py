@@ -23,6 +23,7 @@ from retrieval.indexing.compaction import TierMerger
 from retrieval.indexing.discovery import FoundFile, IndexReport, find_new, record_failures
 from retrieval.indexing.preparing import LocalPreparer, Prepared, Preparer
 from retrieval.metadata.fields import Metadata
+from retrieval.photos.listing import lies_below
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
 
@@ -171,7 +172,7 @@ def _make_vocabulary(
     extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
-    """Make the vocabulary from a random sample of the photos, streamed from disk.
+    """Make the vocabulary from a random sample of the photos, or of those of a folder, streamed from disk.
 
     Returns
     -------
@@ -181,8 +182,16 @@ def _make_vocabulary(
     """
     options = collection.options
     rng = np.random.default_rng(options.seed)
-    chosen = np.sort(rng.permutation(len(files))[: options.sample])
-    sample = [files[number] for number in chosen]
+    among = files
+    if options.sample_from is not None:
+        among = [file for file in files if lies_below(file.path, options.sample_from)]
+        if not among:
+            raise CairnError(
+                f"None of the {len(files)} photos to be indexed lies in {options.sample_from}, from which the "
+                "vocabulary is to be made: index that folder first, or with the others."
+            )
+    chosen = np.sort(rng.permutation(len(among))[: options.sample or None])
+    sample = [among[number] for number in chosen]
     staged = []
     start = time.perf_counter()
     for file, one in zip(sample, preparer.stage(sample), strict=True):
@@ -202,7 +211,7 @@ def _make_vocabulary(
                 f"None of {len(sample)} photos has any features to make a vocabulary from: index some that do first."
             )
         return False
-    expected = features * len(files) / len(sample)
+    expected = features * len(among) / len(sample)
     words = options.words or default_words(int(expected))
     vocabulary = preparer.train(
         [file for file, _ in described],

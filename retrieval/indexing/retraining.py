@@ -43,6 +43,7 @@ from retrieval.collection.segments import check_sound, segment_row
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.staging import Staging, stage_all
+from retrieval.photos.listing import lies_below
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class RetrainOptions:
     seed: int = 0  # of everything random
     drop_missing: bool = False  # leave photos out that can no longer be read
     signature: str = ""  # signature of a feature, by name; empty: as the collection has it
+    sample: int | None = None  # photos whose features make the vocabulary; 0: all; None: as the collection has it
+    iterations: int | None = None  # passes of k-means; None: as the collection has it
 
 
 @dataclass
@@ -224,7 +227,16 @@ class _Retraining:
             for number in sorted(contents.values())
             if self.images[number].features and number not in self.unreadable
         ]
-        sample = {showing[i] for i in rng.permutation(len(showing))[: self.collection.options.sample]}
+        made_with, folder_of = self.collection.options, self.collection.options.sample_from
+        if folder_of is not None:
+            showing = [number for number in showing if lies_below(Path(self.images[number].path), folder_of)]
+            if not showing:
+                raise CairnError(
+                    f"The vocabulary is made from photos in {folder_of}, and none of the collection's is there: run "
+                    "cairn index with the folder where they are now."
+                )
+        many = made_with.sample if self.options.sample is None else self.options.sample
+        sample = {showing[i] for i in rng.permutation(len(showing))[: many or None]}
         paths: list[Path] = []
         for segment in self.segments:
             chosen = [number for number in self._live(segment) if number in sample]
@@ -232,13 +244,13 @@ class _Retraining:
             self.tell("extract", len(paths), len(sample))
         if not paths:
             raise CairnError("No photo of the collection has any features to make a vocabulary from.")
-        features = sum(row.features for row in self.images.values())
+        features = sum(self.images[n].features for n in (self.images if folder_of is None else showing))
         trained = Vocabulary.train(
             FileSource(paths),
             VocabularyOptions(
                 words=self.options.words or default_words(features),
-                iterations=self.collection.options.iterations,
-                backend=self.collection.options.search,
+                iterations=self.options.iterations or made_with.iterations,
+                backend=made_with.search,
                 seed=self.options.seed,
             ),
             descriptor=self.collection.extractor.fingerprint,

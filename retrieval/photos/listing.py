@@ -59,6 +59,12 @@ def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) 
     return listed
 
 
+def lies_below(path: Path, folder: str) -> bool:
+    """Say whether a photo lies in a folder, at any depth, by the names of both or by where links of them lead."""
+    real = os.path.realpath(folder)
+    return any(Path(one).is_relative_to(place) for one in (path, os.path.realpath(path)) for place in (folder, real))
+
+
 def _walk(root: Path, passed_over: Counter[str] | None) -> Iterator[Path]:
     """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
     folders: list[Path] = [root]
