@@ -1,4 +1,4 @@
-"""Average precision of rankings, as the program of the Oxford and Paris benchmarks computes it, and its mean."""
+"""Average precision of rankings and precision at k, as the programs of Oxford, Paris and Revisited compute them."""
 
 from __future__ import annotations
 
@@ -41,6 +41,41 @@ def average_precision(
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
     previous = np.concatenate([[1.0], precision[:-1]])
     return float(((previous + precision) / 2)[hits].sum() / size)
+
+
+def precision_at(
+    ranking: Sequence[Hashable], positives: Collection[Hashable], k: int, junk: Collection[Hashable] = ()
+) -> float:
+    """Return the share of positives among the first k images that are not junk, as Revisited reports it.
+
+    Where the last positive comes before place k, only the images up to that one count: a query of two positives that
+    are found first has a precision of 1 at 10. Source: Radenović et al., CVPR 2018, whose ``compute_map`` this follows.
+
+    Parameters
+    ----------
+    ranking, positives, junk
+        As for `average_precision`.
+    k : int
+        At least 1.
+
+    Returns
+    -------
+    float
+        0 to 1; 0 where no positive is in the ranking.
+
+    Raises
+    ------
+    ValueError
+        As `average_precision`, or k is less than 1.
+    """
+    if k < 1:
+        raise ValueError(f"precision is at one image at least, not at {k}")
+    hits, _ = _hits(ranking, positives, junk)
+    places = np.flatnonzero(hits) + 1
+    if not len(places):
+        return 0.0
+    last = min(int(places[-1]), k)
+    return float((places <= last).sum() / last)
 
 
 def mean_average_precision(values: Iterable[float]) -> float:

@@ -43,6 +43,8 @@ ROOMS = (
     "learning/similarity",
     "learning/reports",
     "learning/commands",
+    "eval/protocols",
+    "eval/retrieval",
     "eval",
     "eval/sets",
     "eval/rankings",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from learning.measures.precision import average_precision, mean_average_precision
+from learning.measures.precision import average_precision, mean_average_precision, precision_at
 
 
 def published_loop(ranking: Sequence[str], positives: set[str], junk: set[str]) -> float:
@@ -105,3 +105,37 @@ def test_mean() -> None:
     for values in ([], [math.nan], [1.5], [-0.1]):
         with pytest.raises(ValueError, match="average precision"):
             mean_average_precision(values)
+
+
+# Worked by hand from the published rule: of the first min(k, place of the last positive), junk left out.
+@pytest.mark.parametrize(
+    ("ranking", "k", "expected"),
+    [
+        ("axb", 1, 1.0),
+        ("axb", 2, 1 / 2),
+        ("axb", 5, 2 / 3),  # the last positive is third
+        ("ajbx", 10, 1.0),  # junk takes no rank
+        ("jxa", 1, 0.0),
+        ("xxxxxa", 5, 0.0),
+        ("abxxx", 5, 1.0),
+        ("xyz", 5, 0.0),  # none is there
+    ],
+)
+def test_precision_at_k_worked_by_hand(ranking: str, k: int, expected: float) -> None:
+    names = [f"x{place}" if name == "x" else name for place, name in enumerate(ranking)]
+    assert precision_at(names, "ab", k, "j") == pytest.approx(expected, abs=1e-12)
+
+
+@given(rankings(), st.integers(1, 45))
+def test_precision_at_k_is_that_of_the_published_loop(case: tuple[list[str], set[str], set[str]], k: int) -> None:
+    ranking, positives, junk = case
+    clean = [name for name in ranking if name not in junk]
+    ranks = [rank for rank, name in enumerate(clean, start=1) if name in positives]
+    assume(ranks)
+    last = min(max(ranks), k)
+    assert precision_at(ranking, positives, k, junk) == pytest.approx(sum(rank <= last for rank in ranks) / last)
+
+
+def test_precision_is_at_one_image_at_least() -> None:
+    with pytest.raises(ValueError, match="one image"):
+        precision_at("ab", "a", 0)

@@ -1,0 +1,1 @@
+"""Protocols of retrieval benchmarks: their ground truths, and how rankings are scored by them."""

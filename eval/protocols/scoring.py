@@ -1,0 +1,34 @@
+"""Scores of rankings by the protocols of a ground truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eval.protocols.truth import BenchmarkQuery, Labels, Truth
+from learning.measures.precision import average_precision, mean_average_precision, precision_at
+
+
+@dataclass(frozen=True)
+class QueryScore:
+    """How one query went."""
+
+    name: str
+    ap: float
+    seconds: float
+    ranking: list[str] = field(default_factory=list)  # the names of all photos, the best first
+    precision: dict[int, float] = field(default_factory=dict)  # precision at k, by k
+
+
+def score_ranking(
+    query: BenchmarkQuery, protocol: str, ranking: Sequence[str], seconds: float, truth: Truth
+) -> QueryScore:
+    """Score a ranking by one of the protocols by which the query has a positive."""
+    labels: Labels = query.labels[protocol]
+    names = list(ranking)
+    ap = average_precision(names, labels.positives, labels.junk)
+    precision = {k: precision_at(names, labels.positives, k, labels.junk) for k in truth.cutoffs}
+    return QueryScore(query.name, ap, seconds, names, precision)
+
+
+def mean_precision(scores: Sequence[QueryScore], k: int) -> float:
+    """Mean over queries of their precision at k."""
+    return mean_average_precision([score.precision[k] for score in scores])

@@ -1,0 +1,134 @@
+"""What a retrieval benchmark asks, and what it takes for right: one form of all ground truths."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eval.protocols.revisited import Revisited, read_revisited
+from learning.labels.ground_truth import Query, read_ground_truth
+
+PLAIN = ""
+"""Name of the one protocol of Oxford5K, Paris6K and all that lie like them."""
+REVISITED = ("easy", "medium", "hard")
+"""Names of the protocols of Revisited."""
+CUTOFFS = (1, 5, 10)
+"""Of Revisited: the k of its mean precisions at k."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Photos, by their stems, that a query should find, and those that count neither way."""
+
+    positives: frozenset[str]
+    junk: frozenset[str]
+
+
+@dataclass(frozen=True)
+class BenchmarkQuery:
+    """One query.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    stem : str
+        Its photo.
+    box : tuple of float
+        x0, y0, x1, y1 in pixels of the photo.
+    labels : mapping of str to Labels
+        By protocol; only those by which it has a positive.
+    """
+
+    name: str
+    stem: str
+    box: tuple[float, float, float, float]
+    labels: Mapping[str, Labels]
+
+    @property
+    def named(self) -> frozenset[str]:
+        """All photos that the protocols name, but for its own."""
+        return frozenset().union(*(one.positives | one.junk for one in self.labels.values()))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A ground truth.
+
+    Attributes
+    ----------
+    queries : tuple of BenchmarkQuery
+        Those that have a positive by any protocol.
+    protocols : tuple of str
+        Names: `PLAIN` alone, or `REVISITED`.
+    cutoffs : tuple of int
+        The k of mean precisions at k that the benchmark reports.
+    database : frozenset of str, optional
+        Stems of the photos that are searched; None: all that there are.
+    cropped : bool
+        Whether a query is what its box cuts out of the photo, rather than the photo's features in the box.
+    """
+
+    queries: tuple[BenchmarkQuery, ...]
+    protocols: tuple[str, ...] = (PLAIN,)
+    cutoffs: tuple[int, ...] = ()
+    database: frozenset[str] | None = None
+    cropped: bool = False
+
+    @property
+    def named(self) -> frozenset[str]:
+        """All photos that its queries name."""
+        return frozenset(query.stem for query in self.queries).union(*(query.named for query in self.queries))
+
+    def of(self, queries: tuple[BenchmarkQuery, ...]) -> "Truth":
+        """The same ground truth with some of its queries."""
+        return replace(self, queries=queries)
+
+
+def read_truth(path: Path) -> Truth:
+    """Read a ground truth, whatever its form.
+
+    Parameters
+    ----------
+    path : Path
+        A folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of Revisited.
+
+    Raises
+    ------
+    CairnError
+        It cannot be read, or is damaged.
+    """
+    path = Path(path)
+    if path.is_file():
+        return revisited_truth(read_revisited(path))
+    return plain_truth(read_ground_truth(path))
+
+
+def plain_truth(queries: list[Query]) -> Truth:
+    """Oxford5K's protocol: photos that are good or ok are positives."""
+    return Truth(
+        tuple(
+            BenchmarkQuery(query.name, query.stem, query.box, {PLAIN: Labels(query.positives, query.junk)})
+            for query in queries
+            if query.positives
+        )
+    )
+
+
+def revisited_truth(found: Revisited) -> Truth:
+    """The three protocols of Revisited (Radenović et al., CVPR 2018, section 3.3).
+
+    Easy: what is hard is junk. Medium: easy and hard are positives. Hard: what is easy is junk.
+    """
+    queries = []
+    known: dict[str, int] = {}
+    for one in found.queries:
+        labels = {
+            "easy": Labels(one.easy, one.junk | one.hard),
+            "medium": Labels(one.easy | one.hard, one.junk),
+            "hard": Labels(one.hard, one.junk | one.easy),
+        }
+        labels = {name: label for name, label in labels.items() if label.positives}
+        number = known[one.stem] = known.get(one.stem, 0) + 1
+        if labels:
+            queries.append(BenchmarkQuery(f"{one.stem}{f' ({number})' * (number > 1)}", one.stem, one.box, labels))
+    return Truth(tuple(queries), REVISITED, CUTOFFS, frozenset(found.database), cropped=True)
