@@ -1,47 +1,39 @@
-"""A retrieval benchmark: index a folder of photos, run its queries, and score the rankings."""
+"""A retrieval benchmark: index photos, run the queries of a ground truth, and score the rankings."""
 
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eval.protocols.scoring import QueryScore, mean_precision
+from eval.protocols.truth import PLAIN, plain_truth, read_truth
+from eval.retrieval.kept import Answers, RunFolder, Work, discard, folder_name, key_of, run_folder
+from eval.retrieval.photos import BenchmarkPhotos, choose_photos, states_of
+from eval.retrieval.queries import QueryRun, no_photo_of
+from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
 from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
-from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
-from learning.measures.precision import average_precision, mean_average_precision
-from retrieval.catalogue.schema import ImageRow
+from learning.labels.ground_truth import Query
+from learning.measures.precision import mean_average_precision
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.described import create_described
 from retrieval.photos.listing import list_photos
-from retrieval.search.answers import ask_with_file, search_photo
-from retrieval.search.engines.contract import settle
 from retrieval.search.options import SearchOptions
-from retrieval.search.searcher import Answer, Searcher
-
-
-@dataclass(frozen=True)
-class QueryScore:
-    """How one query went."""
-
-    name: str
-    ap: float
-    seconds: float
-    ranking: list[str] = field(default_factory=list)  # the names of all photos, the best first; see `ranking_of`
 
 
 @dataclass(frozen=True)
 class BenchmarkReport:
     """How a benchmark went, and with what."""
 
-    scores: list[QueryScore]
+    protocols: dict[str, list[QueryScore]]
     engine: str
     expand: str
     descriptor: str
@@ -53,20 +45,28 @@ class BenchmarkReport:
     missing: list[str]  # photos of the ground truth that are not there
     seconds: dict[str, float] = field(default_factory=dict)
     similarity: dict[str, Any] | None = None  # the learnt similarity: file, fingerprint, neighbours, pairs
+    origin: dict[str, Any] = field(default_factory=dict)  # of the vocabulary: see `origin_of`
+    distractors: int = 0  # of the images
+    share: float = 1.0  # of the queries and photos
+    cutoffs: tuple[int, ...] = ()  # k of mean precisions at k
+    published: str | None = None  # whose choices were made
+    work: dict[str, Any] | None = None  # where it is kept, and how many searches an earlier run had done
+
+    @property
+    def scores(self) -> list[QueryScore]:
+        """Scores of the queries, of the only protocol or else of Medium."""
+        return self.protocols.get(PLAIN) or self.protocols["medium"]
 
     @property
     def mean(self) -> float:
-        """Mean average precision over the queries that have positives."""
+        """Mean average precision over the queries that have positives, as `scores` gives them."""
         return mean_average_precision([score.ap for score in self.scores])
 
     def as_json(self) -> dict[str, Any]:
         """Give the object that `cairn evaluate retrieval --json` prints."""
+        scored = {name: self._scored(scores) for name, scores in self.protocols.items()}
         return {
-            "mAP": round(self.mean, 6),
-            "queries": [
-                {"name": score.name, "ap": round(score.ap, 6), "seconds": round(score.seconds, 4)}
-                for score in self.scores
-            ],
+            **scored.get(PLAIN, {"protocols": scored}),
             "engine": self.engine,
             "expand": self.expand,
             "similarity": self.similarity,
@@ -75,11 +75,31 @@ class BenchmarkReport:
                 "words": self.words,
                 "trained_on": self.trained_on,
                 "recall_at_1": round(self.recall_at_1, 4),
+                **self.origin,
             },
             "images": self.images,
+            "distractors": self.distractors,
+            "share": self.share,
+            "as_published": self.published,
             "failed": self.failed,
             "missing": self.missing,
+            "work": self.work,
             "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
+        }
+
+    def _scored(self, scores: list[QueryScore]) -> dict[str, Any]:
+        return {
+            "mAP": round(mean_average_precision([score.ap for score in scores]), 6),
+            **{f"mP@{k}": round(mean_precision(scores, k), 6) for k in self.cutoffs},
+            "queries": [
+                {
+                    "name": score.name,
+                    "ap": round(score.ap, 6),
+                    **{f"P@{k}": round(value, 6) for k, value in score.precision.items()},
+                    "seconds": round(score.seconds, 4),
+                }
+                for score in scores
+            ],
         }
 
 
@@ -88,11 +108,15 @@ def run_benchmark(
     ground_truth: Path,
     *,
     queries: Path | None = None,
+    distractors: Sequence[Path] = (),
+    share: float = 1.0,
     options: CollectionOptions | None = None,
     search: SearchOptions | None = None,
-    vocabulary: Path | None = None,
+    vocabulary: Path | VocabularySource | None = None,
     collection: Path | None = None,
     features: Path | None = None,
+    work: Work | None = None,
+    single_ranking: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
@@ -101,21 +125,31 @@ def run_benchmark(
     Parameters
     ----------
     images : sequence of Path
-        Folders of the photos to be indexed.
+        Photos and folders of the photos to be indexed; of those of Revisited, what its ground truth calls the database.
     ground_truth : Path
-        Folder in the Oxford5K layout.
+        Folder in the Oxford5K layout, or a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018).
     queries : Path, optional
         Folder of query photos that are not among the images.
+    distractors : sequence of Path
+        Photos and folders of photos that are indexed beside, and are never positives, whatever they are called.
+    share : float
+        Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
     options : CollectionOptions, optional
         How photos are indexed.
     search : SearchOptions, optional
         How queries are answered.
-    vocabulary : Path, optional
-        A collection whose vocabulary is used; else one is made from the images.
+    vocabulary : Path or VocabularySource, optional
+        A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
+        Distractors are never drawn for one.
     collection : Path, optional
-        Where the collection is kept, to be used again; else it is removed.
+        Where the collection is kept, to be used again; else in the work folder.
     features : Path, optional
         Features of all photos that another program made, in place of Cairn's own: see `open_features`.
+    work : Work, optional
+        Where a run is kept that was stopped, and goes on; None: nowhere.
+    single_ranking : bool
+        Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
+        place among the photos that are verified, and expands no query.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -133,42 +167,135 @@ def run_benchmark(
         names is there twice, or the learnt similarity is for another vocabulary: said before any work where it is
         known by then.
     """
-    search = search or SearchOptions()
-    asked = [query for query in read_ground_truth(ground_truth) if query.positives]
-    if not asked:
+    search, options = search or SearchOptions(), options or CollectionOptions()
+    source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
+    truth = read_truth(ground_truth)
+    if not truth.queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
-    _check_photos(asked, images, queries, is_new=collection is None)
+    photos, truth = choose_photos(
+        images, truth, queries=queries, distractors=distractors, share=share, seed=options.seed
+    )
+    lost = [query for query in truth.queries if query.stem not in photos.queries]
+    if collection is None and photos.image_files and lost:
+        raise no_photo_of(lost[0])
     similarity = None
     if search.similarity is not None:
-        similarity = _check_early(search.similarity, collection, vocabulary)
-    with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
-        folder = collection or Path(scratch) / "benchmark.cairn"
-        start = time.perf_counter()
-        options = options or CollectionOptions()
-        with (
-            create_described(folder, options, features, images) if features else Collection.create(folder, options)
-        ) as opened:
-            indexed = index_photos(opened, images, vocabulary=vocabulary, workers=workers, progress=progress)
+        similarity = _check_early(search.similarity, collection, source)
+    start = time.perf_counter()
+    with _working(work, options, photos, source, collection, features) as (place, root):
+        made = find_source(source, options, root, share=share, workers=workers, progress=progress)
+        folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
+        with _open(folder, options, features, photos) as opened:
+            failed = _index(opened, photos, made, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
-            if not opened.catalogue.counts()["indexed"]:
-                raise CairnError(f"None of the photos in {', '.join(map(str, images))} can be indexed.")
-            scores, missing = run_queries(opened, asked, queries, search, progress)
+            run = QueryRun(opened, photos, truth, search, single_ranking)
+            answers = place.answers(run.key)
+            before = sum(job in answers for job in run.jobs)
+            run.ask(answers, place.path, workers, progress)
+            protocols = run.scores(answers)
             seconds["queries"] = time.perf_counter() - start - seconds["index"]
             seconds["total"] = time.perf_counter() - start
-            return BenchmarkReport(
-                scores,
-                engine=settle(search, opened).engine,
+            report = BenchmarkReport(
+                protocols,
+                engine=run.engine,
                 expand=search.expand,
                 descriptor=opened.extractor.descriptor.name,
                 words=opened.vocabulary.words,
                 trained_on=opened.vocabulary.trained_on,
                 recall_at_1=opened.vocabulary.recall_at_1,
-                images=opened.catalogue.counts()["indexed"],
-                failed=indexed.failed,
-                missing=missing,
+                images=len(run.rows),
+                failed=failed,
+                missing=run.missing,
                 seconds=seconds,
                 similarity=similarity,
+                origin=origin_of(opened, source, made, photos),
+                distractors=run.distractors,
+                share=share,
+                cutoffs=truth.cutoffs,
+                work={"folder": str(place.path), "searches": len(run.jobs), "done_before": before} if work else None,
             )
+    if work is not None and work.discard:
+        discard(place.path, *([made.kept] if made and made.kept else []))
+    return report
+
+
+@contextmanager
+def _working(
+    work: Work | None,
+    options: CollectionOptions,
+    photos: BenchmarkPhotos,
+    source: VocabularySource,
+    collection: Path | None,
+    features: Path | None,
+) -> Iterator[tuple[RunFolder, Path]]:
+    """Open the folder of a run, and tell the folder of all runs."""
+    if work is None:
+        with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
+            yield RunFolder(Path(scratch), {}), Path(scratch)
+        return
+    settings = {
+        "options": settings_of(options),
+        "images": states_of(photos.image_files),
+        "distractors": states_of(photos.distractor_files),
+        "vocabulary": _source_settings(source),
+        "collection": str(collection.resolve()) if collection is not None else None,
+        **({"features": _feature_states(features)} if features is not None else {}),
+    }
+    about = {**settings, "images": photos.folders, "distractors": len(photos.distractor_files)}
+    name = f"{folder_name(work.name)}-{key_of(settings)[:12]}"
+    with run_folder(work.root / name, about) as place:
+        yield place, work.root
+
+
+def _feature_states(features: Path) -> list[Any]:
+    """What tells whether files of features are those of an earlier run."""
+    return list(
+        states_of(sorted(one for one in features.rglob("*") if one.is_file()) if features.is_dir() else [features])
+    )
+
+
+def _open(folder: Path, options: CollectionOptions, features: Path | None, photos: BenchmarkPhotos) -> Collection:
+    """Make the collection, or open the one that is there."""
+    if features is None:
+        return Collection.create(folder, options)
+    return create_described(folder, options, features, [*photos.images, *photos.distractors])
+
+
+def _source_settings(source: VocabularySource) -> dict[str, Any]:
+    if source.collection is not None:
+        return {"fingerprint": Vocabulary.load(find_vocabulary(source.collection)).fingerprint}
+    files = [path for _, path in list_photos(source.images)] if source.images else []
+    return {"photos": states_of(files)}
+
+
+def _index(
+    collection: Collection,
+    photos: BenchmarkPhotos,
+    made: MadeVocabulary | None,
+    place: RunFolder,
+    is_own: bool,
+    workers: int,
+    progress: Progress | None,
+) -> list[dict[str, str]]:
+    """Index the images, which make the vocabulary where none is given, and then the distractors; give the failures.
+
+    Nothing is looked at again in a collection of the work folder (`is_own`) that is known to be whole: the key of its
+    folder has told that the photos are what they were.
+    """
+    if is_own and (noted := place.noted("failed")) is not None:
+        return list(noted)
+    failed = []
+    for paths in (photos.images, photos.distractors):
+        if paths:
+            vocabulary = made.folder if made is not None and not collection.has_vocabulary else None
+            if made is not None and made.kept is None:
+                vocabulary = made.folder  # refused where the collection has another
+            failed += index_photos(collection, paths, vocabulary=vocabulary, workers=workers, progress=progress).failed
+    if not collection.catalogue.counts()["indexed"]:
+        raise CairnError(f"None of the photos in {', '.join(photos.folders[:3])} can be indexed.")
+    if is_own:
+        place.note("failed", failed)
+    return failed
 
 
 def run_queries(
@@ -179,34 +306,19 @@ def run_queries(
     progress: Progress | None = None,
 ) -> tuple[list[QueryScore], list[str]]:
     """Search for queries; give each one's score, and the ground truth's photos that are missing."""
-    searcher = Searcher(collection, options)
-    rows = collection.catalogue.images()
-    stems = stems_of(rows, named_photos(queries))
-    paths = {Path(row.path).stem: Path(row.path) for row in rows}
-    if folder is not None:
-        for _, path in list_photos([folder]):
-            paths.setdefault(path.stem, path)
-    scores = []
-    for done, query in enumerate(queries):
-        if query.stem not in paths:
-            raise _no_photo_of(query)
-        start = time.perf_counter()
-        found = search_photo(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
-        seconds = time.perf_counter() - start
-        ranking = ranking_of(found.answer, stems)
-        score = average_precision(ranking, query.positives, query.junk)
-        scores.append(QueryScore(query.name, score, seconds, ranking))
-        if progress is not None:
-            progress("queries", done + 1, len(queries))
-    return scores, missing_photos(queries, stems.values())
+    truth = plain_truth(list(queries))
+    listed = [path for _, path in list_photos([folder])] if folder is not None else []
+    beside = {path.stem: path for path in listed}
+    known = {Path(row.path).stem: Path(row.path) for row in collection.catalogue.images()}
+    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
+    run = QueryRun(collection, photos, truth, options)
+    with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
+        answers = Answers(Path(scratch))
+        run.ask(answers, Path(scratch), 1, progress)
+        return run.scores(answers)[PLAIN], run.missing
 
 
-def ranking_of(answer: Answer, stems: Mapping[int, str]) -> list[str]:
-    """Give the names that a ground truth knows photos by, the best first."""
-    return [stems[number] for number in answer.hits.ordered.tolist()]
-
-
-def _check_early(path: Path, collection: Path | None, vocabulary: Path | None) -> dict[str, Any]:
+def _check_early(path: Path, collection: Path | None, source: VocabularySource) -> dict[str, Any]:
     """Read a learnt similarity and say what the report says of it; CairnError where it is known that it will not fit.
 
     A vocabulary that is yet to be made can fit as well, where the similarity was learnt on the same photos: the engine
@@ -216,57 +328,8 @@ def _check_early(path: Path, collection: Path | None, vocabulary: Path | None) -
     folder = None
     if collection is not None and find_vocabulary(collection) != collection:
         folder = find_vocabulary(collection)
-    elif vocabulary is not None:
-        folder = find_vocabulary(vocabulary)
-    if folder is not None and (folder.is_dir() or vocabulary is not None):
+    elif source.collection is not None:
+        folder = find_vocabulary(source.collection)
+    if folder is not None and (folder.is_dir() or source.collection is not None):
         check_similarity(path, similarity, Vocabulary.load(folder))
     return {"file": str(path), **similarity.describe()}
-
-
-def _check_photos(asked: Sequence[Query], images: Sequence[Path], folder: Path | None, *, is_new: bool) -> None:
-    """Refuse, before anything is indexed, photos that the ground truth cannot tell apart and queries without a photo.
-
-    Photos that a kept collection (not `is_new`) holds from elsewhere are not looked at: `run_queries` does.
-    """
-    found = [path.stem for _, path in list_photos(images)]
-    _check_stems(found, named_photos(asked))
-    there = set(found)
-    if folder is not None:
-        beside = [path.stem for _, path in list_photos([folder])]
-        _check_stems(beside, {query.stem for query in asked} - there)
-        there.update(beside)
-    lost = [query for query in asked if query.stem not in there]
-    if is_new and found and lost:
-        raise _no_photo_of(lost[0])
-
-
-def _no_photo_of(query: Query) -> CairnError:
-    return CairnError(
-        f"The photo {query.stem!r} of the query {query.name!r} is neither among the images nor the queries."
-    )
-
-
-def named_photos(queries: Iterable[Query]) -> set[str]:
-    """Give the stems of all photos that some queries name: their own, good, ok and junk."""
-    return {stem for query in queries for stem in (query.stem, *query.positives, *query.junk)}
-
-
-def stems_of(rows: Sequence[ImageRow], named: Set[str] | None = None) -> dict[int, str]:
-    """Give the names that a ground truth knows photos by, by their image numbers.
-
-    CairnError where one comes twice. Where the stems that it names are given, the others go by their paths, and may.
-    """
-    stems = {row.number: Path(row.path).stem for row in rows}
-    _check_stems(stems.values(), named)
-    if named is None:
-        return stems
-    return {row.number: stems[row.number] if stems[row.number] in named else row.path for row in rows}
-
-
-def _check_stems(stems: Iterable[str], named: Set[str] | None = None) -> None:
-    twice = [stem for stem, count in Counter(stems).items() if count > 1 and (named is None or stem in named)]
-    if twice:
-        raise CairnError(
-            f"{len(twice)} names of photos, such as {twice[0]!r}, come twice but for folder or ending, so the ground "
-            "truth cannot tell them apart: keep one photo of each."
-        )

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from eval.benchmark import named_photos, run_queries, stems_of
+from eval.benchmark import run_queries
+from eval.retrieval.photos import named_photos, stems_of
 from eval.similarity_splits import Lesson, SplitOptions, lessons
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError

@@ -6,18 +6,18 @@ in the work folder, written as it grows, so that a run that was interrupted goes
 it was made by: figures of other code are kept, and told apart.
 """
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eval.benchmark import named_photos, ranking_of, stems_of
+from eval.retrieval.kept import code_fingerprint
+from eval.retrieval.photos import named_photos, ranking_of, stems_of
 from eval.tables.asking import SharedQuery
 from eval.tables.sets import PhotoSet, RetrievalSet
 from eval.tables.staged import link_features, stage_photos
@@ -39,9 +39,6 @@ from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
-
-# What a figure may depend on: their sources are what `code_fingerprint` is of.
-_ROOMS = ("photos", "regions", "descriptors", "features", "matching", "collection", "indexing", "search")
 
 _TOGETHER = 256  # searches after which what was found is written
 
@@ -148,17 +145,6 @@ class Result:
 def object_of(query: str) -> str:
     """Name of a query's object: the query's without its number; places that have one query each (``g_…``) are one."""
     return "g_…" if query.startswith("g_") else re.sub(r"_\d+$", "", query)
-
-
-@cache
-def code_fingerprint() -> str:
-    """Fingerprint of the code that figures may depend on: of the sources that search, and that make a collection."""
-    root = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for folder in (root / "index", *(root / "retrieval" / room for room in _ROOMS)):
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 def measure(

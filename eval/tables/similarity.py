@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.benchmark import ranking_of, stems_of
+from eval.retrieval.photos import ranking_of, stems_of
 from eval.similarity import ALONE, WAYS
 from eval.similarity_splits import Lesson
 from eval.tables.retrieval import Cell, collect

@@ -148,6 +148,52 @@ def index_photos(
     return report
 
 
+def make_vocabulary(
+    collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress | None = None
+) -> IndexReport:
+    """Make the vocabulary of a collection from photos of which none is added to it, unless it has one.
+
+    Parameters
+    ----------
+    collection : Collection
+        Its options say how many of the photos are drawn.
+    paths : sequence of Path
+        Photos and folders of photos.
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how far each step is.
+
+    Returns
+    -------
+    IndexReport
+        Photos that cannot be used at all are in it, with the reason.
+
+    Raises
+    ------
+    CairnError
+        Another process is changing the collection, a path does not exist, or no photo of the sample has any feature.
+    """
+    report = IndexReport()
+    tell = progress or (lambda step, done, of: None)
+    with report.timed("total"), collection.locked():
+        if not collection.has_vocabulary:
+            preparer = LocalPreparer(collection, workers)
+            files = find_new(collection, paths, False, report, tell, preparer.checksums)
+            ready: set[Path] = set()
+
+            def extracted(file: FoundFile, one: Staged) -> None:
+                ready.add(file.path)
+                tell("extract", len(ready), min(len(files), collection.options.sample))
+
+            if not files or not _make_vocabulary(collection, preparer, files, report, extracted, tell):
+                where = ", ".join(printable(str(path)) for path in paths[:3])
+                raise CairnError(f"None of the photos of {where} has any features to make a vocabulary from.")
+            preparer.end()
+    collection.forget()
+    return report
+
+
 def _taken_again(files: Sequence[FoundFile]) -> list[int]:
     return [number for file in files for number in file.taken_again]
 

@@ -1,0 +1,218 @@
+"""Which photos a retrieval benchmark searches, which its queries show, and how a ground truth knows them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from eval.protocols.truth import Truth
+from index.errors import CairnError
+from learning.labels.ground_truth import Query
+from retrieval.catalogue.schema import ImageRow
+from retrieval.photos.listing import list_photos
+from retrieval.search.searcher import Answer
+
+T = TypeVar("T")
+Listed = list[tuple[Path, Path]]
+"""Photos as `list_photos` gives them: root and path."""
+
+_FEWEST = 2  # queries of a share
+
+
+@dataclass(frozen=True)
+class BenchmarkPhotos:
+    """The photos of a benchmark.
+
+    Attributes
+    ----------
+    folders : tuple of str
+        Where the images lie, for people to read.
+    images, distractors : tuple of Path
+        Files and folders that are indexed: those that a ground truth may name, and those beside them.
+    image_files, distractor_files : tuple of Path
+        The photos that these stand for, by the paths that a collection knows them by.
+    queries : dict of str to Path
+        The photo of each stem that a query has, where it is among the images or the queries.
+    """
+
+    folders: tuple[str, ...]
+    images: tuple[Path, ...]
+    distractors: tuple[Path, ...]
+    image_files: tuple[Path, ...]
+    distractor_files: tuple[Path, ...]
+    queries: Mapping[str, Path]
+
+
+def choose_photos(
+    images: Sequence[Path],
+    truth: Truth,
+    *,
+    queries: Path | None = None,
+    distractors: Sequence[Path] = (),
+    share: float = 1.0,
+    seed: int = 0,
+) -> tuple[BenchmarkPhotos, Truth]:
+    """List the photos of a benchmark, and refuse those that its ground truth cannot tell apart.
+
+    Parameters
+    ----------
+    images : sequence of Path
+        Photos and folders of photos that are searched; of a ground truth that says what its database is, those of it
+        alone, and the others may be queries.
+    truth : Truth
+        The ground truth.
+    queries : Path, optional
+        Folder of query photos that are not among the images.
+    distractors : sequence of Path
+        Photos and folders of photos that are searched too, of which the ground truth knows none, however they are
+        called. What is among the images is no distractor.
+    share : float
+        Part of the queries, at least two, that are asked, and of the photos that these do not name.
+    seed : int
+        Of what is drawn for a share.
+
+    Returns
+    -------
+    photos : BenchmarkPhotos
+    truth : Truth
+        With those queries alone that are asked.
+
+    Raises
+    ------
+    CairnError
+        A folder is missing, a photo that the ground truth names is there twice, or the share is not in (0, 1].
+    """
+    if not 0 < share <= 1:
+        raise CairnError(f"A share is more than 0 and at most 1, not {share:g}.")
+    rng = np.random.default_rng(seed)
+    if share < 1:
+        wanted = max(_FEWEST, round(share * len(truth.queries)))
+        truth = truth.of(tuple(_drawn(truth.queries, wanted, rng)))
+    named = truth.named
+    everything = list_photos(images)
+    found = everything
+    if truth.database is not None:
+        found = [(root, path) for root, path in everything if path.stem in truth.database]
+    _check_stems((path.stem for _, path in found), named)
+    beside = _others(list_photos(distractors), found) if distractors else []
+    indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
+    if share < 1 or truth.database is not None:
+        found = _share_of(found, named, share, rng)
+        indexed = tuple(path for _, path in found)
+    if share < 1:
+        beside = _share_of(beside, frozenset(), share, rng)
+        also = tuple(path for _, path in beside)
+    asked = _query_photos(truth, everything, queries)
+    return BenchmarkPhotos(folders_of(images), indexed, also, _known_as(found), _known_as(beside), asked), truth
+
+
+def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Folders, and those that files lie in, each once."""
+    return tuple(dict.fromkeys(str(path if path.is_dir() else path.parent) for path in map(Path, paths)))
+
+
+def _query_photos(truth: Truth, listed: Listed, folder: Path | None) -> dict[str, Path]:
+    """The photo of each query's stem, which must be one alone."""
+    asked = {query.stem for query in truth.queries}
+    among = [path for _, path in listed if path.stem in asked]
+    _check_stems((path.stem for path in among), asked)
+    photos = {path.stem: path for path in among}
+    if folder is not None:
+        others = [path for _, path in list_photos([folder]) if path.stem in asked - photos.keys()]
+        _check_stems((path.stem for path in others), asked)
+        photos.update((path.stem, path) for path in others)
+    return photos
+
+
+def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tuple[Path, ...]:
+    """Photos that files and folders stand for, or a seeded share of them, one at least."""
+    listed = list_photos(paths)
+    if share < 1 and listed:
+        listed = _drawn(listed, max(1, round(share * len(listed))), np.random.default_rng(seed))
+    return _known_as(listed)
+
+
+def states_of(files: Iterable[Path]) -> list[tuple[str, int, int]]:
+    """Path, size and time of photos: what tells that they are still what they were."""
+    states = []
+    for path in files:
+        try:
+            state = path.stat()
+            states.append((str(path), state.st_size, state.st_mtime_ns))
+        except OSError:
+            states.append((str(path), -1, -1))
+    return states
+
+
+def _drawn(every: Sequence[T], number: int, rng: np.random.Generator) -> list[T]:
+    """Draw some, in the order that they had."""
+    return [every[place] for place in np.sort(rng.permutation(len(every))[:number])]
+
+
+def _share_of(listed: Listed, named: Set[str], share: float, rng: np.random.Generator) -> Listed:
+    """All photos that are named, and a share of the others."""
+    others = [place for place, (_, path) in enumerate(listed) if path.stem not in named]
+    left_out = set(others) - set(_drawn(others, round(share * len(others)), rng))
+    return [one for place, one in enumerate(listed) if place not in left_out]
+
+
+def _others(listed: Listed, known: Listed) -> Listed:
+    there = {path.resolve() for _, path in known}
+    return [(root, path) for root, path in listed if path.resolve() not in there]
+
+
+def _known_as(listed: Listed) -> tuple[Path, ...]:
+    """Paths as a collection notes them: folders by their real names."""
+    real = {root: root.resolve() for root in {root for root, _ in listed}}
+    return tuple(real[root] / path.relative_to(root) for root, path in listed)
+
+
+def named_photos(queries: Iterable[Query]) -> set[str]:
+    """Give the stems of all photos that some queries name: their own, good, ok and junk."""
+    return {stem for query in queries for stem in (query.stem, *query.positives, *query.junk)}
+
+
+def stems_of(
+    rows: Sequence[ImageRow], named: Set[str] | None = None, distractors: Set[str] = frozenset()
+) -> dict[int, str]:
+    """Give the names that a ground truth knows the photos of a collection by, by their image numbers.
+
+    Parameters
+    ----------
+    rows : sequence of ImageRow
+        The photos.
+    named : set of str, optional
+        Stems that the ground truth names: photos of others go by their paths, and may have one stem. None: all.
+    distractors : set of str
+        Paths of photos that it names none of, whatever they are called: they go by their paths too.
+
+    Raises
+    ------
+    CairnError
+        A stem that it names comes twice.
+    """
+    known = {row.number: Path(row.path).stem for row in rows if row.path not in distractors}
+    _check_stems(known.values(), named)
+    return {
+        row.number: row.path
+        if row.number not in known or (named is not None and known[row.number] not in named)
+        else known[row.number]
+        for row in rows
+    }
+
+
+def ranking_of(answer: Answer, names: Mapping[int, str]) -> list[str]:
+    """Give the names that a ground truth knows photos by, the best first."""
+    return [names[number] for number in answer.hits.ordered.tolist()]
+
+
+def _check_stems(stems: Iterable[str], named: Set[str] | None = None) -> None:
+    twice = [stem for stem, count in Counter(stems).items() if count > 1 and (named is None or stem in named)]
+    if twice:
+        raise CairnError(
+            f"{len(twice)} names of photos, such as {twice[0]!r}, come twice but for folder or ending, so the ground "
+            "truth cannot tell them apart: keep one photo of each."
+        )

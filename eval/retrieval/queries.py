@@ -1,0 +1,158 @@
+"""The queries of a benchmark, asked of a collection by the protocols of its ground truth."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.protocols.scoring import QueryScore, score_ranking
+from eval.protocols.truth import PLAIN, BenchmarkQuery, Truth
+from eval.retrieval.asking import Job, ask_all, cut_out
+from eval.retrieval.kept import Answers, folder_name, key_of
+from eval.retrieval.photos import BenchmarkPhotos, states_of, stems_of
+from index.errors import CairnError
+from index.progress import Progress
+from index.similarity import SimilarityMatrix
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import AUGMENTATION
+from retrieval.search.engines.contract import settle
+from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.options import SearchOptions
+
+_NONE: NDArray[np.uint32] = np.zeros(0, np.uint32)
+
+
+class QueryRun:
+    """The queries of a benchmark, to be asked of a collection.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    photos : BenchmarkPhotos
+        Which of its photos are distractors, and where the queries' photos are.
+    truth : Truth
+        The queries.
+    search : SearchOptions
+        How they are answered.
+    single_ranking : bool
+        Whether one ranking is scored by all protocols; otherwise, where photos are verified or expand the query, each
+        protocol has a search of its own, in which its junk is as if it were not there.
+
+    Attributes
+    ----------
+    rows : list of ImageRow
+        The photos of the collection.
+    distractors : int
+        How many of these are distractors.
+    missing : list of str
+        Photos that the ground truth names and the collection lacks, sorted.
+    engine : str
+        Which engine searches.
+    jobs : dict of str to (BenchmarkQuery, str)
+        The searches by their keys, each with its query and a protocol.
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        photos: BenchmarkPhotos,
+        truth: Truth,
+        search: SearchOptions,
+        single_ranking: bool = False,
+    ) -> None:
+        self._collection, self._truth, self._search = collection, truth, search
+        self.rows = collection.catalogue.images()
+        beside = {str(path) for path in photos.distractor_files}
+        self.distractors = sum(row.path in beside for row in self.rows)
+        self._names = stems_of(self.rows, truth.named, beside)
+        self._numbers = {name: number for number, name in self._names.items()}
+        self._paths = {Path(row.path).stem: Path(row.path) for row in self.rows if row.path not in beside}
+        self._paths.update(photos.queries)
+        listed = frozenset().union(*(query.named for query in truth.queries))
+        self.missing = sorted(listed - set(self._names.values()))
+        self.engine = settle(search, collection).engine
+        # What is verified, or expands a query, depends on what else there is.
+        depends = find_engine(self.engine).verified is Verified.BEST or search.expand != "none"
+        self._apart = depends and not single_ranking and truth.protocols != (PLAIN,)
+        self.jobs = {
+            self._job(query, protocol): (query, protocol) for query in truth.queries for protocol in query.labels
+        }
+
+    def _job(self, query: BenchmarkQuery, protocol: str) -> str:
+        return f"{query.name}/{protocol}" if self._apart else query.name
+
+    @property
+    def key(self) -> str:
+        """What tells the answers from those of other options, queries or photos."""
+        search = asdict(self._search)
+        if self._search.similarity is not None:
+            search["similarity"] = SimilarityMatrix.load(self._search.similarity).describe()
+        asked = [(query.name, query.box, *self._junk_of(query)) for query in self._truth.queries]
+        files = [self._path(query) for query in self._truth.queries]
+        borrowed = sorted((self._collection.folder / AUGMENTATION).rglob("*"))
+        return key_of(
+            {
+                "content": self._collection.content.key,
+                "numbers": sorted(self._names),
+                "options": {**asdict(self._collection.options), "descriptor": ""},
+                "features": self._collection.features_fingerprint,
+                "search": {**search, "engine": self.engine},
+                "queries": asked,
+                "files": states_of(files),
+                "borrowed": states_of(borrowed),
+                "cropped": self._truth.cropped,
+            }
+        )
+
+    def _junk_of(self, query: BenchmarkQuery) -> list[list[str]]:
+        return [sorted(labels.junk) for labels in query.labels.values()] if self._apart else []
+
+    def _path(self, query: BenchmarkQuery) -> Path:
+        if query.stem not in self._paths:
+            raise no_photo_of(query)
+        return self._paths[query.stem]
+
+    def ask(self, answers: Answers, scratch: Path, workers: int, progress: Progress | None) -> None:
+        """Ask what was not answered yet, and keep the answers."""
+        todo = [self._prepared(job, scratch) for job in self.jobs if job not in answers]
+        done = len(self.jobs) - len(todo)
+        if progress is not None:
+            progress("queries", done, len(self.jobs))
+        for answered in ask_all(self._collection, self._search, todo, workers):
+            answers.add(answered)
+            done += 1
+            if progress is not None:
+                progress("queries", done, len(self.jobs))
+
+    def _prepared(self, job: str, scratch: Path) -> Job:
+        query, protocol = self.jobs[job]
+        path, box = self._path(query), query.box
+        without = _NONE
+        if self._apart:
+            junk = query.labels[protocol].junk & self._numbers.keys()
+            without = np.array(sorted(self._numbers[name] for name in junk), np.uint32)
+        if not self._truth.cropped:
+            return Job(job, path, box, without)
+        cut = scratch / "cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
+        cut.parent.mkdir(exist_ok=True)
+        cut_out(path, box, cut)
+        return Job(job, cut, None, without)
+
+    def scores(self, answers: Answers) -> dict[str, list[QueryScore]]:
+        """Score the answers by each protocol."""
+        scores: dict[str, list[QueryScore]] = {protocol: [] for protocol in self._truth.protocols}
+        for query in self._truth.queries:
+            for protocol in query.labels:
+                numbers, seconds = answers.read(self._job(query, protocol))
+                ranking = [self._names[number] for number in numbers.tolist()]
+                scores[protocol].append(score_ranking(query, protocol, ranking, seconds, self._truth))
+        return {protocol: found for protocol, found in scores.items() if found}
+
+
+def no_photo_of(query: BenchmarkQuery) -> CairnError:
+    """What is wrong where a query's photo is not there."""
+    return CairnError(
+        f"The photo {query.stem!r} of the query {query.name!r} is neither among the images nor the queries."
+    )

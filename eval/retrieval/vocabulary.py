@@ -1,0 +1,120 @@
+"""Whose photos the vocabulary of a benchmark is made from."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eval.retrieval.kept import VOCABULARIES, folder_name, key_of, run_folder
+from eval.retrieval.photos import BenchmarkPhotos, folders_of, listing_of, states_of
+from index.errors import CairnError
+from index.progress import Progress
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import TRAINED_KEY
+from retrieval.collection.options import CollectionOptions
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.features.options import features_fingerprint
+from retrieval.indexing.adding import make_vocabulary
+
+ALL = 1 << 31
+"""Of `CollectionOptions.sample`: the vocabulary is made from all photos."""
+
+
+@dataclass(frozen=True)
+class VocabularySource:
+    """Where the vocabulary of a benchmark comes from, where it is not the searched photos; distractors never are."""
+
+    collection: Path | None = None  # a collection that has one
+    images: tuple[Path, ...] = ()  # photos and folders of photos that one is made from
+
+    def __post_init__(self) -> None:
+        if self.collection is not None and self.images:
+            raise CairnError("A vocabulary is taken from a collection or made from photos: choose one of the two.")
+
+
+@dataclass(frozen=True)
+class MadeVocabulary:
+    """A vocabulary that is ready to be taken."""
+
+    folder: Path  # of the collection that has it
+    kept: Path | None  # folder that may be removed once it has been taken
+    photos: frozenset[Path]  # that it may have been made from
+
+
+def settings_of(options: CollectionOptions) -> dict[str, Any]:
+    """What options come to, with the descriptor by its content and not by its name."""
+    descriptor = find_descriptor(options.descriptor)
+    return {
+        **asdict(replace(options, descriptor="")),
+        "features": features_fingerprint(descriptor, options.features),
+    }
+
+
+def find_source(
+    source: VocabularySource,
+    options: CollectionOptions,
+    work: Path,
+    *,
+    share: float = 1.0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> MadeVocabulary | None:
+    """Make the vocabulary that a benchmark takes, unless it is there; None where it is made from the searched photos.
+
+    Parameters
+    ----------
+    source : VocabularySource
+    options : CollectionOptions
+        Of the collection that will take it.
+    work : Path
+        Work folder: see `eval.retrieval.kept`.
+    share : float
+        Of the photos that it is made from.
+    workers : int
+        Processes.
+    progress : callable, optional
+        Told how far each step is.
+    """
+    if source.collection is not None:
+        return MadeVocabulary(source.collection, None, frozenset())
+    if not source.images:
+        return None
+    plain = replace(options, signature="none", keep_descriptors=False)
+    files = listing_of(source.images, share, options.seed)
+    paths: Sequence[Path] = source.images if share == 1 else files
+    settings = {"options": settings_of(plain), "photos": states_of(files)}
+    name = folder_name(title_of(source.images))
+    folder = work / VOCABULARIES / f"{name}-{key_of(settings)[:12]}"
+    with run_folder(folder, {"options": settings["options"], "photos": folders_of(source.images)}) as kept:
+        where = folder / f"{name}.cairn"
+        if not kept.noted("made"):
+            with Collection.create(where, plain) as collection:
+                make_vocabulary(collection, paths, workers=workers, progress=progress)
+            kept.note("made", True)
+    return MadeVocabulary(where, folder, frozenset(files))
+
+
+def title_of(images: Sequence[Path]) -> str:
+    """Name of the first folder of some photos, or of the one above where all sets call it so."""
+    folder = Path(images[0]).resolve()
+    if folder.is_file():
+        folder = folder.parent
+    return folder.parent.name if folder.name.lower() in ("images", "jpg", "photos") else folder.name
+
+
+def origin_of(
+    collection: Collection, source: VocabularySource, made: MadeVocabulary | None, photos: BenchmarkPhotos
+) -> dict[str, Any]:
+    """Say where the vocabulary of a collection comes from.
+
+    ``origin`` is ``own`` (the searched photos), ``shared`` (photos of which some are searched), ``independent`` (photos
+    of which none is searched) or ``collection`` (another collection's); ``from`` names folders.
+    """
+    if made is None:
+        is_own = collection.catalogue.setting(TRAINED_KEY) != "0"
+        return {"origin": "own" if is_own else "collection", "from": list(photos.folders) if is_own else []}
+    if made.kept is None:
+        return {"origin": "collection", "from": [str(source.collection)]}
+    searched = {*photos.image_files, *photos.distractor_files}
+    origin = "shared" if made.photos & searched else "independent"
+    return {"origin": origin, "from": list(folders_of(source.images))}
