@@ -4,13 +4,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from eval.protocols.scoring import QueryScore, mean_precision
 from eval.protocols.truth import PLAIN, plain_truth, read_truth
-from eval.retrieval.kept import Answers, RunFolder, Work, discard, folder_name, key_of, run_folder
+from eval.retrieval.kept import Answers, RunFolder, Work, discard, folder_name, key_of, run_folder, size_of
 from eval.retrieval.photos import BenchmarkPhotos, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
@@ -50,7 +50,7 @@ class BenchmarkReport:
     share: float = 1.0  # of the queries and photos
     cutoffs: tuple[int, ...] = ()  # k of mean precisions at k
     published: str | None = None  # whose choices were made
-    work: dict[str, Any] | None = None  # where it is kept, and how many searches an earlier run had done
+    work: dict[str, Any] | None = None  # where it is kept, its bytes, and how many searches an earlier run had done
 
     @property
     def scores(self) -> list[QueryScore]:
@@ -178,6 +178,8 @@ def run_benchmark(
     lost = [query for query in truth.queries if query.stem not in photos.queries]
     if collection is None and photos.image_files and lost:
         raise no_photo_of(lost[0])
+    if collection is None and not photos.image_files:
+        raise _nothing_in(photos)
     similarity = None
     if search.similarity is not None:
         similarity = _check_early(search.similarity, collection, source)
@@ -212,11 +214,14 @@ def run_benchmark(
                 distractors=run.distractors,
                 share=share,
                 cutoffs=truth.cutoffs,
-                work={"folder": str(place.path), "searches": len(run.jobs), "done_before": before} if work else None,
             )
-    if work is not None and work.discard:
+    if work is None:
+        return report
+    if work.discard:
         discard(place.path, *([made.kept] if made and made.kept else []))
-    return report
+    kept = None if work.discard else size_of(place.path)
+    about = {"folder": str(place.path), "bytes": kept, "searches": len(run.jobs), "done_before": before}
+    return replace(report, work=about)
 
 
 @contextmanager
@@ -292,7 +297,7 @@ def _index(
                 vocabulary = made.folder  # refused where the collection has another
             failed += index_photos(collection, paths, vocabulary=vocabulary, workers=workers, progress=progress).failed
     if not collection.catalogue.counts()["indexed"]:
-        raise CairnError(f"None of the photos in {', '.join(photos.folders[:3])} can be indexed.")
+        raise _nothing_in(photos)
     if is_own:
         place.note("failed", failed)
     return failed
@@ -333,3 +338,7 @@ def _check_early(path: Path, collection: Path | None, source: VocabularySource) 
     if folder is not None and (folder.is_dir() or source.collection is not None):
         check_similarity(path, similarity, Vocabulary.load(folder))
     return {"file": str(path), **similarity.describe()}
+
+
+def _nothing_in(photos: BenchmarkPhotos) -> CairnError:
+    return CairnError(f"None of the photos in {', '.join(photos.folders[:3])} can be indexed.")

@@ -170,7 +170,19 @@ def test_a_published_set_is_measured_from_its_folder(
         shutil.copy(indexed.photos / f"{stem}.jpg", root / "oxbuild_images")
     gt = root / "gt_files_170407"
     write_truth(gt, "coffee_1", "oxc1_coffee_001 100 100 500 400", good=["coffee_001", "coffee_002"])
-    command: list[Any] = ["--root", root, "--max-side", 240, "--words", 100, "--workers", 1, "--json"]
+    command: list[Any] = [
+        "--root",
+        root,
+        "--max-side",
+        240,
+        "--words",
+        100,
+        "--workers",
+        1,
+        "--work",
+        tmp_path / "work",
+        "--json",
+    ]
     for name in ("oxford5k", "paris6k"):
         report = cairn("evaluate", name, *command).json
         assert report["mAP"] == 1

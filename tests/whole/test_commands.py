@@ -536,7 +536,10 @@ def test_a_catalogue_in_postgresql(
 # Evaluate
 
 
-def test_evaluate_prints_the_contract(indexed: Indexed, cairn: Cairn, tmp_path: Path) -> None:
+def test_evaluate_prints_the_contract(
+    indexed: Indexed, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "gt").mkdir()
     for path in indexed.gt.glob("coffee_1_*"):
         shutil.copy(path, tmp_path / "gt")
@@ -616,6 +619,7 @@ def test_a_similarity_that_cannot_be_used_is_one_sentence_and_code_2(
         assert sentence in cairn("query", indexed.folder, QUERY, *file).refused()
     # What is known beforehand is said before any photo is read.
     monkeypatch.setattr("eval.benchmark.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
+    monkeypatch.chdir(tmp_path)
     evaluate = ("evaluate", "retrieval", "--images", indexed.photos, "--gt", indexed.gt)
     for name, sentence in wrong.items():
         file = ("--similarity", similarities / f"{name}.npz")
@@ -628,7 +632,10 @@ def test_a_similarity_that_cannot_be_used_is_one_sentence_and_code_2(
     assert "no vocabulary" in cairn(*evaluate, *right, "--vocabulary", tmp_path / "missing").refused()
 
 
-def test_evaluation_by_a_learnt_similarity(indexed: Indexed, cairn: Cairn, similarities: Path, tmp_path: Path) -> None:
+def test_evaluation_by_a_learnt_similarity(
+    indexed: Indexed, cairn: Cairn, similarities: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "gt").mkdir()
     for path in indexed.gt.glob("coffee_1_*"):
         shutil.copy(path, tmp_path / "gt")

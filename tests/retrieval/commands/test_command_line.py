@@ -19,7 +19,7 @@ Cairn = Callable[..., Ran]
         (("query", "c", "a.jpg", "--top", 3, "--top=5"), "--top"),
         (("query", "c", "a.jpg", "--box", 1, 2, 3, 4, "--box", 1, 2, 3, 4), "--box"),
         (("query", "c", "a.jpg", "--all", "--any"), "--all/--any"),
-        (("evaluate", "retrieval", "--images", "a", "--gt", "g", "--images", "b"), "--images"),
+        (("evaluate", "retrieval", "--images", "a", "--gt", "g", "--gt", "h"), "--gt"),
         (("learn", "descriptor", "a", "--out", "a.npz", "--out", "b.npz"), "--out"),
         (("index", "c", "photos", "--upright", "--rotated"), "--upright/--rotated"),
     ],

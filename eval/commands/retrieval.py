@@ -1,0 +1,379 @@
+"""Commands: evaluate retrieval, oxford5k, paris6k, oxford105k, paris106k, roxford5k, rparis6k."""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from eval.retrieval.published import PUBLISHED
+from index.errors import CairnError
+from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
+from index.hamming.kinds import full_name, parse_signature
+from index.text import one_of
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import (
+    Augmented,
+    Descriptor,
+    Detector,
+    EngineName,
+    EveryTurn,
+    Expand,
+    Json,
+    MaxFeatures,
+    MaxSide,
+    MeasurementScale,
+    Quiet,
+    Search,
+    Seed,
+    Signature,
+    Similarity,
+    Soft,
+    TermFrequency,
+    Turns,
+    Upright,
+    Words,
+    Workers,
+    cores,
+)
+from retrieval.commands.panels import MEASURED, RUNNING, VOCABULARY
+from retrieval.commands.progress import INDEXING
+from retrieval.search.engines.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from eval.benchmark import BenchmarkReport
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.search.options import SearchOptions
+
+Distractors = Annotated[
+    list[Path] | None,
+    typer.Option(
+        rich_help_panel=MEASURED,
+        help="Folder of photos that are searched too, and are never right; may be repeated. No vocabulary is made "
+        "from them.",
+    ),
+]
+Share = Annotated[
+    float,
+    typer.Option(
+        rich_help_panel=MEASURED,
+        metavar="PART",
+        help="For a smoke test: ask this part of the queries (2 at least), among all photos that these name and this "
+        "part of the others.",
+    ),
+]
+AsPublished = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=MEASURED,
+        metavar="NAME",
+        help=f"Set all that a paper says of its experiments: {one_of(PUBLISHED)}; see the page on measuring.",
+    ),
+]
+SingleRanking = Annotated[
+    bool,
+    typer.Option(
+        "--single-ranking",
+        rich_help_panel=MEASURED,
+        help="Of Revisited: score one search by all protocols. Without it, the junk of each takes no place among the "
+        "photos that are verified, and expands no query.",
+    ),
+]
+VocabularyFrom = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=VOCABULARY, help="Take the vocabulary of this collection instead of making one from the photos."
+    ),
+]
+VocabularyImages = Annotated[
+    list[Path] | None,
+    typer.Option(
+        rich_help_panel=VOCABULARY,
+        help="Make the vocabulary from the photos of this folder; may be repeated. It is made once, and kept.",
+    ),
+]
+VocabularyPhotos = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=VOCABULARY, metavar="N|all", help="How many photos, drawn at random, the vocabulary is made of."
+    ),
+]
+KmeansPasses = Annotated[
+    int, typer.Option(rich_help_panel=VOCABULARY, metavar="N", help="Passes of k-means for the vocabulary.", min=1)
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        "--collection", rich_help_panel=RUNNING, help="Keep the collection here, rather than in the work folder."
+    ),
+]
+WorkFolder = Annotated[
+    Path,
+    typer.Option(
+        "--work",
+        rich_help_panel=RUNNING,
+        help="Folder where runs are kept: one that was stopped goes on, and one with other options of searching uses "
+        "the same collection.",
+    ),
+]
+Discard = Annotated[
+    bool, typer.Option("--discard", rich_help_panel=RUNNING, help="Remove what is kept of this run once it is done.")
+]
+
+_MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets have not
+# Names, title, and the set of distractors that belongs to it.
+_SETS = {
+    "oxford5k": ("oxford5k", "Oxford5K (5,062 photos, 55 queries)", None),
+    "paris6k": ("paris6k", "Paris6K (6,392 readable photos, 55 queries)", None),
+    "oxford105k": ("oxford5k", "Oxford105K (Oxford5K among the 100,071 photos of Flickr100K)", "flickr100k"),
+    "paris106k": ("paris6k", "Paris106K (Paris6K among the 100,071 photos of Flickr100K)", "flickr100k"),
+    "roxford5k": ("roxford5k", "Revisited Oxford (4,993 photos, 70 queries; Easy, Medium and Hard)", None),
+    "rparis6k": ("rparis6k", "Revisited Paris (6,322 photos, 70 queries; Easy, Medium and Hard)", None),
+}
+
+
+def retrieval(
+    context: typer.Context,
+    images: Annotated[
+        list[Path], typer.Option(rich_help_panel=MEASURED, help="Folder of the photos; may be repeated.")
+    ],
+    gt: Annotated[
+        Path,
+        typer.Option(
+            rich_help_panel=MEASURED,
+            help="Ground truth: a folder in the layout of Oxford5K, or a file gnd_….pkl of Revisited.",
+        ),
+    ],
+    queries: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=MEASURED, help="Folder of query photos that are not among the images."),
+    ] = None,
+    distractors: Distractors = None,
+    share: Share = 1.0,
+    as_published: AsPublished = None,
+    single_ranking: SingleRanking = False,
+    descriptor: Descriptor = "rootsift",
+    words: Words = 0,
+    vocabulary: VocabularyFrom = None,
+    vocabulary_images: VocabularyImages = None,
+    vocabulary_photos: VocabularyPhotos = "5000",
+    kmeans_passes: KmeansPasses = 10,
+    engine: EngineName = DEFAULT,
+    expand: Expand = "none",
+    turns: Turns = 8,
+    every_turn: EveryTurn = False,
+    augmented: Augmented = True,
+    soft: Soft = 1,
+    tf: TermFrequency = "linear",
+    similarity: Similarity = None,
+    seed: Seed = 0,
+    detector: Detector = "dog-affine",
+    measurement_scale: MeasurementScale = None,
+    upright: Upright = True,
+    max_side: MaxSide = 1024,
+    max_features: MaxFeatures = 0,
+    search: Search = "faiss",
+    signature: Signature = DEFAULT_SIGNATURE,
+    workers: Workers = 0,
+    collection: Keep = None,
+    work: WorkFolder = Path("cairn-evaluations"),
+    discard: Discard = False,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Index photos, run the queries of a ground truth, and print the mean average precision."""
+    chosen = {name: value for name, value in locals().items() if name not in (*_MEASURED, "quiet", "json")}
+    from eval.retrieval.vocabulary import title_of
+
+    report = _measure(context, title_of(images), images, gt, queries, quiet or json, **chosen)
+    _print_report(report, work, json)
+
+
+def _measure(
+    context: typer.Context,
+    name: str,
+    images: Sequence[Path],
+    gt: Path,
+    queries: Path | None,
+    silent: bool,
+    **chosen: Any,
+) -> "BenchmarkReport":
+    """Run a benchmark with the options of `retrieval`."""
+    from eval.benchmark import run_benchmark
+    from eval.retrieval.kept import Work
+    from eval.retrieval.published import set_as_published
+    from eval.retrieval.vocabulary import VocabularySource
+
+    published = chosen["as_published"]
+    if published is not None:
+        given = {one for one in chosen if getattr(context.get_parameter_source(one), "name", "") != "DEFAULT"}
+        # A smoke test has too few photos for as many words as are published.
+        chosen = set_as_published(published, chosen, given, {"words"} if chosen["share"] < 1 else frozenset())
+    if chosen["vocabulary"] is not None and context.get_parameter_source("vocabulary_photos").name != "DEFAULT":  # type: ignore[union-attr]
+        raise CairnError("--vocabulary takes words that are made: leave --vocabulary-photos out.")
+    titles = {**INDEXING, "queries": "Queries"}
+    with progress_bars(silent, titles) as tell:
+        report = run_benchmark(
+            images,
+            gt,
+            queries=queries,
+            distractors=chosen["distractors"] or (),
+            share=chosen["share"],
+            options=_collection_options(chosen),
+            search=_search_options(chosen),
+            vocabulary=VocabularySource(chosen["vocabulary"], tuple(chosen["vocabulary_images"] or ())),
+            collection=chosen["collection"],
+            work=Work(chosen["work"], name, chosen["discard"]),
+            single_ranking=chosen["single_ranking"],
+            workers=chosen["workers"] or cores(),
+            progress=tell,
+        )
+    return replace(report, published=published)
+
+
+def _search_options(chosen: dict[str, Any]) -> "SearchOptions":
+    from index.inverted import ScoringOptions
+    from retrieval.search.options import SearchOptions
+
+    same = ("engine", "expand", "turns", "every_turn", "augmented", "soft", "similarity")
+    return SearchOptions(scoring=ScoringOptions(chosen["tf"]), **{name: chosen[name] for name in same})
+
+
+def _collection_options(chosen: dict[str, Any]) -> "CollectionOptions":
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
+    from retrieval.search.engines.contract import prepare
+
+    regions = RegionOptions(detector=chosen["detector"], max_features=chosen["max_features"])
+    plain = CollectionOptions(
+        descriptor=chosen["descriptor"],
+        words=chosen["words"],
+        search=chosen["search"],
+        iterations=chosen["kmeans_passes"],
+        seed=chosen["seed"],
+        sample=_sample(chosen["vocabulary_photos"]),
+        signature=full_name(parse_signature(chosen["signature"])),
+        image=ImageOptions(max_side=chosen["max_side"]),
+        features=FeatureOptions(regions, chosen["measurement_scale"], chosen["upright"]),
+    )
+    return prepare(chosen["engine"], plain)
+
+
+def _sample(photos: str) -> int:
+    """How many photos a vocabulary is made of."""
+    from eval.retrieval.vocabulary import ALL
+
+    if photos == "all":
+        return ALL
+    if not (photos.isascii() and photos.isdigit() and 0 < int(photos[:12]) <= ALL):
+        raise CairnError(f"--vocabulary-photos is a number of photos, 1 at least, or all, not {photos!r}.")
+    return int(photos)
+
+
+def _print_report(report: "BenchmarkReport", work: Path, json: bool) -> None:
+    if json:
+        print_json(report.as_json())
+        return
+    several = len(report.cutoffs) > 0
+    if several:
+        _print_protocols(report)
+    else:
+        for score in report.scores:
+            say(f"{score.ap:.4f}  {score.name}")
+    learnt = f"similarity {report.similarity['file']}, " if report.similarity is not None else ""
+    how = f"{report.descriptor}, {report.engine}, {learnt}expansion {report.expand}"
+    words = f"{report.words} words from {report.trained_on}{_ORIGINS.get(report.origin['origin'], '')}"
+    if several:
+        say(f"{how}; {words}; {report.seconds['total']:.0f} s")
+    else:
+        say(f"mAP {report.mean:.4f} over {len(report.scores)} queries; {how}; {words}; {report.seconds['total']:.0f} s")
+    if report.share < 1:
+        say(f"A smoke test with a share of {report.share:g}: no figure of the set.")
+    if report.distractors:
+        say(f"{report.distractors} of the {report.images} photos are distractors.")
+    if report.missing:
+        say(f"{len(report.missing)} photos of the ground truth are not among the images.")
+    for entry in report.failed:
+        say(f"failed: {entry['path']}: {entry['reason']}")
+    _tell_where(report)
+
+
+_ORIGINS = {
+    "own": ", which are searched too (with an independent vocabulary, figures are lower)",
+    "shared": ", some of which are searched too",
+    "independent": ", none of which is searched",
+}
+
+
+def _print_protocols(report: "BenchmarkReport") -> None:
+    """Print the scores of Revisited: a line a query, then a line a protocol."""
+    from eval.protocols.scoring import mean_precision
+    from learning.measures.precision import mean_average_precision
+
+    by_query: dict[str, dict[str, float]] = {}
+    for protocol, scores in report.protocols.items():
+        for score in scores:
+            by_query.setdefault(score.name, {})[protocol] = score.ap
+    say("  ".join(f"{protocol:6}" for protocol in report.protocols))
+    for name, found in by_query.items():
+        columns = [f"{found[protocol]:.4f}" if protocol in found else "     -" for protocol in report.protocols]
+        say(f"{'  '.join(columns)}  {name}")
+    for protocol, scores in report.protocols.items():
+        precision = ", ".join(f"mP@{k} {mean_precision(scores, k):.4f}" for k in report.cutoffs)
+        mean = mean_average_precision([score.ap for score in scores])
+        say(f"{protocol}: mAP {mean:.4f}, {precision} over {len(scores)} queries")
+
+
+def _tell_where(report: "BenchmarkReport") -> None:
+    """Say what was done before, and where the run is kept."""
+    if report.work is None:
+        return
+    searches, before = report.work["searches"], report.work["done_before"]
+    if before:
+        again = "nothing was searched for again" if before == searches else "the others were searched for now"
+        say(f"{before} of {searches} searches were done by an earlier run: {again}.")
+    if report.work["bytes"] is not None:
+        say(f"Kept in {report.work['folder']} ({report.work['bytes'] / 1e6:.0f} MB); --discard removes it.")
+
+
+def add_retrieval_commands(evaluate: typer.Typer) -> None:
+    """Add `retrieval`, and one like it for each published set."""
+    evaluate.command()(retrieval)
+    for name in _SETS:
+        _add_set(evaluate, name)
+
+
+def _add_set(evaluate: typer.Typer, name: str) -> None:
+    """Add a command like `retrieval`, for the folder that a published set unpacks to."""
+    located, title, beside = _SETS[name]
+
+    def command(context: typer.Context, root: Path, **chosen: Any) -> None:
+        from eval.sets.layouts import locate
+
+        found = locate(located, root)
+        if found.ground_truth is None:
+            raise CairnError(f"There is no ground truth of {located} below {root}.")
+        if beside is not None:
+            chosen["distractors"] = [*locate(beside, root).images, *(chosen["distractors"] or ())]
+        quiet, json = chosen.pop("quiet"), chosen.pop("json")
+        report = _measure(context, name, found.images, found.ground_truth, None, quiet or json, **chosen)
+        _print_report(report, chosen["work"], json)
+
+    # The command line is read off the signature: that of `retrieval`, with --root for its folders.
+    Root = Annotated[
+        Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the set, or of several: see cairn data list.")
+    ]
+    taken = [one for one in inspect.signature(retrieval).parameters.values() if one.name not in _MEASURED]
+    parameters = [
+        Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        Parameter("root", Parameter.KEYWORD_ONLY, annotation=Root),
+        *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    evaluate.command(name=name, help=f"Measure on {title}: its photos and ground truth under --root.")(command)

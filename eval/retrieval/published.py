@@ -1,0 +1,147 @@
+"""The choices of published retrieval experiments, as options of `cairn evaluate retrieval` and its like.
+
+What a paper says is set, and nothing may be set otherwise beside it; what it leaves open stays open.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any
+
+from index.errors import CairnError
+from index.text import one_of
+
+Choices = Mapping[str, tuple[Any | EllipsisType, ...]]
+"""By the name of an option: values that it may have, the first where it is not given; with ``...``, any other too."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """An experiment.
+
+    Attributes
+    ----------
+    title : str
+        Paper and tables.
+    choices : Choices
+        What all of its ways of searching have in common.
+    ways : tuple of Choices
+        Ways of searching, the first where none is asked for.
+    """
+
+    title: str
+    choices: Choices
+    ways: tuple[Choices, ...]
+
+
+_COMMON: Choices = {
+    "words": (500_000,),
+    "vocabulary_photos": ("all", ...),
+    "turns": (1,),
+    "soft": (1,),
+    "tf": ("linear",),
+    "max_features": (0,),
+    "signature": ("none",),
+}
+_SIMONYAN_WAYS: tuple[Choices, ...] = ({"engine": ("tf-idf-sp", "tf-idf", "raw"), "expand": ("none",)},)
+
+PUBLISHED = {
+    "simonyan14": Published(
+        "Simonyan et al., TPAMI 2014, section 10.2, table 4",
+        {
+            **_COMMON,
+            "descriptor": ("rootsift", ...),
+            "detector": ("dog-affine",),
+            "measurement_scale": (12.5,),
+            "upright": (True,),
+            "similarity": (None,),
+        },
+        _SIMONYAN_WAYS,
+    ),
+    "simonyan14/table5": Published(
+        "Simonyan et al., TPAMI 2014, section 10.2, table 5",
+        {
+            **_COMMON,
+            "descriptor": ("sift", ...),
+            "detector": ("hessian-affine",),
+            "measurement_scale": (3**0.5,),
+            "upright": (False,),
+            "similarity": (None,),
+        },
+        _SIMONYAN_WAYS,
+    ),
+    "yan13": Published(
+        "Yan et al., IJCNN 2013, section V, tables II and III",
+        {
+            **_COMMON,
+            "descriptor": ("rootsift", "sift"),
+            "detector": ("hessian-affine",),
+            "upright": (False,),
+        },
+        (
+            {"engine": ("tf-idf",), "expand": ("none",)},
+            {"engine": ("tf-idf-sp",), "expand": ("average",)},
+        ),
+    ),
+}
+"""Experiments by the names that `--as-published` takes."""
+
+
+def set_as_published(
+    name: str, values: Mapping[str, Any], given: Set[str], free: Set[str] = frozenset()
+) -> dict[str, Any]:
+    """Set options as an experiment has them.
+
+    Parameters
+    ----------
+    name : str
+        One of `PUBLISHED`.
+    values : mapping of str to object
+        All options, with their defaults.
+    given : set of str
+        Names of those that were given.
+    free : set of str
+        Names of those that may be given otherwise than the experiment has them.
+
+    Returns
+    -------
+    dict of str to object
+        All options.
+
+    Raises
+    ------
+    CairnError
+        There is no such experiment, or an option was given that it has otherwise.
+    """
+    if name not in PUBLISHED:
+        raise CairnError(f"Nothing is published as {name!r}: choose {one_of(PUBLISHED)}.")
+    published = PUBLISHED[name]
+    for way in published.ways:
+        wanted = {**published.choices, **way}
+        wrong = [
+            option
+            for option, allowed in wanted.items()
+            if option in given - free and ... not in allowed and values[option] not in allowed
+        ]
+        if not wrong:
+            set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in given}
+            return {**values, **set_now}
+    # Where the ways differ in it, the last one is as good as any to be told of.
+    option = wrong[0]
+    raise CairnError(
+        f"As published in {published.title}, {_shown(option, wanted[option][0])}: leave {_called(option)} or "
+        "--as-published out."
+    )
+
+
+def _called(option: str) -> str:
+    return "--upright/--rotated" if option == "upright" else f"--{option.replace('_', '-')}"
+
+
+def _shown(option: str, value: Any) -> str:
+    """An option as it is written with a value."""
+    if option == "upright":
+        return f"patches are {'--upright' if value else '--rotated'}"
+    if value is None:
+        return f"there is no {_called(option)}"
+    return f"{_called(option)} is {value:.6g}" if isinstance(value, float) else f"{_called(option)} is {value}"
