@@ -46,7 +46,11 @@ def ranking(
         ),
     ],
     gt: Annotated[
-        Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the ground truth, in the layout of Oxford5K.")
+        Path,
+        typer.Option(
+            rich_help_panel=MEASURED,
+            help="Ground truth: a folder in the layout of Oxford5K, or a gnd_*.pkl of Revisited.",
+        ),
     ],
     images: Images = None,
     pr: PrecisionRecall = None,
@@ -57,7 +61,7 @@ def ranking(
     """Score a ranking that was made elsewhere, and print the average precision of each query and their mean."""
     from eval.rankings.curves import curves_of, write_curves
     from eval.rankings.files import check_table, read_rankings
-    from eval.rankings.ground_truth import read_protocols
+    from eval.rankings.ground_truth import read_truth_of_rankings
     from eval.rankings.page import check_page, write_page
     from eval.rankings.photos import PhotoFiles
     from eval.rankings.scoring import score_rankings
@@ -66,9 +70,9 @@ def ranking(
         check_table(pr)
     if report is not None:
         check_page(report)
-    protocols = read_protocols(gt)
+    truth = read_truth_of_rankings(gt)
     photos = PhotoFiles(images or [])
-    scored = score_rankings(read_rankings(file), protocols, map(str, photos.paths) if images else None)
+    scored = score_rankings(read_rankings(file), truth, map(str, photos.paths) if images else None)
     if pr is not None:
         write_curves(pr, {name: curves_of(scores) for name, scores in scored.protocols.items()})
     if report is not None:
@@ -87,6 +91,9 @@ def print_scores(report: "RankingReport") -> None:
         for score in scores:
             missing = "" if score.is_ranked else "  (no ranking)"
             say(f"{score.ap:.4f}  {score.query.name}{under}{missing}")
-        say(f"mAP {report.mean(name):.4f} over {len(scores)} queries{f', {name}' if under else ''}; {report.source}")
+        precision = "".join(f", mP@{k} {report.mean_precision(name, k):.4f}" for k in report.cutoffs)
+        say(
+            f"mAP {report.mean(name):.4f}{precision} over {len(scores)} queries{under and f',{under}'}; {report.source}"
+        )
     for sentence in report.notes:
         note(sentence)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.rankings.files import check_table, read_rankings
-from eval.rankings.ground_truth import read_protocols
+from eval.rankings.ground_truth import read_truth_of_rankings
 from eval.rankings.scoring import ScoredQuery, score_rankings
 from index.arrays import save_bytes
 from index.errors import CairnError
@@ -103,7 +103,7 @@ def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArra
         return [(name if len(known) > 1 else "", curves.mean, "") for name, curves in known.items()]
     if ground_truth is None:
         raise CairnError(f"{path} is no table of precision and recall: name the ground truth of its rankings by --gt.")
-    report = score_rankings(read_rankings(path), read_protocols(ground_truth))
+    report = score_rankings(read_rankings(path), read_truth_of_rankings(ground_truth))
     return [
         (name if len(report.protocols) > 1 else "", curves_of(scores).mean, f"mAP {report.mean(name):.4f}")
         for name, scores in report.protocols.items()

@@ -1,16 +1,45 @@
 """The ground truth that a ranking is scored by, whichever form it has."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
+from eval.protocols.truth import PLAIN, Truth, read_truth
 from eval.rankings.judged import Protocols
-from index.errors import CairnError
 from learning.labels.ground_truth import read_ground_truth
 
-OXFORD = "oxford"
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """Queries by protocol, and what a benchmark says beside.
+
+    Attributes
+    ----------
+    protocols : Protocols
+        One of the name `eval.protocols.truth.PLAIN`, or several.
+    cutoffs : tuple of int
+        The k of the mean precisions at k that are reported.
+    database : frozenset of str, optional
+        Photos that are searched, where the ground truth says which.
+    """
+
+    protocols: Protocols
+    cutoffs: tuple[int, ...] = ()
+    database: frozenset[str] | None = None
 
 
-def read_protocols(path: Path) -> Protocols:
-    """Read a ground truth: a folder in the layout of Oxford5K.
+@dataclass(frozen=True)
+class _Judged:
+    """A query under one protocol: `eval.rankings.judged.Judged`."""
+
+    name: str
+    stem: str
+    box: tuple[float, float, float, float] | None
+    positives: frozenset[str]
+    junk: frozenset[str]
+
+
+def read_truth_of_rankings(path: Path) -> GroundTruth:
+    """Read a ground truth: a folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of Revisited.
 
     Raises
     ------
@@ -19,5 +48,20 @@ def read_protocols(path: Path) -> Protocols:
     """
     path = Path(path)
     if path.is_file():
-        raise CairnError(f"{path} is no ground truth: give a folder in the layout of Oxford5K.")
-    return {OXFORD: read_ground_truth(path)}
+        return of_truth(read_truth(path))
+    return GroundTruth(
+        {PLAIN: read_ground_truth(path)}
+    )  # queries without positives, too, so that their names are known
+
+
+def of_truth(truth: Truth) -> GroundTruth:
+    """Give the same ground truth as rankings are scored by; each query counts where it has a positive."""
+    protocols = {
+        protocol: [
+            _Judged(query.name, query.stem, query.box, query.labels[protocol].positives, query.labels[protocol].junk)
+            for query in truth.queries
+            if protocol in query.labels
+        ]
+        for protocol in truth.protocols
+    }
+    return GroundTruth(protocols, truth.cutoffs, truth.database)

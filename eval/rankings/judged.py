@@ -38,7 +38,7 @@ class Judged(Protocol):
 
 
 Protocols = Mapping[str, Sequence[Judged]]
-"""Queries by the protocol's name: one, ``oxford``, or several, such as ``easy``, ``medium`` and ``hard``."""
+"""Queries by the protocol's name: see `eval.rankings.ground_truth.GroundTruth`."""
 
 
 def named_in(protocols: Protocols) -> frozenset[str]:

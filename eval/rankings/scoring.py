@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.rankings.files import Rankings
+from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.judged import Judged, Protocols, named_in
 from eval.rankings.names import check_known, settle_photos, settle_queries
 from index.errors import CairnError
 from index.text import shown
-from learning.measures.precision import average_precision, mean_average_precision
+from learning.measures.precision import average_precision, mean_average_precision, precision_at
 
 
 @dataclass(frozen=True)
@@ -65,33 +66,45 @@ class RankingReport:
         Queries with positives, in the order of the ground truth.
     unranked : list of str
         Queries without a ranking, which score 0.
+    source : str
+        Where the rankings are from.
     notes : list of str
         What a reader of the figures should know, a sentence each.
+    cutoffs : tuple of int
+        The k of the mean precisions at k that are reported.
     """
 
     protocols: dict[str, list[ScoredQuery]]
     unranked: list[str]
     source: str
     notes: list[str] = field(default_factory=list)
+    cutoffs: tuple[int, ...] = ()
 
     def mean(self, protocol: str) -> float:
         """Mean average precision over the queries that have positives."""
         return mean_average_precision([score.ap for score in self.protocols[protocol]])
 
+    def mean_precision(self, protocol: str, k: int) -> float:
+        """Mean precision at k over the same queries; see `learning.measures.precision.precision_at`."""
+        return mean_average_precision(
+            precision_at(score.photos, score.query.positives, k, score.query.junk) for score in self.protocols[protocol]
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Give the object that `cairn evaluate ranking --json` prints."""
-        scored = {
+        scored: dict[str, dict[str, Any]] = {
             name: {
                 "mAP": round(self.mean(name), 6),
+                **{f"mP@{k}": round(self.mean_precision(name, k), 6) for k in self.cutoffs},
                 "queries": [{"name": score.query.name, "ap": round(score.ap, 6)} for score in scores],
             }
             for name, scores in self.protocols.items()
         }
-        only = next(iter(scored.values())) if len(scored) == 1 else {"protocols": scored}
-        return {**only, "ranking": self.source, "unranked": self.unranked, "notes": self.notes}
+        result = next(iter(scored.values())) if len(scored) == 1 else {"protocols": scored}
+        return {**result, "ranking": self.source, "unranked": self.unranked, "notes": self.notes}
 
 
-def score_rankings(rankings: Rankings, protocols: Protocols, photos: Iterable[str] | None = None) -> RankingReport:
+def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str] | None = None) -> RankingReport:
     """Score rankings that were made anywhere, as the published programs do.
 
     Average precision is that of `learning.measures.precision.average_precision`: the trapezoid of ``compute_ap``, junk
@@ -101,8 +114,8 @@ def score_rankings(rankings: Rankings, protocols: Protocols, photos: Iterable[st
     ----------
     rankings : Rankings
         Photos and queries by any of their names: with or without folder and ending.
-    protocols : mapping of str to sequence of Judged
-        See `eval.rankings.judged`.
+    truth : GroundTruth
+        What they are scored by.
     photos : iterable of str, optional
         Names or paths of all photos that are searched: names that are none of them are refused.
 
@@ -111,7 +124,8 @@ def score_rankings(rankings: Rankings, protocols: Protocols, photos: Iterable[st
     CairnError
         A query is unknown or is ranked twice, a photo is ranked twice or known nowhere, or no query has positives.
     """
-    named = named_in(protocols)
+    protocols = truth.protocols
+    named = named_in(protocols) | (truth.database or frozenset())
     all_queries = list({query.name: query for queries in protocols.values() for query in queries}.values())
     by_query = {
         query: settle_photos(ranked, named, query, rankings.source)
@@ -119,6 +133,7 @@ def score_rankings(rankings: Rankings, protocols: Protocols, photos: Iterable[st
     }
     check_known(by_query, named, rankings.source, photos)
     scored = score_named(by_query, protocols)
+    ranked = {photo for of_query in by_query.values() for photo in of_query}
     unranked = [query.name for query in all_queries if query.name not in by_query]
     notes = list(rankings.notes)
     if unranked:
@@ -126,7 +141,12 @@ def score_rankings(rankings: Rankings, protocols: Protocols, photos: Iterable[st
             f"{len(unranked)} of {len(all_queries)} queries, such as {shown(unranked[0])}, have no ranking: each "
             "scores 0."
         )
-    return RankingReport(scored, unranked, rankings.source, notes)
+    if truth.database is not None and (beside := ranked - named):
+        notes.append(
+            f"Of the ranked photos {len(beside)}, such as {shown(min(beside))}, are not in the database of the ground "
+            "truth: they count as wrong, as distractors do."
+        )
+    return RankingReport(scored, unranked, rankings.source, notes, truth.cutoffs)
 
 
 def score_named(rankings: Mapping[str, Sequence[str]], protocols: Protocols) -> dict[str, list[ScoredQuery]]:

@@ -31,7 +31,7 @@ def test_a_ranking_is_scored_written_and_drawn(cairn: Cairn, demo: DemoCollectio
     assert scores[queries[0].name] == 1 and scores[queries[-1].name] == 0
     assert ran.json["mAP"] == pytest.approx(sum(scores.values()) / len(scores), abs=1e-6)
     assert ran.json["unranked"] == [queries[-1].name]
-    assert read_curves(tmp_path / "pr.csv")["oxford"].queries[queries[0].name].min() == 1
+    assert read_curves(tmp_path / "pr.csv")[""].queries[queries[0].name].min() == 1
     assert (tmp_path / "page.html").read_text().count("<article>") == len(queries)
     plain = cairn(*asked)
     assert plain.out.splitlines()[0] == f"1.0000  {queries[0].name}"

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from eval.rankings.files import Rankings
+from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.page import SHOWN, check_page, write_page
 from eval.rankings.photos import PhotoFiles
 from eval.rankings.scoring import RankingReport, score_rankings
@@ -49,7 +50,7 @@ def report() -> RankingReport:
         query(f"bad{NASTY}", "broken", {"photo29", f"gone{NASTY}"}, {"photo3", f"junk{NASTY}"}),
     ]
     ranked = {"good": names, f"bad{NASTY}": [f"junk{NASTY}", "broken", *names]}
-    return score_rankings(Rankings(ranked, f"file{NASTY}"), {"oxford": asked})
+    return score_rankings(Rankings(ranked, f"file{NASTY}"), GroundTruth({"oxford": asked}))
 
 
 def test_the_page_shows_the_worst_first_with_right_wrong_and_junk(tmp_path: Path, photos: PhotoFiles) -> None:

@@ -1,11 +1,13 @@
 """Scores of rankings: those of the published program, whatever names are written with; what is wrong is said."""
 
+import pickle
 import random
 from pathlib import Path
 
 import pytest
 
 from eval.rankings.files import Rankings
+from eval.rankings.ground_truth import GroundTruth, read_truth_of_rankings
 from eval.rankings.scoring import score_rankings
 from index.errors import CairnError
 from learning.labels.ground_truth import Query
@@ -38,7 +40,7 @@ def test_average_precision_is_that_of_the_published_program() -> None:
         chosen = draw.sample(photos, 20)
         asked = query("q", " ".join(chosen[:8]), " ".join(chosen[8:]))
         ranked = draw.sample(photos, draw.randint(20, 60))
-        report = score_rankings(Rankings({"q": ranked}, "file"), {"oxford": [asked]})
+        report = score_rankings(Rankings({"q": ranked}, "file"), GroundTruth({"oxford": [asked]}))
         assert report.mean("oxford") == pytest.approx(compute_ap(ranked, set(chosen[:8]), set(chosen[8:])), abs=1e-12)
         (scored,) = report.protocols["oxford"]
         counted = [photo for photo in ranked if photo not in asked.junk]
@@ -53,14 +55,16 @@ def test_names_with_folders_and_endings_are_the_same_photos_and_queries() -> Non
     )
     dressed.photos.pop("gt/q_1.txt_")
     dressed.photos["q_1"] = ["img/a.jpg", "j.tif", "img/x.jpg", "b.png", "y.z"]
-    one, other = (score_rankings(rankings, {"oxford": QUERIES}) for rankings in (plain, dressed))
+    one, other = (score_rankings(rankings, GroundTruth({"oxford": QUERIES})) for rankings in (plain, dressed))
     assert one.as_json() == other.as_json()
     assert [round(score.ap, 6) for score in one.protocols["oxford"]] == [0.527778, 1.0, 0.25]
 
 
 def test_a_query_without_a_ranking_scores_0_and_one_without_positives_leaves_the_mean() -> None:
     empty = query("q_9", "")
-    report = score_rankings(Rankings({"q_2": ["c"]}, "file"), {"easy": [*QUERIES, empty], "hard": QUERIES[1:]})
+    report = score_rankings(
+        Rankings({"q_2": ["c"]}, "file"), GroundTruth({"easy": [*QUERIES, empty], "hard": QUERIES[1:]})
+    )
     assert (report.mean("easy"), report.mean("hard")) == (1 / 3, 1 / 2)
     assert report.unranked == ["q_1", "q_3", "q_9"]
     assert "3 of 4 queries, such as 'q_1', have no ranking" in report.notes[0]
@@ -83,10 +87,31 @@ def test_a_query_without_a_ranking_scores_0_and_one_without_positives_leaves_the
 def test_what_is_known_nowhere_is_said(ranked: dict[str, list[str]], said: str) -> None:
     searched = [str(Path("folder") / f"{name}.jpg") for name in "abcx"]
     with pytest.raises(CairnError, match=said):
-        score_rankings(Rankings(ranked, "file"), {"oxford": QUERIES}, searched)
+        score_rankings(Rankings(ranked, "file"), GroundTruth({"oxford": QUERIES}), searched)
 
 
 def test_photos_of_one_name_in_several_folders_are_several_where_the_ground_truth_names_none_of_them() -> None:
     ranked = Rankings({"q_3": ["one/z.jpg", "two/z.jpg", "a"]}, "file")
-    report = score_rankings(ranked, {"oxford": QUERIES}, ["one/z.jpg", "two/z.jpg", "a.jpg"])
+    report = score_rankings(ranked, GroundTruth({"oxford": QUERIES}), ["one/z.jpg", "two/z.jpg", "a.jpg"])
     assert report.protocols["oxford"][2].ranks == {"a": 3}
+
+
+def test_revisited_is_scored_by_each_of_its_protocols(tmp_path: Path) -> None:
+    path = tmp_path / "gnd_roxford5k.pkl"
+    entry = {"bbx": [1, 2, 30, 40], "easy": [0, 1], "hard": [3], "junk": [5]}
+    database = ["a_1", "a_2", "a_3", "b_1", "b_2", "c_1"]
+    path.write_bytes(pickle.dumps({"gnd": [entry], "imlist": database, "qimlist": ["q_1"]}, 2))
+    # As positions without junk: easy a_1 1, a_2 3; medium a_1 1, b_1 2, a_2 4; hard b_1 1.
+    ranked = Rankings({"q_1.jpg": ["jpg/a_1.jpg", "c_1", "b_1", "strange", "a_2", "a_3"]}, "file")
+    report = score_rankings(ranked, read_truth_of_rankings(path))
+    by_hand = {
+        "easy": compute_ap(["a_1", "x", "a_2", "y"], {"a_1", "a_2"}, set()),
+        "medium": compute_ap(["a_1", "b_1", "x", "a_2", "y"], {"a_1", "a_2", "b_1"}, set()),
+        "hard": 1.0,
+    }
+    assert {name: report.mean(name) for name in report.protocols} == pytest.approx(by_hand)
+    # Precision at k ends where the last positive is (`compute_map` of Revisited): easy 2 of 3, medium 3 of 4, hard 1.
+    assert [report.mean_precision("easy", k) for k in report.cutoffs] == [1, 2 / 3, 2 / 3]
+    assert report.as_json()["protocols"]["medium"]["mP@10"] == 0.75
+    assert report.as_json()["protocols"]["hard"]["mP@5"] == 1
+    assert "Of the ranked photos 1, such as 'strange', are not in the database" in report.notes[0]
