@@ -44,6 +44,7 @@ class PatchReport:
     distances: NDArray[np.float32]  # (pairs,) float32: squared Euclidean, or Hamming, of the pairs in their order
     match: NDArray[np.bool_]  # (pairs,) bool
     comparison: str = "distance"  # one of COMPARISONS; by inner products, distances are these, negative
+    footprint: float = 1.0  # share of a patch's side that was described
 
     def as_json(self) -> dict[str, Any]:
         """Give all but the arrays, as `cairn evaluate patches --json` prints it."""
@@ -52,6 +53,7 @@ class PatchReport:
             "pair_file": self.pair_file,
             "descriptor": self.descriptor,
             "comparison": self.comparison,
+            "footprint": self.footprint,
             "fpr95": self.fpr95,
             "auc": self.auc,
             "dim": self.dim,
@@ -70,6 +72,7 @@ def evaluate_patches(
     progress: Progress = lambda step, done, of: None,
     *,
     comparison: str | None = None,
+    footprint: float = 1.0,
     max_pairs: int = 0,
     seed: int = 0,
 ) -> PatchReport:
@@ -87,6 +90,8 @@ def evaluate_patches(
         Called with a step's name, how much of it is done, and how much there is.
     comparison : str, optional
         How rows are compared, one of `COMPARISONS`; as the descriptor says where it is None.
+    footprint : float
+        Share of a patch's side, about its middle, that is described (Brown11 figure 6 (a)).
     max_pairs : int
         Measure on a share of so many pairs at most, see `share_of`; 0: all.
     seed : int
@@ -110,6 +115,8 @@ def evaluate_patches(
     comparison = comparison or ("inner" if signs is not None else "distance")
     if comparison not in COMPARISONS:
         raise CairnError(f"There is no comparison {comparison!r}; choose one of {', '.join(COMPARISONS)}.")
+    if not 0.1 <= footprint <= 1:
+        raise CairnError(f"The footprint is a share of the patch's side from 0.1 to 1, and cannot be {footprint}.")
     patches = folder if isinstance(folder, PatchSet) else PatchSet.open(Path(folder))
     name = ""
     if not isinstance(pairs, Pairs):
@@ -128,7 +135,7 @@ def evaluate_patches(
         descriptor.check_number(len(patches), patches.folder)
         distances = descriptor.distances(pairs.first, pairs.second)
     else:
-        rows, seconds = _describe(patches, used, descriptor, progress)
+        rows, seconds = _describe(patches, used, descriptor, footprint, progress)
         distances = _compare(rows, places, comparison, signs)
     return PatchReport(
         folder=str(patches.folder),
@@ -144,6 +151,7 @@ def evaluate_patches(
         distances=distances,
         match=np.asarray(pairs.match),
         comparison=comparison,
+        footprint=footprint,
     )
 
 
@@ -182,14 +190,14 @@ def _compare(
 
 
 def _describe(
-    patches: PatchSet, numbers: NDArray[np.int64], descriptor: Descriptor, progress: Progress
+    patches: PatchSet, numbers: NDArray[np.int64], descriptor: Descriptor, footprint: float, progress: Progress
 ) -> tuple[NDArray[np.float32], float]:
     """Rows (N, D) float32 of the patches of these numbers, and the seconds spent in `describe`."""
     rows = _room(len(numbers), descriptor.dim)
     seconds = 0.0
     for start in range(0, len(numbers), _PATCHES):
         part = slice(start, start + _PATCHES)
-        batch = resample_patches(patches.read(numbers[part]), descriptor.patch_size)
+        batch = resample_patches(patches.read(numbers[part]), descriptor.patch_size, footprint)
         with one_thread():
             begun = time.perf_counter()
             rows[part] = descriptor.describe(batch)

@@ -19,6 +19,7 @@ __all__ = [
     "FORMATS",
     "check_plot",
     "lower_envelope",
+    "new_plot",
     "pixel_contribution",
     "plot_bits",
     "plot_dimension_error",
@@ -27,6 +28,7 @@ __all__ = [
     "plot_pr",
     "plot_roc",
     "plot_similarities",
+    "save_plot",
 ]
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -44,7 +46,7 @@ def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]
     path : Path
         PNG, PDF or SVG, by its suffix; replaced where it exists. So in all functions here.
     """
-    figure = _figure(path, 6, 5)
+    figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
     ranked = sorted((fpr95(*curve), label) for label, curve in curves.items())
     lowest = 1.0
@@ -57,7 +59,7 @@ def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]
     axes.set(xlabel="false positive rate", ylabel="true positive rate")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", title="FPR at 95% recall", fontsize=8)
-    _save(figure, path)
+    save_plot(figure, path)
 
 
 def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path) -> None:
@@ -70,7 +72,7 @@ def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating
     path : Path
         See `plot_roc`.
     """
-    figure = _figure(path, 6, 5)
+    figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
     ranked = sorted(curves.items(), key=lambda entry: (-float(np.trapezoid(entry[1][1], entry[1][0])), entry[0]))
     for label, (recall, precision) in ranked:
@@ -78,7 +80,7 @@ def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating
     axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision (interpolated, mean over queries)")
     axes.grid(alpha=0.3)
     axes.legend(loc="best", fontsize=8)
-    _save(figure, path)
+    save_plot(figure, path)
 
 
 def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path: Path) -> None:
@@ -91,7 +93,7 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
     path : Path
         See `plot_roc`.
     """
-    figure = _figure(path, 6, 3.4 * len(models))
+    figure = new_plot(path, 6, 3.4 * len(models))
     for place, (kind, entries) in enumerate(models.items(), start=1):
         axes = figure.add_subplot(len(models), 1, place)
         dims, errors = np.array(entries, np.float64).reshape(-1, 2).T
@@ -99,7 +101,7 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
         axes.plot(*_percent(lower_envelope(dims, errors)), color="tab:red", marker=".", drawstyle="steps-post")
         axes.set(title=kind, xlabel="dimension", ylabel="false positive rate at 95% recall, %")
         axes.grid(alpha=0.3)
-    _save(figure, path)
+    save_plot(figure, path)
 
 
 def lower_envelope(
@@ -129,7 +131,7 @@ def plot_pooling_regions(
 ) -> None:
     """Draw pooling regions beside each pixel's contribution (Fig. 4): see `pooling_figure`."""
     check_plot(path)
-    _save(pooling_figure(regions, weights, radius), path)
+    save_plot(pooling_figure(regions, weights, radius), path)
 
 
 def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
@@ -137,13 +139,13 @@ def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
 
     The few entries beyond the 0.5% and 99.5% quantiles are shown as those, or they would hide all others.
     """
-    figure = _figure(path, 6.2, 5.4)
+    figure = new_plot(path, 6.2, 5.4)
     axes = figure.add_subplot()
     low, high = np.quantile(metric, [0.005, 0.995])
     shown = axes.imshow(metric, cmap="gray", vmin=low, vmax=high if high > low else low + 1, interpolation="nearest")
     axes.set(title=f"A, {len(metric)} x {len(metric)}, of rank {np.linalg.matrix_rank(metric, hermitian=True)}")
     figure.colorbar(shown, ax=axes)
-    _save(figure, path)
+    save_plot(figure, path)
 
 
 def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]], path: Path) -> None:
@@ -159,7 +161,7 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
     """
     from matplotlib.ticker import ScalarFormatter
 
-    figure = _figure(path, 6.5, 5)
+    figure = new_plot(path, 6.5, 5)
     axes = figure.add_subplot()
     lengths = sorted({bits for row, _, _ in models.values() for bits in row})
     for number, (label, (bits, errors, parent)) in enumerate(models.items()):
@@ -172,7 +174,7 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend(title="codes (dashed: real-valued)", fontsize=8)
-    _save(figure, path)
+    save_plot(figure, path)
 
 
 def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path) -> None:
@@ -188,7 +190,7 @@ def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[n
     path : Path
         See `plot_roc`.
     """
-    figure = _figure(path, 5.2 * len(groups), 3.8)
+    figure = new_plot(path, 5.2 * len(groups), 3.8)
     positive = np.concatenate([part[part > 0] for both in groups.values() for part in both])
     low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
     bins = np.geomspace(low, max(high, low * 1.01), 60)
@@ -205,7 +207,7 @@ def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[n
         overlap = 100 * (np.minimum(*shares).sum() + at_zero)
         axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
         axes.legend(fontsize=8)
-    _save(figure, path)
+    save_plot(figure, path)
 
 
 def check_plot(path: Path) -> None:
@@ -218,13 +220,14 @@ def check_plot(path: Path) -> None:
     require_matplotlib()
 
 
-def _figure(path: Path, width: float, height: float) -> "Figure":
-    """An empty figure, in inches, of a plot that can be written there."""
+def new_plot(path: Path, width: float, height: float) -> "Figure":
+    """Give an empty figure, in inches, of a plot that can be written there."""
     check_plot(path)
     return new_figure(width, height)
 
 
-def _save(figure: "Figure", path: Path) -> None:
+def save_plot(figure: "Figure", path: Path) -> None:
+    """Write a figure as a plot; the same data give the same file."""
     from matplotlib import rc_context
 
     # Without the date and with fixed identifiers: the same data give the same file.

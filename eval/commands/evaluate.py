@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from eval.commands.patch_studies import bits, footprint
 from eval.commands.patches import patches
 from eval.commands.ranking import ranking
 from eval.commands.retrieval import add_retrieval_commands
@@ -91,6 +92,8 @@ def matching(
 evaluate.command()(patches)
 evaluate.command()(similarity)
 evaluate.command()(ranking)
+evaluate.command()(bits)
+evaluate.command()(footprint)
 
 
 def demo(

@@ -45,6 +45,9 @@ def patches(
             "descriptor's file says, and else by distance.",
         ),
     ] = None,
+    footprint: Annotated[
+        float, typer.Option(help="Share of a patch's side, about its middle, that is described.", min=0.1, max=1)
+    ] = 1.0,
     max_pairs: MaxPairs = 0,
     seed: Seed = 0,
     roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
@@ -58,11 +61,20 @@ def patches(
 
     if roc is not None:
         check_plot(roc)
-    if comparison is not None and descriptions is not None:
-        raise CairnError("--comparison is of descriptors: rows of numbers are compared by distance; take it away.")
+    if (comparison is not None or footprint != 1) and descriptions is not None:
+        raise CairnError("--comparison and --footprint are of descriptors, not of --descriptions: take them away.")
     found = descriptor_or_descriptions(descriptor, descriptions, binary)
     with progress_bars(quiet or json, {"describe": "Describing"}) as tell:
-        report = evaluate_patches(folder, found, pairs, tell, comparison=comparison, max_pairs=max_pairs, seed=seed)
+        report = evaluate_patches(
+            folder,
+            found,
+            pairs,
+            tell,
+            comparison=comparison,
+            footprint=footprint,
+            max_pairs=max_pairs,
+            seed=seed,
+        )
     if roc is not None:
         plot_roc({f"{report.descriptor}, {report.dim}-D": (report.distances, report.match)}, roc)
     if json:

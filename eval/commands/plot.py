@@ -1,17 +1,14 @@
-"""Commands: plot roc, pr, regions, metric, models, bits, similarity."""
+"""Commands: plot roc, pr, regions, metric, models, bits, similarity; plot weights and projections are mounted here."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from eval.commands.learnt_plots import projections, weights
 from eval.commands.patches import MaxPairs
-from index.progress import Progress
 from retrieval.commands.console import progress_bars, say
 from retrieval.commands.options import CatalogueAddress, Quiet, Seed
-
-if TYPE_CHECKING:
-    from retrieval.descriptors.learnt import LearntModel
 
 plot = typer.Typer(help="Draw what was learnt and measured; needs matplotlib.", no_args_is_help=True)
 
@@ -152,20 +149,25 @@ def bits(
     quiet: bool = Quiet,
 ) -> None:
     """Draw the error of descriptors' binary codes against their length, those no shorter than the descriptor."""
+    from eval.codes import LENGTHS, errors_of_codes
     from eval.plots import check_plot, plot_bits
     from retrieval.descriptors.learnt import load_model
 
     check_plot(out)
-    lengths = sorted(set(length or (64, 128, 256, 512, 1024)))
+    lengths = sorted(set(length or LENGTHS))
     names = [path.stem for path in descriptor]
     labels = [name if names.count(name) == 1 else str(path) for name, path in zip(names, descriptor, strict=True)]
     found = {label: (path, load_model(path)) for label, path in zip(labels, descriptor, strict=True)}
     curves = {}
     for name, (path, model) in found.items():
         with progress_bars(quiet, {"describe": name}) as tell:
-            curves[name] = _error_of_codes(folder, path, model, lengths, pairs, seed, tell)
+            curves[name] = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
     plot_bits(curves, out)
     say(str(out))
+
+
+plot.command()(weights)
+plot.command()(projections)
 
 
 @plot.command()
@@ -202,36 +204,6 @@ def similarity(
             groups[name] = np.concatenate(matching), np.concatenate(other)
     plot_similarities(groups, out)
     say(str(out))
-
-
-def _error_of_codes(
-    folder: Path,
-    path: Path,
-    model: "LearntModel",
-    lengths: list[int],
-    pairs: str | None,
-    seed: int,
-    tell: Progress,
-) -> tuple[list[int], list[float], float]:
-    """Lengths in bits that the descriptor can have, their errors, and that of the descriptor as it is."""
-    from eval.patches import evaluate_patches
-    from index.errors import CairnError
-    from learning.codes.binary import centred_code
-    from retrieval.descriptors.learnt import LearntDescriptor
-
-    if model.code is not None:
-        raise CairnError(f"{path} is compressed already: name the descriptor that it was made of.")
-    if model.mean is None:
-        raise CairnError(f"{path} has no mean, which codes are centred by: learn it again with cairn learn descriptor.")
-    taken = [bits for bits in lengths if bits >= len(model.mean)]
-    if not taken:
-        raise CairnError(f"{path} has {len(model.mean)} dimensions: name a --length of as many bits at least.")
-    parent = evaluate_patches(folder, LearntDescriptor(model), pairs, tell).fpr95
-    errors = []
-    for bits in taken:
-        code = centred_code(model.mean, bits, seed=seed)
-        errors.append(evaluate_patches(folder, LearntDescriptor(model.with_code(code)), pairs, tell).fpr95)
-    return taken, errors, parent
 
 
 def _models_by_stage(records: Any, path: Path) -> dict[str, list[tuple[int, float]]]:

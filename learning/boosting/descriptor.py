@@ -149,7 +149,7 @@ def learn_boosted(
         metric = learn_metric(
             train, validation, learners.weights, options.dim, options.metric, rng, partial(tell, "metric")
         )
-        embedding, signs = metric.embedding(options.dim)
+        embedding, signs = metric.embedding(options.dim), metric.signs(options.dim)
     if embedding is not None and not len(embedding):
         raise CairnError("No dimension of the learnt similarity tells patches apart: take a smaller step (--step).")
     boosted = Boosted(options.kind, learners, embedding, signs)

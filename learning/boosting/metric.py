@@ -103,8 +103,15 @@ class BoostedMetric:
     covariance: NDArray[np.float64] | None = None
     signed: bool = False  # it is compared by signed inner products
 
-    def embedding(self, dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Give the embedding (d, P) float32 into at most so many dimensions, and the signs (d,) of W, if it has any."""
+    def embedding(self, dim: int) -> NDArray[np.float32]:
+        """Give the embedding (d, P) float32 into at most so many dimensions."""
+        return self._factors(dim)[0]
+
+    def signs(self, dim: int) -> NDArray[np.float32] | None:
+        """Give the signs (d,) float32 of its dimensions, where they are compared by signed inner products."""
+        return self._factors(dim)[1]
+
+    def _factors(self, dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         if self.signed:
             return signed_embedding_of(self.matrix, dim)
         return embedding_of(self.matrix, dim, self.covariance), None

@@ -102,7 +102,7 @@ def patch_levels(space: ScaleSpace, frames: NDArray[np.float64], size: int) -> N
     return space.finest(0.62 * spacing)
 
 
-def resample_patches(patches: NDArray[np.number], size: int) -> NDArray[np.float32]:
+def resample_patches(patches: NDArray[np.number], size: int, share: float = 1.0) -> NDArray[np.float32]:
     """Resample patches to another number of samples along a side, the outermost samples staying where they are.
 
     Parameters
@@ -111,6 +111,8 @@ def resample_patches(patches: NDArray[np.number], size: int) -> NDArray[np.float
         Grey values.
     size : int
         Samples along a side that are wanted.
+    share : float
+        Of the patch's side, about its middle, that is taken: 1, or less of it.
 
     Returns
     -------
@@ -118,10 +120,10 @@ def resample_patches(patches: NDArray[np.number], size: int) -> NDArray[np.float
         Smoothed first where that is coarser, as by `extract_patches`, so that nothing aliases.
     """
     grey = np.asarray(patches, np.float32)
-    spacing = (grey.shape[1] - 1) / (size - 1)
-    if spacing == 1:
+    spacing = share * (grey.shape[1] - 1) / (size - 1)
+    if spacing == share == 1:
         return grey
-    grid = ((patch_grid(size) + 1) * ((grey.shape[1] - 1) / 2)).astype(np.float32)
+    grid = ((share * patch_grid(size) + 1) * ((grey.shape[1] - 1) / 2)).astype(np.float32)
     # A camera's image is taken to have half a sample of smoothing already, and so much is wanted in the end.
     sigma = 0.5 * np.sqrt(max(spacing**2 - 1, 0))
     resampled = np.empty((len(grey), size, size), np.float32)

@@ -86,7 +86,7 @@ class TestKinds:
     def test_the_embedding_is_that_of_the_learnt_matrix(self, sources, bgm):
         learnt = learn_boosted(sources, options_of("lbgm"), learners=bgm.model.base_model.learners)
         metric = learnt.metric
-        np.testing.assert_array_equal(learnt.model.base_model.embedding, metric.embedding(8)[0])
+        np.testing.assert_array_equal(learnt.model.base_model.embedding, metric.embedding(8))
         assert learnt.error == metric.errors[metric.chosen]
         factor, signs = factorise(metric.matrix, 24)
         np.testing.assert_allclose((factor * signs) @ factor.T, metric.matrix, atol=1e-9)

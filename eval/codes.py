@@ -1,0 +1,66 @@
+"""What binary codes of a descriptor are worth, by their length (Simonyan14 figure 6)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eval.patches import evaluate_patches
+from index.errors import CairnError
+from index.progress import Progress
+from learning.codes.binary import centred_code
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
+
+LENGTHS = (64, 128, 256, 512, 1024)
+"""Lengths in bits that are measured where none are asked for."""
+
+
+def errors_of_codes(
+    folder: Path,
+    path: Path,
+    model: LearntModel,
+    lengths: Sequence[int],
+    pairs: str | None,
+    seed: int,
+    progress: Progress = lambda step, done, of: None,
+) -> tuple[list[int], list[float], float]:
+    """Measure binary codes of a descriptor on labelled pairs.
+
+    Parameters
+    ----------
+    folder : Path
+        Labelled patches.
+    path : Path
+        File of the descriptor, for what is told of it.
+    model : LearntModel
+        The descriptor, not compressed.
+    lengths : sequence of int
+        Bits; those below the descriptor's dimension are left out.
+    pairs : str, optional
+        Pair file, as `evaluate_patches` takes it.
+    seed : int
+        Of the random frames.
+    progress : callable
+        Told of describing.
+
+    Returns
+    -------
+    list of int, list of float, float
+        Lengths that the descriptor can have, their false positives at 95% recall, and those of the descriptor itself.
+
+    Raises
+    ------
+    CairnError
+        The descriptor is compressed already, has no mean, or no length is as large as its dimension.
+    """
+    if model.code is not None:
+        raise CairnError(f"{path} is compressed already: name the descriptor that it was made of.")
+    if model.mean is None:
+        raise CairnError(f"{path} has no mean, which codes are centred by: learn it again with cairn learn descriptor.")
+    taken = [bits for bits in lengths if bits >= len(model.mean)]
+    if not taken:
+        raise CairnError(f"{path} has {len(model.mean)} dimensions: name a --length of as many bits at least.")
+    parent = evaluate_patches(folder, LearntDescriptor(model), pairs, progress).fpr95
+    errors = []
+    for bits in taken:
+        code = centred_code(model.mean, bits, seed=seed)
+        errors.append(evaluate_patches(folder, LearntDescriptor(model.with_code(code)), pairs, progress).fpr95)
+    return taken, errors, parent

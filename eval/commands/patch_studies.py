@@ -1,0 +1,112 @@
+"""Commands: evaluate bits, evaluate footprint."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import Json, Quiet, Seed
+
+Folder = Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")]
+PairFile = Annotated[
+    str | None,
+    typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
+]
+Csv = Annotated[Path | None, typer.Option(help="Write the figures as a table (CSV) here, too.")]
+
+
+def bits(
+    folder: Folder,
+    descriptor: Annotated[list[Path], typer.Option(help="A real-valued descriptor file (.npz); may be repeated.")],
+    length: Annotated[
+        list[int] | None,
+        typer.Option(help="Length of the codes in bits; may be repeated; 64 to 1,024 if left out.", min=1),
+    ] = None,
+    pairs: PairFile = None,
+    csv: Csv = None,
+    seed: Seed = 0,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Print the error of descriptors' binary codes by their length, those no shorter than the descriptor."""
+    from eval.codes import LENGTHS, errors_of_codes
+    from retrieval.descriptors.learnt import load_model
+
+    lengths = sorted(set(length or LENGTHS))
+    rows: list[dict[str, Any]] = []
+    for path, model in [(path, load_model(path)) for path in descriptor]:
+        with progress_bars(quiet or json, {"describe": path.stem}) as tell:
+            taken, errors, parent = errors_of_codes(folder, path, model, lengths, pairs, seed, tell)
+        dim = len(model.mean) if model.mean is not None else 0
+        rows.append({"descriptor": str(path), "dim": dim, "bits": 32 * dim, "code": False, "fpr95": parent})
+        rows += [
+            {"descriptor": str(path), "dim": dim, "bits": number, "code": True, "fpr95": error}
+            for number, error in zip(taken, errors, strict=True)
+        ]
+    _write(csv, rows)
+    if json:
+        print_json({"folder": str(folder), "errors": rows})
+        return
+    for row in rows:
+        what = f"{row['bits']:5d} bits" if row["code"] else "real values"
+        say(f"{100 * row['fpr95']:6.2f}%  {what}  {row['descriptor']}, {row['dim']}-D")
+
+
+def footprint(
+    folder: Folder,
+    descriptor: Annotated[
+        list[str] | None, typer.Option(help="Name or file (.npz) of a descriptor; may be repeated; sift if left out.")
+    ] = None,
+    share: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Share of a patch's side, about its middle, that is described; may be repeated; 0.3 to 1 by 0.05 if "
+            "left out.",
+            min=0.1,
+            max=1,
+        ),
+    ] = None,
+    pairs: PairFile = None,
+    csv: Csv = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Print the error of descriptors by how much of a patch they describe, and the share that does best.
+
+    SIFT depends on it a good deal (Brown, Hua, Winder, 2011, figure 6): compare with it at its best.
+    """
+    from eval.patches import evaluate_patches
+    from learning.patches.phototour import PatchSet
+    from retrieval.descriptors.registry import find_descriptor
+
+    shares = sorted(set(share or [round(0.3 + 0.05 * number, 2) for number in range(15)]))
+    found = {name: find_descriptor(name) for name in descriptor or ["sift"]}
+    patches = PatchSet.open(folder)
+    rows: list[dict[str, Any]] = []
+    with progress_bars(quiet or json, {"footprints": "Footprints"}) as tell:
+        for name, one in found.items():
+            for part in shares:
+                tell("footprints", len(rows), len(found) * len(shares))
+                report = evaluate_patches(patches, one, pairs, footprint=part)
+                rows.append({"descriptor": name, "share": part, "fpr95": report.fpr95})
+        tell("footprints", len(rows), len(rows))
+    best = {
+        name: min((row for row in rows if row["descriptor"] == name), key=lambda row: row["fpr95"]) for name in found
+    }
+    _write(csv, rows)
+    if json:
+        print_json({"folder": str(folder), "errors": rows, "best": {name: row["share"] for name, row in best.items()}})
+        return
+    for row in rows:
+        mark = "  best" if row is best[row["descriptor"]] else ""
+        say(f"{100 * row['fpr95']:6.2f}%  {row['share']:.2f} of the side  {row['descriptor']}{mark}")
+
+
+def _write(path: Path | None, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows as a table (CSV), where a file is asked for."""
+    from eval.csv_table import write_table
+
+    if path is not None:
+        write_table(path, rows)

@@ -1,0 +1,27 @@
+"""Figures as a table (CSV)."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of the same columns as a table, so that it is there whole or not at all.
+
+    Raises
+    ------
+    CairnError
+        Its folder does not exist.
+    """
+    if not path.parent.is_dir():
+        raise CairnError(f"{path.parent} is not a folder: make it first, or write the table elsewhere.")
+    lines = io.StringIO()
+    writer = csv.DictWriter(lines, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    save_bytes(path, lines.getvalue().encode())

@@ -1,0 +1,67 @@
+"""What boosted learners and embeddings look at in a patch, as maps over its samples."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from retrieval.descriptors.blocks.descriptor import Blocks
+from retrieval.descriptors.blocks.regions import is_grid
+from retrieval.descriptors.boosted import Boosted
+from retrieval.descriptors.learnt import LearntModel
+
+
+def weight_map(model: LearntModel) -> NDArray[np.float64]:
+    """Sum the weights of weak learners over the samples of their boxes (Trzcinski12 figure 2).
+
+    Returns
+    -------
+    ndarray, shape (S, S), float64
+        At each sample the sum of α of all learners, of whatever orientation, whose box has it.
+
+    Raises
+    ------
+    CairnError
+        The descriptor has no weak learners.
+    """
+    if not isinstance(model.base_model, Boosted):
+        raise CairnError(f"{model.name} has no weak learners: name a descriptor file of cairn learn boosted.")
+    learners = model.base_model.learners
+    size = learners.options.patch_size
+    corners = np.zeros((size + 1, size + 1))
+    x0, y0, x1, y1 = learners.boxes.T
+    weights = learners.weights.astype(np.float64)
+    # Differences at the corners of boxes, whose sums over all samples above and left are the boxes themselves.
+    for rows, columns, sign in ((y0, x0, 1), (y1, x0, -1), (y0, x1, -1), (y1, x1, 1)):
+        np.add.at(corners, (rows, columns), sign * weights)
+    return np.asarray(corners.cumsum(axis=0).cumsum(axis=1)[:size, :size])
+
+
+def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
+    """Give the first projections of an E-block on a grid of samples (Brown11 figures 5 and 12).
+
+    Parameters
+    ----------
+    model : LearntModel
+        Of `cairn learn blocks` with a T-block alone.
+    number : int
+        How many, at most.
+
+    Returns
+    -------
+    ndarray, shape (K, G, G, C), float32
+        What each sample of the grid, and each channel of the T-block there, counts: one of grey values.
+
+    Raises
+    ------
+    CairnError
+        It is no such descriptor.
+    """
+    blocks = model.base_model
+    if not isinstance(blocks, Blocks) or blocks.projection is None or not is_grid(blocks.spatial):
+        raise CairnError(
+            f"{model.name} does not project samples on a grid: learn one with cairn learn blocks --blocks "
+            "pixels-grid-32 --embedding lde."
+        )
+    rows = blocks.projection[:number]
+    side = int(blocks.spatial.rpartition("-")[2])
+    return rows.reshape(len(rows), side, side, -1)

@@ -1,0 +1,60 @@
+"""Maps over a patch, drawn: weights of boosted learners, projections of embeddings."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.plots import new_plot, save_plot
+
+_SIGMAS = (0.25, 0.5)  # of a patch's side: circles at half of SIFT's σ, and at σ, which is half the side
+
+
+def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
+    """Draw weights over patches (Trzcinski12 figure 2), with circles at σ / 2 and σ of SIFT's weight.
+
+    Parameters
+    ----------
+    maps : mapping of str to ndarray (S, S)
+        By label, see `learnt_maps.weight_map`.
+    path : Path
+        PNG, PDF or SVG, by its suffix; replaced where it exists.
+    """
+    figure = new_plot(path, 4.2 * len(maps), 3.6)
+    from matplotlib.patches import Circle
+
+    for axes, (label, found) in zip(np.ravel(figure.subplots(1, len(maps))), maps.items(), strict=True):
+        shown = axes.imshow(found, cmap="turbo", extent=(-0.5, 0.5, 0.5, -0.5), vmin=0)
+        for sigma in _SIGMAS:
+            axes.add_patch(Circle((0, 0), sigma, fill=False, color="white", linewidth=1))
+        axes.set(title=label, xticks=[], yticks=[])
+        figure.colorbar(shown, ax=axes)
+    save_plot(figure, path)
+
+
+def plot_projections(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
+    """Draw projections of samples on a grid, a row a descriptor (Brown11 figures 5 and 12).
+
+    Parameters
+    ----------
+    maps : mapping of str to ndarray (K, G, G, C)
+        By label, see `learnt_maps.projection_maps`. Of several channels the length is drawn, and not the sign.
+    path : Path
+        See `plot_weight_maps`.
+    """
+    most = max(len(found) for found in maps.values())
+    figure = new_plot(path, 0.9 * most + 1.2, 1.0 * len(maps) + 0.3)
+    grid = figure.subplots(len(maps), most, squeeze=False)
+    for row, (label, found) in zip(grid, maps.items(), strict=True):
+        row[0].set_ylabel(label, fontsize=7)
+        for place, axes in enumerate(row):
+            axes.set(xticks=[], yticks=[])
+            if place >= len(found):
+                axes.set_visible(False)
+                continue
+            single = found.shape[3] == 1
+            shown = found[place, :, :, 0] if single else np.linalg.norm(found[place], axis=2)
+            largest = float(np.abs(shown).max()) or 1.0
+            axes.imshow(shown, cmap="gray", vmin=-largest if single else 0, vmax=largest)
+    save_plot(figure, path)
