@@ -120,9 +120,11 @@ class SimilarityReport:
         return {**self.about, "searched": searched, "learning": learning}
 
     def _row(self, name: str, group: list[Split], way: str) -> dict[str, Any] | None:
-        found = [one.after[name] for one in group if one.after[name].scores[way]]
-        if not found:
+        # In a split that leaves nothing unseen there is nothing to be found.
+        group = [one for one in group if one.after[name].scores[way]]
+        if not group:
             return None
+        found = [one.after[name] for one in group]
         before = [one.before[name].mean(UNSEEN) if way == UNSEEN else self.plain[name].mean(way) for one in group]
         gains = [one.mean(way) / max(was, 1e-12) - 1 for one, was in zip(found, before, strict=True)]
         queries = {query for one in found for query in one.scores[way]}
