@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.patch_studies import bits, footprint
+from eval.commands.patch_studies import bits, blocks, footprint
 from eval.commands.patches import patches
 from eval.commands.ranking import ranking
 from eval.commands.retrieval import add_retrieval_commands
@@ -93,6 +93,7 @@ evaluate.command()(patches)
 evaluate.command()(similarity)
 evaluate.command()(ranking)
 evaluate.command()(bits)
+evaluate.command()(blocks)
 evaluate.command()(footprint)
 
 

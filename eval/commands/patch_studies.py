@@ -1,4 +1,4 @@
-"""Commands: evaluate bits, evaluate footprint."""
+"""Commands: evaluate bits, evaluate blocks, evaluate footprint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +52,46 @@ def bits(
     for row in rows:
         what = f"{row['bits']:5d} bits" if row["code"] else "real values"
         say(f"{100 * row['fpr95']:6.2f}%  {what}  {row['descriptor']}, {row['dim']}-D")
+
+
+def blocks(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of labelled patches, in the layout of PhotoTour: errors are means.")
+    ],
+    descriptor: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="T- and S-blocks, as T3h-S4-25, or a file of cairn learn blocks without an embedding; may be "
+            "repeated; the paper's best if left out."
+        ),
+    ] = None,
+    csv: Csv = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Print the error of building-block descriptors by how they are clipped, and by the bits a dimension is kept in.
+
+    Figures 13 and 14 of Brown, Hua, Winder (2011).
+    """
+    from eval.block_studies import studies
+    from retrieval.descriptors.blocks.descriptor import BEST
+
+    rows: list[dict[str, Any]] = []
+    with progress_bars(quiet or json, {"describe": "Describing"}):
+        clipping, kept = studies(descriptor or BEST, folders)
+    for study, table in (("clipping", clipping), ("bits", kept)):
+        for name, errors in table.items():
+            for key, error in errors.items():
+                setting = float(key) if key != "unit" else None
+                rows.append({"descriptor": name, "study": study, "setting": setting, "fpr95": error / 100})
+    _write(csv, rows)
+    if json:
+        print_json({"folders": [str(folder) for folder in folders], "errors": rows})
+        return
+    for row in rows:
+        told = "not clipped" if row["setting"] is None else f"{row['setting']:g}"
+        kind = "κ √D" if row["study"] == "clipping" else "bits"
+        say(f"{100 * row['fpr95']:6.2f}%  {kind} {told:11}  {row['descriptor']}")
 
 
 def footprint(

@@ -245,7 +245,7 @@ def figure3(scale: Scale) -> Experiment:
     for dataset in _LARGE:
         similarity = learnt(dataset, "rootsift", scale)
         collection = Made(indexed(dataset, "rootsift", scale), COLLECTION)
-        arguments = ("plot", "similarity", collection, "--gt", Data(dataset, "gt"), "--skip-missing")
+        arguments = ("plot", "similarity", collection, "--gt", Data(dataset, "gt"))
         step = Step(
             f"Similarities of {TITLES[dataset]}",
             (*arguments, "--similarity", Made(similarity, FILE), "--out", Here("similarity.svg")),

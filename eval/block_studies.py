@@ -1,15 +1,9 @@
-#!/usr/bin/env python3
-"""Measure how building-block descriptors depend on how they are clipped, and on the bits a dimension is kept in.
+"""How building-block descriptors depend on how they are clipped, and on the bits a dimension is kept in.
 
-The shape of figures 13 and 14 of Brown, Hua, Winder (2011): false positives at 95% recall, in percent, on the test
-pairs of patch sets. Rows are pooled once a set, so that all of it takes little more than describing.
-
-usage: PYTHONPATH=. scripts/block_studies.py SET... [--descriptor NAME|FILE]... [--json]
+Figures 13 and 14 of Brown, Hua, Winder (2011): errors at 95% recall on the test pairs of patch sets. Rows are pooled
+once a set, so that all of it takes little more than describing.
 """
 
-import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +14,7 @@ from index.errors import CairnError
 from learning.blocks.pairs import BlockPairs, load_pairs
 from learning.patches.phototour import PatchSet, default_pair_file
 from learning.patches.sources import Source
-from retrieval.descriptors.blocks.descriptor import BEST, Blocks, can_be_levels, clipped_to_unit, to_unit
+from retrieval.descriptors.blocks.descriptor import Blocks, can_be_levels, clipped_to_unit, to_unit
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor
 
@@ -28,36 +22,29 @@ RATIOS = (1.1, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0, 6.0)  # κ √D
 BITS = (1, 2, 3, 4, 8)
 
 
-def main() -> None:
-    """Describe, vary, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sets", nargs="+", type=Path, help="folders of labelled patches")
-    parser.add_argument(
-        "--descriptor", action="append", help="blocks, or a file of cairn learn blocks [the paper's best]"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
-    arguments = parser.parse_args()
-    try:
-        clipping, bits = studies(arguments.descriptor or BEST, arguments.sets)
-    except CairnError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    if arguments.json:
-        print(json.dumps({"clipping": clipping, "bits": bits}, indent=2))
-        return
-    for title, table in (("κ √D", clipping), ("bits", bits)):
-        columns = list(next(iter(table.values())))
-        print(f"| {title} | {' | '.join(columns)} |")
-        print(f"|{'---|' * (len(columns) + 1)}")
-        for name, row in table.items():
-            print(f"| {name} | {' | '.join(f'{row[column]:.2f}' for column in columns)} |")
-        print()
-
-
 def studies(
     names: Sequence[str], folders: Sequence[Path]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    """Mean errors over sets of each descriptor, by κ √D, and by bits a dimension."""
+    """Measure descriptors by κ √D, and by bits a dimension.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names or files of descriptors of T- and S-blocks without an embedding.
+    folders : sequence of Path
+        Folders of labelled patches.
+
+    Returns
+    -------
+    clipping, bits : dict of str to dict of str to float
+        By descriptor, the mean over the sets of the false positives at 95% recall, percent: by κ √D (``unit``: not
+        clipped), and by bits (``32``: real numbers).
+
+    Raises
+    ------
+    CairnError
+        A descriptor is of another kind, or a set has no pairs to test on.
+    """
     clipping: dict[str, dict[str, float]] = {}
     bits: dict[str, dict[str, float]] = {}
     every = {name: blocks_of(name) for name in names}  # all of them first, so that a wrong one costs no time
@@ -94,7 +81,3 @@ def study(blocks: Blocks, pairs: BlockPairs) -> tuple[dict[str, float], dict[str
     bits = {f"{number}": 100 * pairs.error(replace(blocks, bits=number).levels(rows)) for number in BITS}
     bits["32"] = 100 * pairs.error(rows)
     return clipping, bits
-
-
-if __name__ == "__main__":
-    main()

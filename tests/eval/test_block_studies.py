@@ -1,18 +1,18 @@
-"""The script that studies clipping and bits: its tables beside the descriptors they are of, and what it refuses."""
+"""Clipping and bits of building blocks: errors beside the descriptors they are of, and what is refused."""
 
 import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from cairn import main
+from eval import block_studies
 from eval.patches import evaluate_patches
 from index.errors import CairnError
 from retrieval.descriptors.blocks.descriptor import named_blocks
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
-from scripts import block_studies
 from tests.support.learning.boosting_cases import write_views
 
 
@@ -55,27 +55,21 @@ def test_what_is_no_descriptor_of_blocks_is_refused(name: str) -> None:
         block_studies.blocks_of(name)
 
 
-@pytest.mark.parametrize("arguments", [["missing"], ["missing", "--descriptor", "sift"], ["missing", "--json"]])
-def test_what_is_wrong_is_one_sentence_and_exit_code_2(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["block_studies.py", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        block_studies.main()
-    told = capsys.readouterr()
-    assert stop.value.code == 2 and not told.out and told.err.count("\n") == 1
-
-
-def test_tables_and_json_tell_the_same(
+def test_the_command_tells_all_errors(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["block_studies.py", str(folder), "--descriptor", "T1a-S2-9"]
-    monkeypatch.setattr(sys, "argv", [*arguments, "--json"])
-    block_studies.main()
-    told = json.loads(capsys.readouterr().out)
-    monkeypatch.setattr(sys, "argv", arguments)
-    block_studies.main()
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| T1a")]
-    for row, table in zip(rows, (told["clipping"], told["bits"]), strict=True):
-        figures = [float(cell) for cell in row.split("|")[2:-1]]
-        np.testing.assert_allclose(figures, list(table["T1a-S2-9"].values()), atol=0.0051)
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["cairn", "evaluate", "blocks", str(folder), *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 0
+        return capsys.readouterr().out
+
+    told = json.loads(run("--descriptor", "T1a-S2-9", "--json"))["errors"]
+    clipping, bits = block_studies.studies(["T1a-S2-9"], [folder])
+    wanted = [*clipping["T1a-S2-9"].values(), *bits["T1a-S2-9"].values()]
+    assert [100 * row["fpr95"] for row in told] == pytest.approx(wanted)
+    assert [row["setting"] for row in told if row["study"] == "bits"] == [*block_studies.BITS, 32]
+    lines = run("--descriptor", "T1a-S2-9").splitlines()
+    assert [float(line.split("%")[0]) for line in lines] == pytest.approx(wanted, abs=0.0051)
+    assert any("not clipped" in line for line in lines)
