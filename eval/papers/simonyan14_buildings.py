@@ -2,7 +2,7 @@
 
 from eval.papers.buildings import TITLES, mean_precision, searched
 from eval.papers.phototour import FILE, drawing
-from eval.papers.simonyan14_patches import SOURCE
+from eval.papers.simonyan14_patches import QUICK, SOURCE
 from eval.reproduce.plan import (
     Argument,
     Cell,
@@ -62,7 +62,7 @@ def learnt(scale: Scale, kind: str, settings: tuple[Argument, ...] = ()) -> Step
         own = ("--stage", "both", "--max-pooled-dim", "576", "--dim", "127")
     else:
         own = ("--stage", "projection", "--base", kind.removesuffix("-proj").lower(), "--dim", "128")
-    grid = ("--mu", "0.02", "--gamma", "0.1", "--share", "0.7") if scale.share < 0.01 else ()
+    grid = (*QUICK[2:], "--share", "0.7", "--alternations", "2", "--rounds", "1") if scale.share < 0.01 else ()
     return Step(
         f"{kind} from the matches of Oxford5K",
         (*("learn", "descriptor", matches, "--as-published", *own, *grid), "--out", Here(FILE), "--work", Here("work")),

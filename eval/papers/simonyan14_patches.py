@@ -82,6 +82,12 @@ _NOTES = (
     "lower than those of the descriptors they are made of.",
 )
 
+QUICK = (
+    *("--patch-size", "31", "--pool-step", "4", "--mu", "0.97", "--mu", "0.9", "--gamma", "0.1"),
+    *("--projection-mu", "0.01", "--projection-gamma", "0.1"),
+)
+"""A few small models instead of the grid, where it is only to be seen that all works."""
+
 Learn = Callable[[str, Scale], Step]
 """Gives the step that learns from a set, by its short name."""
 
@@ -134,8 +140,7 @@ def code(train: str, scale: Scale, dim: int, options: Sequence[str]) -> Step:
 
 def _learn(train: str, scale: Scale) -> tuple[Argument, ...]:
     share = () if scale.whole else few(scale, _PAIRS)
-    grid = ("--mu", "0.02", "--gamma", "0.1") if scale.share < 0.01 else ()
-    return ("learn", "descriptor", Data(SETS[train]), "--as-published", *share, *grid)
+    return ("learn", "descriptor", Data(SETS[train]), "--as-published", *share, *(QUICK if scale.share < 0.01 else ()))
 
 
 def _again(learnt: Step, more: tuple[Argument, ...]) -> tuple[Argument, ...]:
