@@ -1,0 +1,231 @@
+"""The same features from every format that is read, and one sentence for all that is wrong with them."""
+
+import pickle
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.errors import CairnError
+from retrieval.foreign.contract import AFFINE, ELLIPSES, ORIENTED, POINTS, SCALES, Entry, names_of
+from retrieval.foreign.opening import open_features
+from retrieval.regions.geometry import ellipses_of_shapes, rotations
+
+RNG = np.random.default_rng(5)
+N, D = 12, 128
+KEYPOINTS = np.column_stack([RNG.uniform(2, 60, (N, 2)), RNG.uniform(1, 9, N), RNG.uniform(-3, 3, N)]).astype(
+    np.float32
+)
+ROWS = RNG.integers(0, 256, (N, D)).astype(np.uint8)
+LINEAR = KEYPOINTS[:, 2, None, None] * rotations(KEYPOINTS[:, 3])
+PHOTO = Path("/photos/a/1.jpg")
+
+
+def write_npz(folder: Path, **arrays: Any) -> Path:
+    path = folder / "features" / "a" / "1.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, **arrays)
+    return folder / "features"
+
+
+def write_hloc(folder: Path, name: str = "a/1.jpg", **arrays: Any) -> Path:
+    import h5py
+
+    path = folder / "feats.h5"
+    with h5py.File(path, "a", libver="latest") as file:
+        group = file.create_group(name)
+        for key, array in arrays.items():
+            group.create_dataset(key, data=array)
+    return path
+
+
+def write_colmap(folder: Path, keypoints: np.ndarray, rows: np.ndarray, name: str = "a/1.jpg") -> Path:
+    path = folder / "database.db"
+    with sqlite3.connect(path) as database:
+        database.executescript(
+            "CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY, model INTEGER, width INTEGER, height INTEGER);"
+            "CREATE TABLE images (image_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, camera_id INTEGER NOT NULL);"
+            "CREATE TABLE keypoints (image_id INTEGER PRIMARY KEY, rows INTEGER, cols INTEGER, data BLOB);"
+            "CREATE TABLE descriptors (image_id INTEGER PRIMARY KEY, rows INTEGER, cols INTEGER, data BLOB);"
+            "INSERT INTO cameras VALUES (1, 2, 64, 64);"
+        )
+        database.execute("INSERT INTO images VALUES (1, ?, 1)", (name,))
+        for table, array in (("keypoints", np.float32(keypoints)), ("descriptors", rows)):
+            database.execute(f"INSERT INTO {table} VALUES (1, ?, ?, ?)", (*array.shape, array.tobytes()))
+    return path
+
+
+def read(path: Path, names: tuple[str, ...] = ("photos/a/1.jpg", "a/1.jpg")) -> Entry:
+    return open_features(path).entry(PHOTO, names)
+
+
+def test_all_formats_give_the_same_features(tmp_path: Path) -> None:
+    lafs = np.concatenate([LINEAR, KEYPOINTS[:, :2, None]], axis=2)
+    frames = np.column_stack([KEYPOINTS[:, :2], LINEAR.reshape(N, 4)])
+    given: dict[str, tuple[str, Entry]] = {
+        "npz": (ORIENTED, read(write_npz(tmp_path, keypoints=KEYPOINTS, descriptors=ROWS.T))),
+        "lafs": (AFFINE, read(write_npz(tmp_path, lafs=lafs[None], descriptors=ROWS[None]))),
+        "frames": (AFFINE, read(write_npz(tmp_path, frames=frames, descriptors=ROWS))),
+        "ellipses": (
+            ELLIPSES,
+            read(write_npz(tmp_path, frames=ellipses_of_shapes(KEYPOINTS[:, :2], LINEAR), descriptors=ROWS)),
+        ),
+        "hloc": (
+            ORIENTED,
+            read(
+                write_hloc(
+                    tmp_path,
+                    keypoints=KEYPOINTS[:, :2],
+                    scales=KEYPOINTS[:, 2],
+                    oris=np.rad2deg(KEYPOINTS[:, 3]),
+                    descriptors=ROWS.T,
+                    scores=np.ones(N, np.float16),
+                    image_size=np.array([64, 64]),
+                )
+            ),
+        ),
+        # COLMAP's top-left pixel has its centre at (0.5, 0.5).
+        "colmap": (ORIENTED, read(write_colmap(tmp_path, KEYPOINTS + np.array([0.5, 0.5, 0, 0]), ROWS))),
+    }
+    for name, (geometry, entry) in given.items():
+        assert entry.geometry == geometry, name
+        np.testing.assert_allclose(entry.centres, KEYPOINTS[:, :2], atol=1e-5)
+        assert np.array_equal(entry.descriptors, ROWS), name
+        if name == "ellipses":  # which do not tell the turn
+            np.testing.assert_allclose(
+                entry.linear @ entry.linear.transpose(0, 2, 1), LINEAR @ LINEAR.transpose(0, 2, 1), rtol=1e-4, atol=1e-4
+            )
+        else:
+            np.testing.assert_allclose(entry.linear, LINEAR, atol=1e-4)
+    assert given["hloc"][1].size == given["colmap"][1].size == (64, 64)
+    (tmp_path / "database.db").unlink()
+    entry = read(write_colmap(tmp_path, frames + np.array([0.5, 0.5, 0, 0, 0, 0]), ROWS))
+    assert entry.geometry == AFFINE and entry.is_as_stored
+    np.testing.assert_allclose(entry.linear, LINEAR, atol=1e-4)
+    assert read(write_npz(tmp_path, keypoints=KEYPOINTS[:, :2], descriptors=ROWS)).geometry == POINTS
+    assert read(write_npz(tmp_path, keypoints=KEYPOINTS[:, :3], descriptors=ROWS)).geometry == SCALES
+    square = np.arange(N * N, dtype=np.float32).reshape(N, N)
+    assert np.array_equal(read(write_npz(tmp_path, keypoints=KEYPOINTS, descriptors=square)).descriptors, square)
+    (tmp_path / "feats.h5").unlink()
+    assert np.array_equal(
+        read(write_hloc(tmp_path, keypoints=KEYPOINTS[:, :2], descriptors=square)).descriptors, square.T
+    )
+    assert len(read(write_npz(tmp_path, keypoints=np.zeros((0, 2)), descriptors=np.zeros((0, 8))))) == 0
+
+
+def broken(**instead: Any) -> Callable[[Path], Path]:
+    """Writes features of which one array is another, or is not there."""
+
+    def write(folder: Path) -> Path:
+        arrays = {"keypoints": KEYPOINTS, "descriptors": ROWS} | instead
+        return write_npz(folder, **{name: array for name, array in arrays.items() if array is not None})
+
+    return write
+
+
+WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "nothing of a place": (broken(keypoints=None), "neither keypoints nor frames nor lafs"),
+    "one column": (broken(keypoints=KEYPOINTS[:, :1]), r"shape \(12, 1\)"),
+    "flat": (broken(keypoints=KEYPOINTS[:, 0]), "shape"),
+    "not finite": (broken(keypoints=np.where(KEYPOINTS > 50, np.nan, KEYPOINTS)), "not finite"),
+    "no scale": (broken(keypoints=KEYPOINTS * [1, 1, 0, 1]), "scale that is not more than 0"),
+    "degrees": (broken(keypoints=KEYPOINTS * [1, 1, 1, 57.3]), "radians"),
+    "no descriptors": (broken(descriptors=None), "no descriptors"),
+    "of others": (broken(descriptors=ROWS[1:]), r"shape \(11, 128\) where it has 12 keypoints"),
+    "infinite": (broken(descriptors=np.where(ROWS > 250, np.inf, 1.0)), "not finite"),
+    "texts": (broken(descriptors=np.full((N, D), "a")), "no numbers"),
+    "objects": (broken(descriptors=np.full((N, D), None)), "cannot be read"),
+    "mirrored": (broken(lafs=np.tile(np.array([[1.0, 0, 5], [0, -1, 5]]), (N, 1, 1))), "mirrored"),
+    "no ellipse": (broken(frames=np.tile([5.0, 5, 1, 2, 1], (N, 1))), "no ellipse"),
+    "scores": (broken(scores=np.ones(3)), "3 scores for 12 keypoints"),
+    "size": (broken(image_size=np.array([0, 5])), "image_size"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_features_is_said_in_one_sentence(name: str, tmp_path: Path) -> None:
+    write, reason = WRONG[name]
+    with pytest.raises(CairnError, match=reason) as caught:
+        read(write(tmp_path))
+    assert "\n" not in str(caught.value) and "a/1.npz" in str(caught.value)
+
+
+def test_damaged_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (tmp_path / "unpickled",))
+
+    folder = write_npz(tmp_path, keypoints=KEYPOINTS, descriptors=ROWS)
+    path = folder / "a" / "1.npz"
+    for contents in (b"", b"PK", path.read_bytes()[:-40], pickle.dumps(Evil())):
+        path.write_bytes(contents)
+        with pytest.raises(CairnError, match="damaged"):
+            read(folder)
+    np.savez(path, keypoints=KEYPOINTS, descriptors=np.array([Evil()], object))
+    with zipfile.ZipFile(path) as file:
+        assert "descriptors.npy" in file.namelist()
+    with pytest.raises(CairnError, match="damaged"):
+        read(folder)
+    assert not (tmp_path / "unpickled").exists()
+
+    hloc = write_hloc(tmp_path, keypoints=KEYPOINTS[:, :2], descriptors=ROWS.T)
+    colmap = write_colmap(tmp_path, KEYPOINTS, ROWS)
+    for whole in (hloc, colmap):
+        contents = whole.read_bytes()
+        read(whole)
+        with pytest.raises(CairnError, match="no features of it"):
+            read(whole, ("b/1.jpg", "1.jpg"))
+        whole.write_bytes(contents[: len(contents) // 3])
+        with pytest.raises(CairnError, match="damaged"):
+            read(whole)
+        for place in range(64, len(contents), len(contents) // 60):  # flipped bytes: refused, or read, and no more
+            whole.write_bytes(contents[:place] + bytes([contents[place] ^ 0xFF]) + contents[place + 1 :])
+            try:
+                read(whole)
+            except CairnError as error:
+                assert "\n" not in str(error)
+    other = tmp_path / "notes.txt"
+    other.write_text("no features")
+    for odd in (other, tmp_path / "nowhere"):
+        with pytest.raises(CairnError, match=r"no file of features|There are no features"):
+            open_features(odd)
+
+
+def test_hdf5_leads_nowhere_else(tmp_path: Path) -> None:
+    import h5py
+
+    (tmp_path / "elsewhere").mkdir()
+    secret = write_hloc(tmp_path / "elsewhere", keypoints=KEYPOINTS[:, :2], descriptors=ROWS.T)
+    path = tmp_path / "feats.h5"
+    with h5py.File(path, "w") as file:
+        file["linked"] = h5py.ExternalLink(str(secret), "a/1.jpg")
+        group = file.create_group("1.jpg")
+        group["keypoints"] = KEYPOINTS[:, :2]
+        group["descriptors"] = h5py.ExternalLink(str(secret), "a/1.jpg/descriptors")
+    for name, reason in (("linked", "no features of it"), ("1.jpg", "no array of numbers")):
+        with pytest.raises(CairnError, match=reason):
+            read(path, (name,))
+
+
+def test_a_photo_takes_no_other_photos_features(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    (photos / "a").mkdir(parents=True)
+    photo = photos / "a" / "1.jpg"
+    photo.touch()
+    names = list(names_of(photo, [photos.resolve()]))
+    assert names[-1] == "a/1.jpg" and names[0].endswith("photos/a/1.jpg") and "1.jpg" not in names
+    assert list(names_of(photo, []))[-1] == "1.jpg"
+    folder = write_npz(tmp_path, keypoints=KEYPOINTS, descriptors=ROWS)
+    source = open_features(folder)
+    assert len(source.entry(photo, names)) == N
+    (photos / "a" / "1.png").touch()  # whose features would be in a/1.npz as well
+    with pytest.raises(CairnError, match=r"1\.jpg or of 1\.png.*1\.jpg\.npz"):
+        source.entry(photo, names)
+    (folder / "a" / "1.npz").rename(folder / "a" / "1.jpg.npz")
+    assert len(source.entry(photo, names)) == N
+    with pytest.raises(CairnError, match="no features of it"):
+        source.entry(photos / "a" / "1.png", ["a/1.png"])
