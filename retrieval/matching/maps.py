@@ -10,7 +10,7 @@ from retrieval.regions.geometry import Frames
 _MIDDLE = np.float32(0.5)  # of a photo, about
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
 _APART = 0.03  # of two matches that make a map, at least, as a part of the longer sides: a short line tells little
-_DRAWS = 10  # pairs of matches that are looked at for a map that is tried
+_DRAWS = 4  # pairs of matches that are looked at for a map that is tried
 _BLOCK = 64  # maps at a time: their errors stay in the second-level cache
 
 
@@ -95,13 +95,13 @@ def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], m
     shifts = range(1, min(-(-_DRAWS * most // max(count, 1)), count - 1) + 1)
     first = np.tile(order, len(shifts))
     second = np.concatenate([np.zeros(0, np.int64), *(np.roll(order, shift) for shift in shifts)])
-    (q, d) = (side.astype(np.float64) @ np.array([1, 1j]) for side in (source, target))
+    (q, d) = (np.ascontiguousarray(side, np.float32).view(np.complex64)[:, 0] for side in (source, target))
     apart, there = q[second] - q[first], d[second] - d[first]
     far = np.flatnonzero((np.abs(apart) > _APART) & (np.abs(there) > _APART))
     first, turn = first[far], np.log(there[far] / apart[far])  # its real part is the zoom, its imaginary one the turn
     usable = np.flatnonzero(np.abs(turn.real) <= np.log(max_zoom))
     if len(usable) > most:
-        rank = np.argsort(np.abs(turn[usable]), kind="stable")
+        rank = np.argpartition(np.abs(turn[usable]), most // 2)
         rest = rank[most // 2 :]
         usable = usable[np.concatenate([rank[: most // 2], rest[:: -(-len(rest) // (most - most // 2))]])]
     first, turn = first[usable], turn[usable]
