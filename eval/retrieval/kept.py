@@ -109,11 +109,13 @@ def empty(folder: Path) -> None:
 
 
 def discard(*folders: Path) -> None:
-    """Remove folders of runs, and those above that are empty then."""
+    """Remove folders of runs, and those of Cairn's own naming above that are empty then."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            folder.parent.rmdir()
+        for above in (folder.parent, folder.parent.parent):
+            if above.name in (VOCABULARIES, WORK.name):
+                with contextlib.suppress(OSError):
+                    above.rmdir()
 
 
 def size_of(folder: Path) -> int:
