@@ -189,7 +189,7 @@ def retrieval(
     from eval.retrieval.vocabulary import title_of
 
     report = _measure(context, title_of(images), images, gt, queries, quiet or json, **chosen)
-    _print_report(report, work, json)
+    _print_report(report, json)
 
 
 def _measure(
@@ -275,7 +275,7 @@ def _sample(photos: str) -> int:
     return int(photos)
 
 
-def _print_report(report: "BenchmarkReport", work: Path, json: bool) -> None:
+def _print_report(report: "BenchmarkReport", json: bool) -> None:
     if json:
         print_json(report.as_json())
         return
@@ -362,7 +362,7 @@ def _add_set(evaluate: typer.Typer, name: str) -> None:
             chosen["distractors"] = [*locate(beside, root).images, *(chosen["distractors"] or ())]
         quiet, json = chosen.pop("quiet"), chosen.pop("json")
         report = _measure(context, name, found.images, found.ground_truth, None, quiet or json, **chosen)
-        _print_report(report, chosen["work"], json)
+        _print_report(report, json)
 
     # The command line is read off the signature: that of `retrieval`, with --root for its folders.
     Root = Annotated[

@@ -83,7 +83,12 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
     CairnError
         Another process is at work in it, or it is something else's.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CairnError(
+            f"{folder} cannot be made ({error.strerror or error}): name another folder by --work."
+        ) from error
     if not (folder / _ABOUT).is_file() and any(path.name != _LOCK for path in folder.iterdir()):
         raise CairnError(f"{folder} is not of an evaluation: name another folder by --work.")
     with lock_file(folder / _LOCK, f"Another cairn command is at work in {folder}: wait until it has ended."):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -96,11 +96,13 @@ def choose_photos(
     found = everything
     if truth.database is not None:
         found = [(root, path) for root, path in everything if path.stem in truth.database]
-    _check_stems((path.stem for _, path in found), named)
+    _check_stems((path.stem for _, path in found), named | (truth.database or frozenset()))
     beside = _others(list_photos(distractors), found) if distractors else []
     indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
     if share < 1 or truth.database is not None:
         found = _share_of(found, named, share, rng)
+        if share < 1 and truth.database is not None:
+            truth = replace(truth, database=truth.database & named | {path.stem for _, path in found})
         indexed = tuple(path for _, path in found)
     if share < 1:
         beside = _share_of(beside, frozenset(), share, rng)
@@ -160,8 +162,10 @@ def _share_of(listed: Listed, named: Set[str], share: float, rng: np.random.Gene
 
 
 def _others(listed: Listed, known: Listed) -> Listed:
-    there = {path.resolve() for _, path in known}
-    return [(root, path) for root, path in listed if path.resolve() not in there]
+    """Photos that are not among some known ones, whatever their folders were called."""
+    real = {folder: folder.resolve() for folder in {path.parent for _, path in (*listed, *known)}}
+    there = {(real[path.parent], path.name) for _, path in known}
+    return [(root, path) for root, path in listed if (real[path.parent], path.name) not in there]
 
 
 def _known_as(listed: Listed) -> tuple[Path, ...]:

@@ -47,7 +47,7 @@ class QueryRun:
     distractors : int
         How many of these are distractors.
     missing : list of str
-        Photos that the ground truth names and the collection lacks, sorted.
+        Photos that the ground truth names, or says are searched, and the collection lacks, sorted.
     engine : str
         Which engine searches.
     jobs : dict of str to (BenchmarkQuery, str)
@@ -66,11 +66,11 @@ class QueryRun:
         self.rows = collection.catalogue.images()
         beside = {str(path) for path in photos.distractor_files}
         self.distractors = sum(row.path in beside for row in self.rows)
-        self._names = stems_of(self.rows, truth.named, beside)
+        self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), beside)
         self._numbers = {name: number for number, name in self._names.items()}
         self._paths = {Path(row.path).stem: Path(row.path) for row in self.rows if row.path not in beside}
         self._paths.update(photos.queries)
-        listed = frozenset().union(*(query.named for query in truth.queries))
+        listed = (truth.database or frozenset()).union(*(query.named for query in truth.queries))
         self.missing = sorted(listed - set(self._names.values()))
         self.engine = settle(search, collection).engine
         # What is verified, or expands a query, depends on what else there is.

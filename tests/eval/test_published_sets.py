@@ -22,7 +22,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.features.options import FeatureOptions
 from retrieval.regions.options import RegionOptions
 from retrieval.search.options import SearchOptions
-from tests.conftest import Ran
+from tests.conftest import Ran, changed
 from tests.support.fake_sets import OXFORD, FakeSets, write_sets
 from tests.support.paths import ROOT
 
@@ -130,7 +130,7 @@ def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cai
         assert [query["name"] for query in found["queries"]] == queries or [f"{one}_000001" for one in OXFORD]
         assert found["mAP"] == pytest.approx(np.mean([query["ap"] for query in found["queries"]]), abs=1e-6)
     assert report["images"] == 8  # the queries' photos are not among them
-    assert report["work"]["searches"] == 5
+    assert report["work"]["searches"] == 5 and report["missing"] == []
     once = cairn(*command, "--single-ranking").json
     assert once["work"]["searches"] == 2
     text = cairn(*(one for one in command if one != "--json")).out
@@ -169,6 +169,8 @@ def test_a_share_is_a_smoke_test(sets: FakeSets, cairn: Cairn, tmp_path: Path) -
     assert report["images"] == named + round((13 - named) / 2) + 2
     assert report["missing"] == [] and report["work"]["bytes"] is None
     assert not list(tmp_path.iterdir())
+    (sets.root / "file").touch()
+    assert "--work" in cairn(*changed(command, "--work", sets.root / "file")).refused()
     for wrong in (0, 1.5, "nan"):
         assert "A share is more than 0" in cairn(*command, "--share", wrong).refused()
     assert not list(tmp_path.iterdir())
