@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from eval.commands.hpatches import hpatches
 from eval.commands.patch_studies import bits, blocks, footprint
 from eval.commands.patches import patches
 from eval.commands.ranking import ranking
@@ -91,6 +92,7 @@ def matching(
 
 evaluate.command()(patches)
 evaluate.command()(similarity)
+evaluate.command()(hpatches)
 evaluate.command()(ranking)
 evaluate.command()(bits)
 evaluate.command()(blocks)

@@ -48,6 +48,7 @@ ROOMS = (
     "eval",
     "eval/sets",
     "eval/rankings",
+    "eval/hpatches",
     "eval/demo",
     "eval/tables",
     "eval/commands",

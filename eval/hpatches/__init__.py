@@ -1,0 +1,1 @@
+"""The benchmark of patches HPatches: its set, its lists of pairs, its three tasks."""

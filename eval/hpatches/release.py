@@ -1,0 +1,110 @@
+"""The patches of HPatches as they are released: a folder a sequence, with images of stacked 65 x 65 patches.
+
+A sequence ``i_*`` differs in illumination, one ``v_*`` in viewpoint. It has ``ref.png``, and of each of five other
+images ``e1.png`` to ``e5.png`` (easy), ``h1.png`` to ``h5.png`` (hard) and ``t1.png`` to ``t5.png`` (tough), by how
+inexactly patches were cut out. Patches of one number show the same place. Source: Balntas et al., CVPR 2017.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from index.arrays import size_of_file
+from index.errors import CairnError
+
+PATCH = 65
+"""Pixels along a side of a patch."""
+
+NOISE = {"easy": "e", "hard": "h", "tough": "t"}
+"""How inexactly patches were cut out, and the letter of the files."""
+
+TARGETS = 5
+"""Images of a sequence beside its reference."""
+
+IMAGES = ("ref", *(f"{letter}{number}" for letter in NOISE.values() for number in range(1, TARGETS + 1)))
+"""Files of a sequence, in the order in which rows of descriptions are kept."""
+
+KINDS = {"i": "illumination", "v": "viewpoint"}
+"""What sequences differ in, by the first letter of their names."""
+
+_RELEASE = "hpatches-release"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One sequence."""
+
+    name: str
+    folder: Path
+    patches: int  # of each image
+
+    @property
+    def kind(self) -> str:
+        """What its images differ in: one of the values of `KINDS`."""
+        return KINDS[self.name[0]]
+
+    def read(self, image: str) -> NDArray[np.uint8]:
+        """Read the patches (N, 65, 65) uint8 of an image, by its name in `IMAGES`.
+
+        Raises
+        ------
+        CairnError
+            The file is missing, damaged, or has not as many patches as the reference.
+        """
+        path = self.folder / f"{image}.png"
+        try:
+            with Image.open(path, formats=("PNG",)) as opened:
+                pixels = np.asarray(opened.convert("L"))
+        except Exception as error:  # a decoder may raise anything on a damaged file
+            raise CairnError(f"{path} is missing, damaged or cut short: unpack the set again.") from error
+        if pixels.shape != (PATCH * self.patches, PATCH):
+            raise CairnError(
+                f"{path} has {pixels.shape[1]}x{pixels.shape[0]} pixels, but {self.patches} patches of {PATCH}x{PATCH} "
+                f"below each other, as ref.png has, are {PATCH}x{PATCH * self.patches}."
+            )
+        return pixels.reshape(self.patches, PATCH, PATCH)
+
+
+def find_sequences(root: Path) -> dict[str, Sequence]:
+    """Find the sequences below a folder, by name.
+
+    Parameters
+    ----------
+    root : Path
+        The folder ``hpatches-release``, or one with it.
+
+    Raises
+    ------
+    CairnError
+        There are none, or an image of one is missing or no stack of patches.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise CairnError(f"There is no folder {root}.")
+    folder = root / _RELEASE if (root / _RELEASE).is_dir() else root
+    found = sorted(path for path in folder.iterdir() if path.name[:2] in ("i_", "v_") and path.is_dir())
+    if not found:
+        raise CairnError(
+            f"There are no sequences of HPatches below {root}: unpack its release there, with folders such as "
+            f"{_RELEASE}/i_ajuntament and {_RELEASE}/v_abstract."
+        )
+    return {path.name: _sequence(path) for path in found}
+
+
+def _sequence(folder: Path) -> Sequence:
+    missing = [f"{image}.png" for image in IMAGES if not (folder / f"{image}.png").is_file()]
+    if missing:
+        raise CairnError(f"{folder} lacks {missing[0]}{f' and {len(missing) - 1} more' * (len(missing) > 1)}.")
+    path = folder / "ref.png"
+    try:
+        size_of_file(path)
+        with Image.open(path, formats=("PNG",)) as image:
+            width, height = image.size
+    except Exception as error:  # as above
+        raise CairnError(f"{path} is damaged or cut short: unpack the set again.") from error
+    if width != PATCH or height % PATCH or not height:
+        raise CairnError(f"{path} has {width}x{height} pixels, which are no {PATCH}x{PATCH} patches below each other.")
+    return Sequence(folder.name, folder, height // PATCH)

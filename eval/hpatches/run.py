@@ -1,0 +1,126 @@
+"""HPatches from its folder to figures."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.hpatches.lists import choose_sequences, draw_lists, read_lists
+from eval.hpatches.release import Sequence as PatchSequence
+from eval.hpatches.release import find_sequences
+from eval.hpatches.rows import Rows
+from eval.hpatches.tasks import TASKS, Matching, Retrieval, Verification, match_images, retrieve, verify
+from index.errors import CairnError
+from index.progress import Progress
+from index.text import one_of
+
+Describe = Callable[[dict[str, PatchSequence]], Rows]
+"""Gives the rows of some sequences: `describe_sequences` or `read_sequences` with all else settled."""
+
+
+@dataclass(frozen=True)
+class HPatchesReport:
+    """Figures of one descriptor; a task that was not asked for is None."""
+
+    descriptor: str
+    dim: int
+    bytes: int
+    distance: str
+    split: str
+    sequences: int
+    patches: int
+    lists: str
+    is_published: bool
+    verification: Verification | None = None
+    matching: Matching | None = None
+    retrieval: Retrieval | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the object that `cairn evaluate hpatches --json` prints."""
+        tasks = {name: getattr(self, name) for name in TASKS}
+        return {
+            **{name: None if result is None else _rounded(result.as_json()) for name, result in tasks.items()},
+            "descriptor": self.descriptor,
+            "dim": self.dim,
+            "bytes": self.bytes,
+            "distance": self.distance,
+            "split": self.split,
+            "sequences": self.sequences,
+            "patches": self.patches,
+            "lists": self.lists,
+            "comparable_with_published": self.is_published,
+            "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
+        }
+
+
+def evaluate_hpatches(
+    root: Path,
+    describe: Describe,
+    *,
+    tasks: Path | None = None,
+    split: str | None = None,
+    wanted: Sequence[str] = TASKS,
+    most: int = 0,
+    seed: int = 0,
+    progress: Progress = lambda step, done, of: None,
+) -> HPatchesReport:
+    """Measure descriptions of patches by the tasks of HPatches.
+
+    Parameters
+    ----------
+    root : Path
+        The release, see `eval.hpatches.release.find_sequences`.
+    describe : callable
+        Given the sequences that are measured on, gives their rows.
+    tasks : Path, optional
+        The benchmark's own lists of pairs and splits; without them lists are drawn, and figures do not compare with
+        published ones.
+    split : str, optional
+        See `eval.hpatches.lists.choose_sequences`.
+    wanted : sequence of str
+        Of `TASKS`.
+    most : int
+        Pairs of each kind, and queries, at most; 0: all.
+    seed : int
+        Of lists that are drawn.
+    progress : callable
+        Told of each task by its name.
+
+    Raises
+    ------
+    CairnError
+        What is asked for is not there, or does not fit.
+    """
+    if strange := [name for name in wanted if name not in TASKS]:
+        raise CairnError(f"HPatches has no task {strange[0]!r}: choose {one_of(TASKS)}.")
+    name, sequences = choose_sequences(find_sequences(root), split, tasks)
+    if tasks is not None:
+        lists = read_lists(tasks, name, sequences, set(wanted), most)
+    else:
+        lists = draw_lists(name, sequences, seed, most)
+    if "retrieval" in wanted and not (len(lists.queries) and len(lists.distractors)):
+        raise CairnError(
+            "There are too few patches with some contrast to retrieve among: leave out the task retrieval."
+        )
+    seconds = {}
+    start = time.perf_counter()
+    rows = describe(sequences)
+    seconds["describe"] = time.perf_counter() - start
+    results: dict[str, Any] = {}
+    for task, measure in zip(TASKS, (verify, match_images, retrieve), strict=True):
+        if task in wanted:
+            start = time.perf_counter()
+            results[task] = measure(rows, lists, progress)
+            seconds[task] = time.perf_counter() - start
+    return HPatchesReport(
+        rows.name, rows.dim, rows.bytes, rows.distance, name, len(sequences), len(rows), lists.source,
+        lists.is_published, **results, seconds=seconds,
+    )  # fmt: skip
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return round(value, 6) if isinstance(value, float) else value
