@@ -30,7 +30,7 @@ def bits(
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Print the error of descriptors' binary codes by their length, those no shorter than the descriptor."""
+    """Print the error of descriptors' binary codes (frames) by their length, those no shorter than the descriptor."""
     from eval.codes import LENGTHS, errors_of_codes
     from retrieval.descriptors.learnt import load_model
 

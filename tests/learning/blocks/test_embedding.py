@@ -66,6 +66,18 @@ def test_moments_do_not_depend_on_how_many_rows_are_taken_at_a_time(data, moment
         np.testing.assert_allclose(getattr(found, name), getattr(moments, name), rtol=1e-10)
 
 
+def test_without_centring_moments_are_those_of_the_equations(data, moments):
+    rows, first, second, match = data
+    plain = Moments.of(*data, centred=False)
+    x = rows.astype(np.float64)
+    np.testing.assert_allclose(plain.every, x.T @ x / len(x))  # equation 8
+    both = np.concatenate([first[match], second[match]])
+    np.testing.assert_allclose(plain.matched, x[both].T @ x[both] / len(both))  # equation 6
+    for name in ("same", "different"):
+        np.testing.assert_allclose(getattr(plain, name), getattr(moments, name))
+    assert not plain.mean.any() and moments.mean.all()
+
+
 class TestGeneralised:
     @pytest.mark.parametrize("kind", KINDS)
     def test_directions_are_the_generalised_eigenvectors(self, kind, moments):

@@ -148,3 +148,9 @@ class TestSelect:
     def test_no_weight_selects_nothing(self, full):
         regions, weights, rings = full.select(np.zeros(len(full)))
         assert (regions.shape, weights.shape, rings.shape) == ((0, 3), (0,), (0,))
+
+
+def test_a_patch_of_64_samples_has_rings_out_to_its_border():
+    pool = candidate_pool(PoolOptions(patch_size=64))
+    assert len(pool) == 20_160 == 64 * 63 * 5
+    assert (pool.sigmas[-1], np.hypot(*pool.positions.T).max()) == pytest.approx((31.5, 31.5))

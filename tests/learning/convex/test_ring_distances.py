@@ -10,6 +10,7 @@ from learning.convex import ring_distances
 from learning.convex.candidates import PoolOptions, candidate_pool
 from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.patches.phototour import PatchSet, write_bitmaps, write_info
+from learning.patches.rows import BlockRows
 from retrieval.descriptors.pooling import ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.regions.patches import resample_patches
 
@@ -193,3 +194,20 @@ class TestBlocks:
     def test_no_pairs_make_no_blocks(self, source, pairs, distances, tmp_path):
         nothing = np.zeros(0, np.int64)
         assert write_ring_distances(source, nothing, nothing, tmp_path / "blocks", distances) == []
+
+
+def test_of_very_many_pairs_each_entry_is_kept_in_a_byte(tmp_path):
+    few, many = (RingDistances(SMALL, SMALL_CHANNELS, pairs) for pairs in (100, 8_000_000_000 // (2 * len(SMALL)) + 1))
+    assert (few.dtype, many.dtype) == (np.float16, np.uint8)
+    write_bitmaps(tmp_path, textures(20, 64).astype(np.uint8))
+    write_info(tmp_path, np.arange(20), np.zeros(20, np.int64))
+    patches = PatchSet.open(tmp_path)
+    first, second = np.arange(10), np.arange(10, 20)
+    halves, in_bytes = (
+        BlockRows(write_ring_distances(patches, first, second, tmp_path / one.dtype.name, one)) for one in (few, many)
+    )
+    assert {block.dtype for block in in_bytes.blocks} == {np.dtype(np.uint8)}
+    weights = np.random.default_rng(0).random(len(SMALL))
+    np.testing.assert_allclose(in_bytes.dot(weights), halves.dot(weights), rtol=0.01)
+    np.testing.assert_allclose(in_bytes.take(first), halves.take(first), rtol=0.035, atol=2**-16)
+    assert len({one.fingerprint_of(patches, first, second) for one in (few, many)}) == 2

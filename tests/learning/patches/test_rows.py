@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from learning.patches import rows as module
-from learning.patches.rows import ArrayRows, BlockRows, DifferenceRows
+from learning.patches.rows import (
+    BYTE_VALUES,
+    ArrayRows,
+    BlockRows,
+    DifferenceRows,
+    in_bytes,
+    signed_products,
+    values_of,
+)
 
 
 @st.composite
@@ -130,3 +138,31 @@ class TestDifferences:
         np.testing.assert_allclose(
             rows.distances(projection).mean(dtype=np.float64), np.sum(projection.T @ projection * moment), rtol=1e-5
         )
+
+
+class TestBytes:
+    def test_values_come_back_to_within_three_percent(self):
+        rng = np.random.default_rng(0)
+        values = np.exp(rng.uniform(np.log(2**-16), np.log(64), (500, 7))).astype(np.float32)
+        found = values_of(in_bytes(values))
+        assert np.abs(found / values - 1).max() < 0.032
+        np.testing.assert_array_equal(in_bytes(BYTE_VALUES), np.arange(256))
+        small = np.array([0, 1e-9, 2**-18, 64, 100], np.float32)
+        np.testing.assert_array_equal(values_of(in_bytes(small)), [0, 0, 0, 64, 64])
+
+    def test_rows_in_bytes_are_read_as_their_values(self):
+        kept = in_bytes(np.random.default_rng(1).random((9, 5)).astype(np.float32))
+        plain = BlockRows([values_of(kept)])
+        rows = BlockRows([kept[:4], kept[4:]], np.array([1.0, 2, 3, 4, 5]))
+        scaled = plain.scaled(np.array([1.0, 2, 3, 4, 5]))
+        chosen, weights = np.array([7, 0, 4]), np.array([0, 1.0, 0, 2, 0])
+        np.testing.assert_array_equal(rows.take(chosen), scaled.take(chosen))
+        np.testing.assert_array_equal(rows.columns(np.array([1, 3])), scaled.columns(np.array([1, 3])))
+        np.testing.assert_allclose(rows.dot(weights), scaled.dot(weights), rtol=1e-6)
+        np.testing.assert_allclose(rows.mean(), scaled.mean(), rtol=1e-6)
+
+    def test_signed_products_are_those_of_pairs(self):
+        rows = np.random.default_rng(2).normal(size=(6, 3)).astype(np.float32)
+        first, second, signs = np.array([0, 5]), np.array([1, 2]), np.array([1, -1, 1], np.float32)
+        found = signed_products(rows.__getitem__, first, second, signs)
+        np.testing.assert_allclose(found, [rows[0] * signs @ rows[1], rows[5] * signs @ rows[2]], rtol=1e-5)
