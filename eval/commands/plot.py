@@ -124,15 +124,32 @@ def metric(descriptor: File, out: Out) -> None:
 
 @plot.command()
 def models(
-    records: Annotated[Path, typer.Argument(help="JSON list of models tried: their stage, dim and fpr95.")],
+    records: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON list of models tried: their stage, dim and fpr95; or the table (tested.csv) that cairn learn "
+            "descriptor --test leaves in its folder."
+        ),
+    ],
     out: Out,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the table: validation, or a folder that was tested on (default: the first of these).",
+        ),
+    ] = None,
 ) -> None:
     """Draw the error of every model tried against its dimension, a panel for each stage."""
     from eval.plots import check_plot, plot_dimension_error
     from index.arrays import load_json
+    from index.errors import CairnError
 
     check_plot(out)
-    plot_dimension_error(_models_by_stage(load_json(records), records), out)
+    if column is not None and records.suffix != ".csv":
+        raise CairnError("--column is of a table (.csv): a list of models has one error of each.")
+    told = _of_table(records, column) if records.suffix == ".csv" else load_json(records)
+    plot_dimension_error(_models_by_stage(told, records), out)
     say(str(out))
 
 
@@ -204,6 +221,26 @@ def similarity(
             groups[name] = np.concatenate(matching), np.concatenate(other)
     plot_similarities(groups, out)
     say(str(out))
+
+
+def _of_table(path: Path, column: str | None) -> list[dict[str, str]]:
+    """Models of a table that `cairn learn descriptor --test` wrote, with the errors of one of its columns."""
+    import csv
+
+    from index.errors import CairnError
+
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        names = list(rows[0])
+        errors = names[names.index("validation") : names.index("chosen")]
+        name = column or errors[1]
+        found = [{"stage": row["stage"], "dim": row["dim"], "fpr95": row[name]} for row in rows if name in errors]
+    except (OSError, UnicodeDecodeError, csv.Error, LookupError, ValueError) as error:
+        raise CairnError(f"{path} is no table of models that were tested: cairn learn descriptor --test.") from error
+    if not found:
+        raise CairnError(f"{path} has no errors on {name!r}: choose one of {', '.join(errors)}.")
+    return found
 
 
 def _models_by_stage(records: Any, path: Path) -> dict[str, list[tuple[int, float]]]:

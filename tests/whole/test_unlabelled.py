@@ -427,6 +427,21 @@ def test_shares_are_those_that_are_given(made: Made, cairn: Cairn, tmp_path: Pat
     assert provenance["options"]["rounds"] == 1
 
 
+def test_as_published_what_is_given_wins(made: Made, cairn: Cairn, tmp_path: Path) -> None:
+    command = ("learn", "descriptor", made.matches, "--as-published", "--base", "rootsift", "--workers", 1, "--json")
+    few = ("--samples", 60, "--negatives", 2, "--rounds", 1, "--alternations", 1, "--share", 0.5)
+    grid = ("--projection-mu", 0.1, "--projection-gamma", 0.2)
+    assert cairn(*command, "--out", tmp_path / "d.npz", *few, *grid).json["tried"] == 1
+    provenance = load_model(tmp_path / "d.npz").provenance
+    options = provenance["options"]
+    assert provenance["as_published"] == "Simonyan14" and options["stage"] == "projection"
+    counts = ("pooling_features", "projection_features", "pooling_negatives", "projection_negatives", "alternations")
+    assert [options[name] for name in counts] == [60, 60, 2, 2, 1]
+    assert (options["projection"]["mus"], options["projection"]["norm"]) == ([0.1], "frobenius")
+    refused = cairn(*command, "--out", tmp_path / "e.npz", "--stage", "whitening").refused()
+    assert "no whitening" in refused
+
+
 @pytest.mark.parametrize("dim", [24, 16])
 def test_without_time_the_first_models_are_taken(made: Made, cairn: Cairn, tmp_path: Path, dim: int) -> None:
     pool = changed(POOL, "--dim", dim)
@@ -495,9 +510,9 @@ def test_a_report_without_matplotlib_is_refused_before_any_work(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--augment", 1], "--pairs and --augment are for labelled patches"),
-        (["--augment", 0], "--pairs and --augment are for labelled patches"),
-        (["--pairs", 100], "--pairs and --augment are for labelled patches"),
+        (["--augment", 1], "--pairs, --augment and --test are for labelled patches"),
+        (["--augment", 0], "--pairs, --augment and --test are for labelled patches"),
+        (["--pairs", 100], "--pairs, --augment and --test are for labelled patches"),
         (["--report", "r.txt"], "let it end with .html"),
         (["--report", "nowhere/r.html"], "nowhere"),
         (["--photos", "nowhere", "--report", "r.html"], "nowhere"),

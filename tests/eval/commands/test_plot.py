@@ -147,6 +147,20 @@ def test_models_draws_a_panel_for_each_stage(draw: Draw, asked: dict[str, tuple[
     assert asked["plot_dimension_error"][0] == {"pooling": [(200, 0.1), (640, 0.09)], "projection": [(40, 0.08)]}
 
 
+def test_models_of_a_table_are_drawn_by_their_errors_on_a_test_set(
+    draw: Draw, asked: dict[str, tuple[Any, ...]], tmp_path: Path
+) -> None:
+    table, out = tmp_path / "tested.csv", tmp_path / "models.png"
+    lines = ("stage,dim,rings,mu,gamma,validation,there,chosen", "pooling,64,2,0.5,0.1,0.2,0.3,1")
+    table.write_text("\n".join(lines))
+    for options, error in (((), 0.3), (("--column", "validation"), 0.2)):
+        assert draw("models", table, "--out", out, *options).code == 0
+        assert asked["plot_dimension_error"][0] == {"pooling": [(64, error)]}
+    assert "has no errors on 'rings'" in draw("models", table, "--out", out, "--column", "rings").err
+    table.write_text("stage,dim\npooling,3\n")
+    assert "is no table of models" in draw("models", table, "--out", out).err
+
+
 def test_bits_draws_codes_beside_their_parent(
     folder: Path, models: Path, draw: Draw, asked: dict[str, tuple[Any, ...]], tmp_path: Path
 ) -> None:
