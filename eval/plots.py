@@ -177,7 +177,9 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
     save_plot(figure, path)
 
 
-def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path) -> None:
+def plot_similarities(
+    groups: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path
+) -> dict[str, dict[str, object]]:
     """Draw the similarities of matching and of other image pairs (Fig. 3 of Yan13), a panel for each measure.
 
     The axis is logarithmic, as similarities are; pairs of images without a word in common are told in the legend. The
@@ -189,11 +191,18 @@ def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[n
         By the measure's name: scores of image pairs that show the same object, and of others.
     path : Path
         See `plot_roc`.
+
+    Returns
+    -------
+    dict
+        By the measure's name: ``overlap``, a share from 0 to 1; ``bins``, borders of the histograms; and of each group,
+        ``matching`` and ``not matching``, the share of its image pairs in each bin. JSON types only.
     """
     figure = new_plot(path, 5.2 * len(groups), 3.8)
     positive = np.concatenate([part[part > 0] for both in groups.values() for part in both])
     low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
     bins = np.geomspace(low, max(high, low * 1.01), 60)
+    told: dict[str, dict[str, object]] = {}
     for place, (name, (matching, other)) in enumerate(groups.items(), start=1):
         axes = figure.add_subplot(1, len(groups), place)
         shares = []
@@ -207,7 +216,10 @@ def plot_similarities(groups: Mapping[str, tuple[NDArray[np.floating], NDArray[n
         overlap = 100 * (np.minimum(*shares).sum() + at_zero)
         axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
         axes.legend(fontsize=8)
+        of = dict(zip(("matching", "not matching"), (share.tolist() for share in shares), strict=True))
+        told[name] = {"overlap": float(overlap / 100), "bins": bins.tolist(), **of}
     save_plot(figure, path)
+    return told
 
 
 def check_plot(path: Path) -> None:

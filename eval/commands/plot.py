@@ -7,8 +7,8 @@ import typer
 
 from eval.commands.learnt_plots import projections, weights
 from eval.commands.patches import MaxPairs
-from retrieval.commands.console import progress_bars, say
-from retrieval.commands.options import CatalogueAddress, Quiet, Seed
+from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed
 
 plot = typer.Typer(help="Draw what was learnt and measured; needs matplotlib.", no_args_is_help=True)
 
@@ -194,6 +194,7 @@ def similarity(
     learnt: Annotated[Path, typer.Option("--similarity", help="A similarity file (.npz) that cairn learn wrote.")],
     out: Out,
     catalogue: CatalogueAddress = None,
+    json: bool = Json,
 ) -> None:
     """Draw how similar photos of one object are, and photos of different ones, by tf-idf and by a learnt similarity."""
     import numpy as np
@@ -219,7 +220,10 @@ def similarity(
                 searched = np.isin(numbers, relevance.database)
                 other.append(scores[searched & ~np.isin(numbers, positives) & ~np.isin(numbers, ignored)])
             groups[name] = np.concatenate(matching), np.concatenate(other)
-    plot_similarities(groups, out)
+    told = plot_similarities(groups, out)
+    if json:
+        print_json({"plot": str(out), **told})
+        return
     say(str(out))
 
 

@@ -107,8 +107,13 @@ def test_the_plot_of_similarities_is_drawn(cairn: Cairn, indexed: Indexed, table
     learnt, out = table.with_name("s.npz"), table.with_name("s.png")
     with_identity = SimilarityMatrix.identity(_fingerprint(indexed.folder), _words(indexed.folder))
     with_identity.save(learnt)
-    cairn("plot", "similarity", indexed.folder, *with_labels, "--similarity", learnt, "--out", out)
+    told = cairn(
+        "plot", "similarity", indexed.folder, *with_labels, "--similarity", learnt, "--out", out, "--json"
+    ).json
     assert out.read_bytes().startswith(b"\x89PNG")
+    # The identity is tf-idf.
+    assert told["learnt"] == told["tf-idf"] and 0 <= told["tf-idf"]["overlap"] < 1
+    assert 0 < sum(told["tf-idf"]["matching"]) <= 1 + 1e-9
 
 
 def _fingerprint(folder: Path) -> str:
