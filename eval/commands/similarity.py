@@ -9,7 +9,7 @@ from learning.commands.similarity_options import AsPublished, LearningChoices
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
-from retrieval.commands.panels import MEASURED, RUNNING, TUNING
+from retrieval.commands.panels import MEASURED, MODEL, RUNNING
 
 _TITLES = {
     "alone": "words alone",
@@ -72,7 +72,7 @@ def similarity(
     neighbours: Annotated[
         list[int] | None,
         typer.Option(
-            rich_help_panel=TUNING,
+            rich_help_panel=MODEL,
             help="Nearest words that a word may mean the same as; may be repeated (default: 2).",
             min=0,
             max=20,

@@ -11,7 +11,7 @@ from learning.commands.similarity_options import AsPublished, LearningChoices
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores
-from retrieval.commands.panels import DATA, MEASURED, OUTPUT, TUNING
+from retrieval.commands.panels import DATA, MEASURED, MODEL, OUTPUT
 
 if TYPE_CHECKING:
     from learning.similarity.learning import LearntSimilarity
@@ -45,7 +45,7 @@ def similarity(
     neighbours: Annotated[
         int,
         typer.Option(
-            rich_help_panel=TUNING,
+            rich_help_panel=MODEL,
             help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.",
             min=0,
             max=20,

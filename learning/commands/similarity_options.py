@@ -7,7 +7,7 @@ import typer
 
 from index.errors import CairnError
 from retrieval.commands.options import number_or_all
-from retrieval.commands.panels import DATA, TUNING
+from retrieval.commands.panels import DATA, MODEL, TUNING
 
 if TYPE_CHECKING:
     from learning.similarity.options import SimilarityOptions
@@ -34,7 +34,7 @@ class LearningChoices:
     margin: Annotated[
         float | None,
         typer.Option(
-            rich_help_panel=TUNING,
+            rich_help_panel=MODEL,
             help="Margin by which photos of an object are to come before others (default: 0.1; as published, where no "
             "number is stated: 0.01).",
         ),
@@ -42,7 +42,7 @@ class LearningChoices:
     margin_on: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=TUNING,
+            rich_help_panel=MODEL,
             metavar="cosine|similarity",
             help="What the margin parts: cosines (default), or the paper's normalised similarity, their square "
             "(default with --as-published).",
@@ -51,7 +51,7 @@ class LearningChoices:
     smooth: Annotated[
         float | None,
         typer.Option(
-            rich_help_panel=TUNING,
+            rich_help_panel=MODEL,
             help="Width of the parabola that is the hinge's corner, in margins; 0: a corner (default: 0.5; as "
             "published: 0).",
             min=0,
@@ -60,13 +60,13 @@ class LearningChoices:
     ridge_words: Annotated[
         float | None,
         typer.Option(
-            rich_help_panel=TUNING, help="Pull of words' weights to tf-idf (default: 1e-5; as published: 0).", min=0
+            rich_help_panel=MODEL, help="Pull of words' weights to tf-idf (default: 1e-5; as published: 0).", min=0
         ),
     ] = None
     ridge_pairs: Annotated[
         float | None,
         typer.Option(
-            rich_help_panel=TUNING, help="Pull of pairs' weights to 0 (default: 1e-3; as published: 0).", min=0
+            rich_help_panel=MODEL, help="Pull of pairs' weights to 0 (default: 1e-3; as published: 0).", min=0
         ),
     ] = None
     relative: Annotated[
