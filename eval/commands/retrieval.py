@@ -212,6 +212,7 @@ def _measure(
         given = {one for one in chosen if getattr(context.get_parameter_source(one), "name", "") != "DEFAULT"}
         # A smoke test has too few photos for as many words as are published.
         chosen = set_as_published(published, chosen, given, {"words"} if chosen["share"] < 1 else frozenset())
+        _check_made(published, chosen)
     if chosen["vocabulary"] is not None and context.get_parameter_source("vocabulary_photos").name != "DEFAULT":  # type: ignore[union-attr]
         raise CairnError("--vocabulary takes words that are made: leave --vocabulary-photos out.")
     titles = {**INDEXING, "queries": "Queries"}
@@ -232,6 +233,25 @@ def _measure(
             progress=tell,
         )
     return replace(report, published=published)
+
+
+def _check_made(published: str, chosen: dict[str, Any]) -> None:
+    """Refuse a vocabulary or a collection that was made otherwise than an experiment has it."""
+    from index.vocabulary import VocabularyFacts
+    from retrieval.collection.collection import find_vocabulary
+    from retrieval.collection.options import read_options
+    from retrieval.photos.listing import COLLECTION_FILE
+
+    made = chosen["vocabulary"]
+    if made is not None and chosen["share"] == 1:
+        words = VocabularyFacts.read(find_vocabulary(made)).words
+        if words != chosen["words"]:
+            raise CairnError(f"As published in {published}, there are {chosen['words']} words: {made} has {words}.")
+    kept = chosen["collection"]
+    if kept is not None and (kept / COLLECTION_FILE).is_file():
+        wanted, there = _collection_options(chosen), read_options(kept / COLLECTION_FILE)
+        if (there.features, there.words) != (wanted.features, wanted.words):
+            raise CairnError(f"{kept} was made with other options than {published} has: name another --collection.")
 
 
 def _search_options(chosen: dict[str, Any]) -> "SearchOptions":

@@ -63,6 +63,7 @@ class QueryRun:
         single_ranking: bool = False,
     ) -> None:
         self._collection, self._truth, self._search = collection, truth, search
+        self._cuts: dict[str, Path] = {}
         self.rows = collection.catalogue.images()
         beside = {str(path) for path in photos.distractor_files}
         self.distractors = sum(row.path in beside for row in self.rows)
@@ -135,10 +136,12 @@ class QueryRun:
             without = np.array(sorted(self._numbers[name] for name in junk), np.uint32)
         if not self._truth.cropped:
             return Job(job, path, box, without)
-        cut = scratch / "cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
-        cut.parent.mkdir(exist_ok=True)
-        cut_out(path, box, cut)
-        return Job(job, cut, None, without)
+        if query.name not in self._cuts:  # anew in each run: the photo may have changed
+            cut = scratch / "cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
+            cut.parent.mkdir(exist_ok=True)
+            cut_out(path, box, cut)
+            self._cuts[query.name] = cut
+        return Job(job, self._cuts[query.name], None, without)
 
     def scores(self, answers: Answers) -> dict[str, list[QueryScore]]:
         """Score the answers by each protocol."""

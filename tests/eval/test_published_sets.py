@@ -18,8 +18,10 @@ from eval.sets.layouts import CORRUPT_PARIS, locate
 from index.errors import CairnError
 from learning.measures.precision import average_precision
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import STAGING
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.options import FeatureOptions
+from retrieval.indexing.adding import index_photos, make_vocabulary
 from retrieval.regions.options import RegionOptions
 from retrieval.search.options import SearchOptions
 from tests.conftest import Ran, changed
@@ -256,6 +258,18 @@ def test_a_killed_run_goes_on_and_workers_answer_as_one_process(sets: FakeSets, 
     )
     assert kept.work is not None and kept.work["done_before"] == 4
     assert [score.ranking for score in kept.scores] == [score.ranking for score in plain.scores]
+
+
+@pytest.mark.slow
+def test_an_independent_vocabulary_is_that_of_a_collection_of_its_photos(sets: FakeSets, tmp_path: Path) -> None:
+    photos = [sets.root / "paris6k" / "paris"]
+    with Collection.create(tmp_path / "indexed", OPTIONS) as collection:
+        index_photos(collection, photos)
+        with Collection.create(tmp_path / "words", OPTIONS) as alone:
+            make_vocabulary(alone, photos)
+            assert alone.vocabulary.fingerprint == collection.vocabulary.fingerprint
+            assert alone.catalogue.counts()["indexed"] == 0
+            assert not (alone.folder / STAGING).exists()
 
 
 def test_a_source_of_words_is_one() -> None:

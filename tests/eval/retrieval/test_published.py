@@ -8,7 +8,7 @@ import pytest
 
 from eval.retrieval.published import PUBLISHED, set_as_published
 from index.errors import CairnError
-from tests.conftest import Ran
+from tests.conftest import Indexed, Ran
 
 DEFAULTS: dict[str, Any] = {
     **{"words": 0, "vocabulary_photos": "5000", "turns": 8, "soft": 1, "tf": "linear", "max_features": 0},
@@ -67,3 +67,9 @@ def test_the_command_knows_which_options_were_given(cairn: Callable[..., Ran], t
     assert "--words is 500000" in cairn(*command, "yan13", "--words", 10).refused()
     for more in ((), ("--turns", 1), ("--words", 10, "--share", 0.5)):  # it goes on, and finds no ground truth
         assert "ground truth" in cairn(*command, "yan13", *more).refused()
+
+
+def test_what_was_made_otherwise_is_refused(cairn: Callable[..., Ran], indexed: Indexed) -> None:
+    command = ("evaluate", "retrieval", "--images", indexed.photos, "--gt", indexed.gt, "--as-published", "yan13")
+    assert "there are 500000 words" in cairn(*command, "--vocabulary", indexed.folder).refused()
+    assert "made with other options than yan13" in cairn(*command, "--collection", indexed.folder).refused()
