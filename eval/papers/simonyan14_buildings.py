@@ -2,7 +2,7 @@
 
 from eval.papers.buildings import TITLES, mean_precision, searched
 from eval.papers.phototour import FILE, drawing
-from eval.papers.simonyan14_patches import QUICK, SOURCE
+from eval.papers.simonyan14_patches import QUICK_PROJECTIONS, QUICK_REGIONS, SOURCE
 from eval.reproduce.plan import (
     Argument,
     Cell,
@@ -21,6 +21,12 @@ from eval.reproduce.plan import (
 _ENGINES = ("tf-idf", "tf-idf-sp")
 _TURNED: tuple[Argument, ...] = ("--detector", "hessian-affine", "--measurement-scale", "1.7320508", "--rotated")
 """Section 10.2.2 and table 5: the features of earlier work."""
+
+_AS_TABLE_4: tuple[Argument, ...] = ("--as-published", "simonyan14")
+_AS_TABLE_5: tuple[Argument, ...] = ("--as-published", "simonyan14/table5")
+_AS_FIGURE_8: tuple[Argument, ...] = (
+    *("--upright", "--turns", "1", "--signature", "none", "--max-features", "0", "--vocabulary-photos", "all"),
+)
 
 _TABLE_4 = {
     "oxford5k": {"rootSIFT": (0.795, 0.858), "rootSIFT-proj": (0.820, 0.888), "PR-proj": (0.825, 0.883)},
@@ -62,7 +68,10 @@ def learnt(scale: Scale, kind: str, settings: tuple[Argument, ...] = ()) -> Step
         own = ("--stage", "both", "--max-pooled-dim", "576", "--dim", "127")
     else:
         own = ("--stage", "projection", "--base", kind.removesuffix("-proj").lower(), "--dim", "128")
-    grid = (*QUICK[2:], "--share", "0.7", "--alternations", "2", "--rounds", "1") if scale.share < 0.01 else ()
+    grid: tuple[Argument, ...] = ()
+    if scale.share < 0.01:
+        grid = (*QUICK_PROJECTIONS, "--share", "0.7", "--alternations", "2", "--rounds", "1")
+        grid = (*grid, *QUICK_REGIONS) if kind == "PR-proj" else grid
     return Step(
         f"{kind} from the matches of Oxford5K",
         (*("learn", "descriptor", matches, "--as-published", *own, *grid), "--out", Here(FILE), "--work", Here("work")),
@@ -78,11 +87,11 @@ def table4(scale: Scale) -> Experiment:
             descriptor = _descriptor(kind, scale, ())
             firsts: list[Step] = []
             for engine, value in zip(_ENGINES, published, strict=True):
-                step = _search(dataset, scale, descriptor, kind, engine, (), firsts)
+                step = _search(dataset, scale, descriptor, kind, engine, _AS_TABLE_4, firsts)
                 cells.append(Cell(f"{TITLES[dataset]}, {kind}", engine, mean_precision(step), value))
             raw = _RAW[dataset].get(kind)
             if raw is not None:
-                step = _search(dataset, scale, descriptor, kind, "raw", (), [])
+                step = _search(dataset, scale, descriptor, kind, "raw", _AS_TABLE_4, [])
                 cells.append(Cell(f"{TITLES[dataset]}, {kind}", "raw descriptors", mean_precision(step), raw))
     table = Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher")
     regions = drawing("Pooling regions learnt on Oxford5K (figure 5, right)", learnt(scale, "PR-proj"), "regions")
@@ -104,7 +113,7 @@ def table5(scale: Scale) -> Experiment:
             descriptor = _descriptor(kind, scale, _TURNED)
             firsts: list[Step] = []
             for place, engine in enumerate(_ENGINES):
-                step = _search(dataset, scale, descriptor, kind, engine, _TURNED, firsts)
+                step = _search(dataset, scale, descriptor, kind, engine, _AS_TABLE_5, firsts)
                 name, found = f"{TITLES[dataset]}, {kind}", mean_precision(step)
                 cells.append(Cell(name, engine, found, published[place]))
                 if kind == "SIFT":
@@ -130,7 +139,7 @@ def figure8(scale: Scale) -> Experiment:
     for detector, title in (("hessian-affine", "HesAff"), ("dog-affine", "DoGAff")):
         points = []
         for size in _SCALES:
-            settings = ("--detector", detector, "--measurement-scale", size)
+            settings = (*_AS_FIGURE_8, "--detector", detector, "--measurement-scale", size)
             step = _search("oxford5k", scale, "rootsift", f"{title}, scale {size}", "tf-idf-sp", settings, [])
             points.append((float(size), mean_precision(step)))
         series.append(Series(title, tuple(points)))
@@ -162,7 +171,7 @@ def _search(
     step = searched(
         dataset,
         scale,
-        ("--as-published", "simonyan14", "--descriptor", descriptor, *settings),
+        (*settings, "--descriptor", descriptor),
         ("--engine", engine),
         title=f"{kind}, {engine}",
         first=firsts[0] if firsts else None,

@@ -82,11 +82,9 @@ _NOTES = (
     "lower than those of the descriptors they are made of.",
 )
 
-QUICK = (
-    *("--patch-size", "31", "--pool-step", "4", "--mu", "0.97", "--mu", "0.9", "--gamma", "0.1"),
-    *("--projection-mu", "0.01", "--projection-gamma", "0.1"),
-)
-"""A few small models instead of the grid, where it is only to be seen that all works."""
+QUICK_REGIONS = ("--pool-step", "4", "--mu", "0.97", "--mu", "0.9", "--gamma", "0.1")
+QUICK_PROJECTIONS = ("--projection-mu", "0.01", "--projection-gamma", "0.1")
+"""A few small models instead of the grids, where it is only to be seen that all works."""
 
 Learn = Callable[[str, Scale], Step]
 """Gives the step that learns from a set, by its short name."""
@@ -100,7 +98,12 @@ def pooling(train: str, scale: Scale, dim: int = 640, *, symmetric: bool = True)
     options = () if symmetric else ("--asymmetric",)
     return Step(
         f"Pooling regions ≤ {dim}{'' if symmetric else ', asymmetric'} on {SETS[train]}",
-        (*_learn(train, scale), "--stage", "pooling", "--max-pooled-dim", str(dim), *options, *_out(work)),
+        (
+            *_learn(train, scale),
+            *("--stage", "pooling", "--max-pooled-dim", str(dim), *options),
+            *_quick(scale, ("--patch-size", "31", *QUICK_REGIONS)),
+            *_out(work),
+        ),
         0.05 if shared else scale.hours(_LEARNING if symmetric else 4 * _LEARNING),
     )
 
@@ -114,6 +117,7 @@ def projection(train: str, scale: Scale, dim: int = 80) -> Step:
         (
             *_learn(train, scale),
             *("--stage", "projection", "--pooling", Made(regions, FILE), "--dim", str(dim)),
+            *_quick(scale, QUICK_PROJECTIONS),
             *_out(work),
         ),
         scale.hours(_PROJECTING) if dim == 80 else 0.05,
@@ -124,7 +128,12 @@ def projected(train: str, scale: Scale, base: str = "rootsift", dim: int = 80) -
     """Learn a projection of a designed descriptor."""
     return Step(
         f"Projection ≤ {dim} of {base} on {SETS[train]}",
-        (*_learn(train, scale), "--stage", "projection", "--base", base, "--dim", str(dim), *_out(Here("work"))),
+        (
+            *_learn(train, scale),
+            *("--stage", "projection", "--base", base, "--dim", str(dim)),
+            *_quick(scale, QUICK_PROJECTIONS),
+            *_out(Here("work")),
+        ),
         scale.hours(1.5),
     )
 
@@ -140,7 +149,11 @@ def code(train: str, scale: Scale, dim: int, options: Sequence[str]) -> Step:
 
 def _learn(train: str, scale: Scale) -> tuple[Argument, ...]:
     share = () if scale.whole else few(scale, _PAIRS)
-    return ("learn", "descriptor", Data(SETS[train]), "--as-published", *share, *(QUICK if scale.share < 0.01 else ()))
+    return ("learn", "descriptor", Data(SETS[train]), "--as-published", *share)
+
+
+def _quick(scale: Scale, options: tuple[str, ...]) -> tuple[str, ...]:
+    return options if scale.share < 0.01 else ()
 
 
 def _again(learnt: Step, more: tuple[Argument, ...]) -> tuple[Argument, ...]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -104,7 +105,8 @@ class Bench:
                     raise CairnError(f"{data.name} has no ground truth.")
                 self._data[key] = str(found.ground_truth)
             else:
-                self._data[key] = str(found.images[0] if data.part == "images" else found.folder)
+                photos = os.path.commonpath([one.parent for one in found.images]) if data.part == "images" else ""
+                self._data[key] = photos or str(found.folder)
         return self._data[key]
 
 

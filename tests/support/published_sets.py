@@ -19,7 +19,8 @@ PARIS = (
     *("defense", "eiffel", "invalides", "louvre", "moulinrouge", "museedorsay", "notredame", "pantheon"),
     *("pompidou", "sacrecoeur", "triomphe"),
 )
-VIEWS = 5  # photos of a landmark
+VIEWS = 9  # photos of a landmark
+QUERIES = 5  # of a landmark
 SIDE = 240  # pixels of a photo
 _BOX = (30, 30, 210, 210)
 
@@ -123,7 +124,7 @@ def write_revisited(root: Path) -> None:
         found: list[dict[str, Any]] = []
         for number in range(len(landmarks)):
             own = [number * (VIEWS - 1) + view for view in range(VIEWS - 1)]
-            found.append({"bbx": list(map(float, _BOX)), "easy": own[:2], "hard": own[2:3], "junk": own[3:]})
+            found.append({"bbx": list(map(float, _BOX)), "easy": own[:4], "hard": own[4:7], "junk": own[7:]})
         folder = root / name
         folder.mkdir(parents=True)
         contents = {"gnd": found, "imlist": photos, "qimlist": queries}
@@ -131,14 +132,14 @@ def write_revisited(root: Path) -> None:
 
 
 def _write_queries(folder: Path, name: str, stems: Sequence[str], prefix: str) -> None:
-    """Write the queries of a landmark: each asks with one photo, and all others show it."""
-    for number, stem in enumerate(stems, start=1):
+    """Write the queries of a landmark: all of its photos but the last show it well, or at least a quarter of it."""
+    for number, stem in enumerate(stems[:QUERIES], start=1):
         query = folder / f"{name}_{number}"
         box = " ".join(f"{value:.1f}" for value in _BOX)
         Path(f"{query}_query.txt").write_text(f"{prefix}{stem} {box}\n")
-        Path(f"{query}_good.txt").write_text("".join(f"{one}\n" for one in stems[:3]))
-        Path(f"{query}_ok.txt").write_text(f"{stems[3]}\n")
-        Path(f"{query}_junk.txt").write_text(f"{stems[4]}\n")
+        Path(f"{query}_good.txt").write_text("".join(f"{one}\n" for one in stems[:6]))
+        Path(f"{query}_ok.txt").write_text("".join(f"{one}\n" for one in stems[6:8]))
+        Path(f"{query}_junk.txt").write_text(f"{stems[8]}\n")
 
 
 def views(seed: int) -> list[NDArray[np.uint8]]:
