@@ -81,14 +81,17 @@ def indexed(dataset: str, descriptor: str, scale: Scale, *, independent: bool = 
 
     With distractors the words are those of the set without them.
     """
-    small = next((name for name, large in _LARGE.items() if large == dataset), dataset)
-    words: Argument | None = None
-    if independent:
-        words = Made(indexed(_OTHER[small], descriptor, scale), COLLECTION)
-    elif small != dataset:
-        words = Made(indexed(small, descriptor, scale), COLLECTION)
     title = f"{descriptor}, tf-idf{', words of the other set' if independent else ''}"
+    words = _words(dataset, descriptor, scale, independent=independent)
     return searched(dataset, scale, _settings(descriptor), ("--engine", "tf-idf"), title=title, vocabulary=words)
+
+
+def _words(dataset: str, descriptor: str, scale: Scale, *, independent: bool) -> Argument | None:
+    """The collection whose vocabulary a set is indexed with; None for one of its own photos."""
+    small = _small(dataset)
+    if independent:
+        return Made(indexed(_OTHER[small], descriptor, scale), COLLECTION)
+    return None if small == dataset else Made(indexed(small, descriptor, scale), COLLECTION)
 
 
 def learnt(
@@ -130,6 +133,7 @@ def with_similarity(
         engine,
         title=f"{descriptor}, {kind}{', re-ranked and expanded' if post else ''}",
         first=indexed(dataset, descriptor, scale, independent=independent),
+        vocabulary=_words(dataset, descriptor, scale, independent=independent),
     )
 
 

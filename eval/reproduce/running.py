@@ -187,11 +187,11 @@ def _run(bench: Bench, step: Step) -> dict[str, Any]:
 
 def _with_workers(arguments: list[str], workers: int) -> list[str]:
     """Add the number of processes where a command takes it; its result does not depend on it."""
-    takes = arguments[0] in {"index", "learn", "mine"} or (arguments[:1] == ["evaluate"] and arguments[1] not in _ALONE)
+    takes = arguments[0] in {"learn", "mine"} or (arguments[0] == "evaluate" and arguments[1] in _SEARCHES)
     return [*arguments, "--workers", str(workers)] if workers and takes else arguments
 
 
-_ALONE = {"patches", "matching", "ranking", "hpatches", "models"}  # evaluations that take no --workers
+_SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rparis6k"}
 
 
 def _read(text: str, step: Step) -> dict[str, Any]:

@@ -86,7 +86,10 @@ def similarity(
     skip_missing: Annotated[
         bool,
         typer.Option(
-            "--skip-missing", rich_help_panel=DATA, help="Pass over labels of photos that are not in the collection."
+            "--skip-missing",
+            rich_help_panel=DATA,
+            help="Pass over labels of photos that are not in the collection, and over queries of --test-gt that ask "
+            "with such photos.",
         ),
     ] = False,
     seed: Seed = 0,
@@ -138,7 +141,7 @@ def similarity(
             if share < 1:
                 numbers, _ = split(labels, numbers, rng, share=share)
             relevance = labels.relevance(numbers, rng)
-        test = ask_ground_truths(opened, test_gt, test_queries or ()) if test_gt else None
+        test = ask_ground_truths(opened, test_gt, test_queries or (), skip_missing=skip_missing) if test_gt else None
         if test is not None:
             relevance = relevance.without(test.asked)
         pairs = WordPairs(opened.vocabulary.words, *nearest_pairs(opened.vocabulary, neighbours))

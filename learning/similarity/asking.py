@@ -17,7 +17,9 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 
 
-def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: Sequence[Path] = ()) -> MeasuredQueries:
+def ask_ground_truths(
+    collection: Collection, folders: Sequence[Path], photos: Sequence[Path] = (), *, skip_missing: bool = False
+) -> MeasuredQueries:
     """Describe the queries of ground truths, upright, as `cairn evaluate retrieval --turns 1` does.
 
     Parameters
@@ -28,6 +30,8 @@ def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: S
         Ground truths in the layout of Oxford5K. Queries without positives are left out.
     photos : sequence of Path
         Folders of query photos that are not in the collection.
+    skip_missing : bool
+        Leave out queries whose photos are nowhere.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: S
     for _, path in list_photos(photos) if photos else ():
         paths.setdefault(path.stem, path)
     searcher = Searcher(collection, SearchOptions(engine="tf-idf", turns=1))
-    words, asked = [], set[int]()
+    words, asked, taken = [], set[int](), []
     for query in queries:
         for stem in (query.stem, *query.positives, *query.junk):
             if len(numbers.get(stem, ())) > 1:
@@ -54,6 +58,8 @@ def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: S
                     f"{shown(stem)} stands for {len(numbers[stem])} photos of the collection, so the ground truth "
                     "cannot tell them apart: keep one of them."
                 )
+        if query.stem not in paths and skip_missing:
+            continue
         if query.stem not in paths:
             raise CairnError(
                 f"The photo {shown(query.stem)} of the query {shown(query.name)} is not in the collection: index it, "
@@ -62,13 +68,16 @@ def ask_ground_truths(collection: Collection, folders: Sequence[Path], photos: S
         found = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
         words.append(np.asarray(found.views[0].words))
         asked.update(numbers.get(query.stem, ()))
+        taken.append(query)
+    if not taken:
+        raise CairnError(f"No photo that {', '.join(map(str, folders))} asks with is in the collection.")
     one = {stem: found[0] for stem, found in numbers.items()}
     return MeasuredQueries(
-        tuple(query.name for query in queries),
+        tuple(query.name for query in taken),
         tuple(words),
         np.sort(collection.index.image_numbers.astype(np.int64)),
-        tuple(_numbers(one, query.positives, missing=True) for query in queries),
-        tuple(_numbers(one, query.junk, missing=False) for query in queries),
+        tuple(_numbers(one, query.positives, missing=True) for query in taken),
+        tuple(_numbers(one, query.junk, missing=False) for query in taken),
         np.array(sorted(asked), np.int64),
     )
 
