@@ -111,8 +111,10 @@ def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
     roots : sequence of Path
         Folders that are indexed, and photos. None of them: the file's name alone may be its name.
     """
-    path = photo.resolve()
-    within = [len(path.parts) - len(root.parts) for root in map(Path.resolve, roots) if root in path.parents]
+    path, real = photo.absolute(), [root.resolve() for root in roots]
+    if not any(root in path.parents for root in real):
+        path = photo.parent.resolve() / photo.name  # the photo may be a link to one of another name
+    within = [len(path.parts) - len(root.parts) for root in real if root in path.parents]
     parts = path.parts[1:]
     for count in range(len(parts), min(within, default=1) - 1, -1):
         yield "/".join(parts[-count:])

@@ -46,9 +46,16 @@ class ClusterPreparer:
     cluster : Cluster
     storage : Storage
         Where the collection's files are, or are sent for the workers.
+
+    Raises
+    ------
+    CairnError
+        The collection's features are those of another program.
     """
 
     def __init__(self, collection: Collection, cluster: Cluster, storage: Storage) -> None:
+        if collection.extractor.is_foreign:
+            raise CairnError("Features of another program are read on one machine: leave out --cluster.")
         self._collection = collection
         self._cluster = cluster
         self._storage = storage

@@ -12,6 +12,9 @@ import pytest
 import skimage.data
 
 from retrieval.collection.collection import Collection
+from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.models import QueryPhoto, SearchRequest
+from retrieval.web.workers import Refused
 from tests.conftest import Ran
 from tests.support.paths import ROOT
 
@@ -123,6 +126,20 @@ def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, ca
     assert "one photo" in cairn("query", collection, elsewhere, photo, "--features", described).refused()
     orb = describe(elsewhere.parent, tmp_path / "orb", "--kind", "orb") / "other.npz"
     assert "do not fit" in cairn("query", collection, elsewhere, "--features", orb).refused()
+
+    # In the browser: a box in a photo of the collection, a match explained, and an upload, which nothing can describe.
+    jobs = SearchJobs(Place(collection))
+    number = next(row.number for row in jobs._opened().catalogue.images() if row.name == "coffee/0.png")
+    asked = SearchRequest(queries=[QueryPhoto(photo=number, box=list(BOX))], engine="tf-idf-sp").model_dump(mode="json")
+    check_answer(scenes, jobs.do("search", asked)[0], most=5)
+    other = next(row.number for row in jobs._opened().catalogue.images() if row.name == "coffee/1.png")
+    match = jobs.do("match", asked | {"photo": other, "turn": None, "expand": "none"})[0]
+    assert len(match["matches"]) == match["inliers"] > 20
+    upload = SearchRequest(queries=[QueryPhoto(upload=0)]).model_dump(mode="json")
+    upload["queries"][0] |= {"path": str(elsewhere), "name": "other.png"}
+    with pytest.raises(Refused, match=r"only that can describe a new one\. Search with a photo of the collection"):
+        jobs.do("search", upload)
+    jobs.let_go()
 
     own = tmp_path / "cairn.cairn"
     cairn("index", own, photo, "--words", 20, "--max-features", 100, "--workers", 1)
