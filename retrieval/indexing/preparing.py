@@ -1,5 +1,7 @@
 """Who prepares new photos for a segment: the processes of this machine, or something that keeps the same contract."""
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,19 +81,27 @@ class LocalPreparer:
         collection = self._collection
         return Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
 
+    def _key(self, file: FoundFile) -> str:
+        """What a photo is staged under: its content, which other programs may have described twice, and not alike."""
+        if not self._collection.extractor.is_foreign:
+            return file.key
+        return f"{file.key}-{hashlib.sha256(os.fsencode(file.path)).hexdigest()[:16]}"
+
     def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
         """Read files: see `Preparer.checksums`."""
         return map(checksum, paths)
 
     def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
         """Extract features: see `Preparer.stage`."""
-        return stage_all(self._staging, [(file.path, file.key) for file in files], self._workers)
+        return stage_all(self._staging, [(file.path, self._key(file)) for file in files], self._workers)
 
     def train(
         self, files: Sequence[FoundFile], staged: Sequence[Staged], options: VocabularyOptions, where: str, tell: Step
     ) -> Vocabulary:
         """Make a vocabulary: see `Preparer.train`."""
-        source = FileSource([self._staging.descriptors(key) for key in dict.fromkeys(file.key for file in files)])
+        of_each_content = {file.key: file for file in reversed(files)}
+        chosen = [file for file in files if of_each_content[file.key] is file]
+        source = FileSource([self._staging.descriptors(self._key(file)) for file in chosen])
         fingerprint = self._collection.extractor.fingerprint
         return Vocabulary.train(source, options, descriptor=fingerprint, trained_on=where, progress=tell)
 
@@ -102,14 +112,14 @@ class LocalPreparer:
 
     def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
         """Give features their words: see `Preparer.quantised`."""
-        return quantise(self._collection, self._staging.read(file.key), max(one.staged.width, one.staged.height))
+        return quantise(self._collection, self._staging.read(self._key(file)), max(one.staged.width, one.staged.height))
 
     def publish(self) -> None:
         """Nothing: the only machine that asks has them."""
 
     def done(self, files: Sequence[FoundFile]) -> None:
         """Remove what was staged of photos: see `Preparer.done`."""
-        self._staging.discard(file.key for file in files)
+        self._staging.discard(self._key(file) for file in files)
 
     def end(self) -> None:
         """Remove all that was staged: see `Preparer.end`."""

@@ -294,6 +294,8 @@ class _Retraining:
         for (number, _, key), one in zip(photos, staged, strict=True):
             if one.reason:
                 self.unreadable[number] = one.reason
+            elif self.staging.extractor.is_foreign and one.features != self.images[number].features:
+                self.unreadable[number] = "its features are others than those that were indexed"
             else:
                 good.append((number, key))
         return good

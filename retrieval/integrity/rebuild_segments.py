@@ -169,6 +169,9 @@ def _rewrite(
         some = good[start : start + batch]
         staged: list[Staged] = []
         for one in stage_all(staging, [(place, str(image.sha256)) for image, place in some], workers):
+            others = staging.extractor.is_foreign and one.features != some[len(staged)][0].features
+            if one.reason is None and others:
+                one = replace(one, reason="its features are others than those that were indexed")
             staged.append(one)
             tell(start + len(staged))
         lost += [(image, one.reason) for (image, _), one in zip(some, staged, strict=True) if one.reason]

@@ -173,6 +173,20 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     assert (mended["added"], mended["failed"], mended["images"]) == (3, [], 2 * VIEWS)
     assert cairn("index", collection, scenes.photos, "--json").json["unchanged"] == 2 * VIEWS  # nothing is new
 
+    # A copy of a photo, which has fewer features of its own.
+    shutil.copytree(scenes.photos, tmp_path / "photos")
+    shutil.copy(tmp_path / "photos" / "coffee" / "0.png", tmp_path / "photos" / "coffee" / "copy.png")
+    np.savez(
+        features / "coffee" / "copy.npz", keypoints=arrays["keypoints"][:50], descriptors=arrays["descriptors"][:50]
+    )
+    copies = tmp_path / "copies.cairn"
+    cairn("index", copies, tmp_path / "photos", "--features", features, "--words", 100, "--workers", 1)
+    with Collection.open(copies) as opened:
+        counts = {row.name: row.features for row in opened.catalogue.images()}
+        images = opened.index.images
+        assert counts["coffee/copy.png"] == 50 < counts["coffee/0.png"]
+        assert all(len(images.features(row.number).words) == row.features for row in opened.catalogue.images())
+
     for option in (("--detector", "hessian-affine"), ("--rotated",), ("--cluster", "local:1")):
         assert "--features goes without" in cairn(*asked, *option).refused()
     assert "go with --features" in cairn("index", collection, scenes.photos, "--binary").refused()
@@ -187,6 +201,14 @@ def test_a_damaged_segment_needs_the_features_again(scenes: Scenes, cairn: Cairn
     geometry.write_bytes(geometry.read_bytes()[:-100])
     assert cairn("check", collection).code == 1
     assert "come from elsewhere" in cairn("repair", collection).refused()
+    fewer = tmp_path / "fewer" / "cat"
+    fewer.mkdir(parents=True)
+    for path in sorted((sift / "cat").iterdir()):  # of other features than those that were indexed
+        arrays = dict(np.load(path))
+        np.savez(
+            fewer / path.name, **{name: some[5:] if some.shape[:1] > (5,) else some for name, some in arrays.items()}
+        )
+    assert "such as" in cairn("repair", collection, "--features", fewer.parent, "--workers", 1).refused()
     assert cairn("repair", collection, "--features", sift, "--workers", 1).code == 0
     assert cairn("check", collection).code == 0
     after = cairn("info", collection, "--json").json
