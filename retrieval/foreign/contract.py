@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from retrieval.regions.detectors.registry import FOREIGN
 
 POINTS, SCALES, ORIENTED, ELLIPSES, AFFINE = (
-    f"foreign:{kind}" for kind in ("points", "scales", "oriented", "ellipses", "affine")
+    FOREIGN + kind for kind in ("points", "scales", "oriented", "ellipses", "affine")
 )
 GEOMETRIES = {
     POINTS: "places alone",

@@ -14,9 +14,17 @@ DETECTORS = {
 }
 """Every detector by its name: module:object, imported when it is asked for, so that `cairn --help` needs none."""
 
+FOREIGN = "foreign:"
+"""What the option `detector` of a collection begins with whose keypoints another program found."""
+
 
 def find_detector(name: str) -> "Detector":
     """Look a detector up by name; raises CairnError where there is none."""
+    if name.startswith(FOREIGN):
+        raise CairnError(
+            "The keypoints of this collection are another program's, and Cairn cannot detect such: take a collection of "
+            "Cairn's own features."
+        )
     if name not in DETECTORS:
         raise CairnError(f"There is no detector {name!r}; choose one of {', '.join(DETECTORS)}.")
     detector: Detector = resolve_name(DETECTORS[name])

@@ -170,7 +170,7 @@ def test_a_killed_run_is_picked_up_where_it_stopped(
 ) -> None:
     read: set[str] = set()
     monkeypatch.setattr(
-        "retrieval.features.staging.read_photo", lambda path, how: read.add(path.name) or read_photo(path, how)
+        "retrieval.features.extraction.read_photo", lambda path, how: read.add(path.name) or read_photo(path, how)
     )
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -252,7 +252,7 @@ def test_a_run_whose_time_is_up_is_picked_up_and_looks_at_no_photo_twice(
         now += 100
         return hash_file(path)
 
-    monkeypatch.setattr("retrieval.features.staging.read_photo", read_slowly)
+    monkeypatch.setattr("retrieval.features.extraction.read_photo", read_slowly)
     monkeypatch.setattr("retrieval.indexing.discovery.hash_file", hash_slowly)
     monkeypatch.setattr("retrieval.indexing.adding.time.monotonic", lambda: now)
     folder = tmp_path / "c.cairn"

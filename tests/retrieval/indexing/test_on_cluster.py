@@ -139,7 +139,7 @@ def test_a_photo_that_workers_do_not_see_stops_the_run(
     def unseen(path: Path, *_: object) -> Photo:
         raise CairnError("there is no such file")
 
-    monkeypatch.setattr("retrieval.features.staging.read_photo", unseen)
+    monkeypatch.setattr("retrieval.features.extraction.read_photo", unseen)
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: path.suffix != ".jpg" and exists(path))
     with pytest.raises(CairnError, match="photos must be at the same path on all machines"):
