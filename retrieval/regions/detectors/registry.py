@@ -22,8 +22,8 @@ def find_detector(name: str) -> "Detector":
     """Look a detector up by name; raises CairnError where there is none."""
     if name.startswith(FOREIGN):
         raise CairnError(
-            "The keypoints of this collection are another program's, and Cairn cannot detect such: take a collection of "
-            "Cairn's own features."
+            "The keypoints of this collection are another program's, and Cairn cannot detect such: take a collection "
+            "of Cairn's own features."
         )
     if name not in DETECTORS:
         raise CairnError(f"There is no detector {name!r}; choose one of {', '.join(DETECTORS)}.")
