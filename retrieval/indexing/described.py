@@ -8,7 +8,7 @@ from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions, read_options
-from retrieval.descriptors.foreign import ForeignDescriptor, is_foreign
+from retrieval.descriptors.foreign import AS_THEY_ARE, BYTES, ForeignDescriptor, is_foreign, parse_foreign
 from retrieval.foreign.contract import FeatureSource
 from retrieval.foreign.extractor import ForeignExtractor
 from retrieval.foreign.opening import identify, open_features, roots_of
@@ -50,6 +50,7 @@ def create_described(
         own = read_options(folder / OPTIONS)
         if not is_foreign(own.descriptor):
             raise CairnError(f"{folder} was made with Cairn's own features: leave out --features, or make a new one.")
+        _refuse_other(folder, own.descriptor, label, values)
         options = own
     else:
         most = options.features.regions.max_features
@@ -58,6 +59,17 @@ def create_described(
     collection = Collection.create(folder, options, catalogue=catalogue)
     use_features(collection, source, photos)
     return collection
+
+
+def _refuse_other(folder: Path, own: str, label: str | None, values: str | None) -> None:
+    """Raise CairnError where a collection calls its descriptor otherwise than is wished for, or compares it so."""
+    made = parse_foreign(own)
+    if label is not None and made.name != ForeignDescriptor(label, made.dim, made.values).name:
+        raise CairnError(f"{folder} calls its descriptor {own}: leave out --features-name.")
+    if values is not None and made.values not in ((AS_THEY_ARE, BYTES) if values == AS_THEY_ARE else (values,)):
+        raise CairnError(
+            f"{folder} compares descriptors otherwise ({own}): leave out --normalise, --as-they-are and --binary."
+        )
 
 
 def _has_vocabulary(folder: Path, catalogue: str | None) -> bool:

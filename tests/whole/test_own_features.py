@@ -189,6 +189,10 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
 
     for option in (("--detector", "hessian-affine"), ("--rotated",), ("--cluster", "local:1")):
         assert "--features goes without" in cairn(*asked, *option).refused()
+    assert "calls its descriptor" in cairn(*asked, "--features-name", "net").refused()
+    assert "compares descriptors otherwise" in cairn(*asked, "--binary").refused()
+    assert "names no descriptor" in cairn("index", tmp_path / "new", *asked[2:], "--features-name", "a b").refused()
+    assert not (tmp_path / "new").exists()
     assert "go with --features" in cairn("index", collection, scenes.photos, "--binary").refused()
     assert "nowhere" in cairn("index", collection, scenes.photos, "--features", tmp_path / "nowhere").refused()
 

@@ -1,7 +1,6 @@
 """The same features from every format that is read, and one sentence for all that is wrong with them."""
 
 import pickle
-import sqlite3
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,50 +12,10 @@ import pytest
 from index.errors import CairnError
 from retrieval.foreign.contract import AFFINE, ELLIPSES, ORIENTED, POINTS, SCALES, Entry, names_of
 from retrieval.foreign.opening import open_features
-from retrieval.regions.geometry import ellipses_of_shapes, rotations
+from retrieval.regions.geometry import ellipses_of_shapes
+from tests.support.feature_files import KEYPOINTS, LINEAR, ROWS, D, N, write_colmap, write_hloc, write_npz
 
-RNG = np.random.default_rng(5)
-N, D = 12, 128
-KEYPOINTS = np.column_stack([RNG.uniform(2, 60, (N, 2)), RNG.uniform(1, 9, N), RNG.uniform(-3, 3, N)]).astype(
-    np.float32
-)
-ROWS = RNG.integers(0, 256, (N, D)).astype(np.uint8)
-LINEAR = KEYPOINTS[:, 2, None, None] * rotations(KEYPOINTS[:, 3])
 PHOTO = Path("/photos/a/1.jpg")
-
-
-def write_npz(folder: Path, **arrays: Any) -> Path:
-    path = folder / "features" / "a" / "1.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(path, **arrays)
-    return folder / "features"
-
-
-def write_hloc(folder: Path, name: str = "a/1.jpg", **arrays: Any) -> Path:
-    import h5py
-
-    path = folder / "feats.h5"
-    with h5py.File(path, "a", libver="latest") as file:
-        group = file.create_group(name)
-        for key, array in arrays.items():
-            group.create_dataset(key, data=array)
-    return path
-
-
-def write_colmap(folder: Path, keypoints: np.ndarray, rows: np.ndarray, name: str = "a/1.jpg") -> Path:
-    path = folder / "database.db"
-    with sqlite3.connect(path) as database:
-        database.executescript(
-            "CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY, model INTEGER, width INTEGER, height INTEGER);"
-            "CREATE TABLE images (image_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, camera_id INTEGER NOT NULL);"
-            "CREATE TABLE keypoints (image_id INTEGER PRIMARY KEY, rows INTEGER, cols INTEGER, data BLOB);"
-            "CREATE TABLE descriptors (image_id INTEGER PRIMARY KEY, rows INTEGER, cols INTEGER, data BLOB);"
-            "INSERT INTO cameras VALUES (1, 2, 64, 64);"
-        )
-        database.execute("INSERT INTO images VALUES (1, ?, 1)", (name,))
-        for table, array in (("keypoints", np.float32(keypoints)), ("descriptors", rows)):
-            database.execute(f"INSERT INTO {table} VALUES (1, ?, ?, ?)", (*array.shape, array.tobytes()))
-    return path
 
 
 def read(path: Path, names: tuple[str, ...] = ("photos/a/1.jpg", "a/1.jpg")) -> Entry:
