@@ -21,8 +21,8 @@ from retrieval.descriptors.contract import Both, check_patches
 from retrieval.descriptors.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.descriptors.sift import Sift
 
-FORMAT = 2
-"""Version of the file. One without what the second brought, centre and extent, is written as the first."""
+FORMAT = 3
+"""Version of the file. The second brought centre and extent, the third signs; one without these is of an earlier."""
 
 BASES = ("pooled", "rootsift", "sift")
 """What a projection is learnt on: pooled gradient channels, or SIFT of either normalisation; `bases` has others."""
@@ -228,8 +228,9 @@ def save_model(path: Path, model: LearntModel) -> None:
     arrays = _arrays(model)
     if model.mean is not None and model.covariance is not None:
         arrays |= {"mean": model.mean, "covariance": model.covariance}
-    new = model.centre is not None or model.extent != 1
-    meta = {"format": FORMAT if new else 1, **_shape(model), "provenance": model.provenance}
+    version = 2 if model.centre is not None or model.extent != 1 else 1
+    version = FORMAT if getattr(model.base_model, "signs", None) is not None else version
+    meta = {"format": version, **_shape(model), "provenance": model.provenance}
     file = io.BytesIO()
     # By hand rather than by np.savez, which stamps each entry with the time: the same model is the same file.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -252,7 +253,7 @@ def load_model(path: Path) -> LearntModel:
     path = Path(path)
     with reading(path, "descriptor file", "cairn learn descriptor"):
         meta, arrays = _read(path)
-        if meta.get("format") != 1:
+        if meta.get("format") not in (1, 2):
             check_format(path, meta.get("format"), FORMAT)
         model = _build(meta, arrays)
     return model
