@@ -81,7 +81,7 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
         A whitening is asked for.
     """
     from index.errors import CairnError
-    from learning.commands.descriptor_from_photos import is_unlabelled
+    from learning.commands.descriptor_options import is_unlabelled
 
     if values["stage"] == "whitening":
         raise CairnError("--as-published learns pooling regions and projections: the paper has no whitening.")

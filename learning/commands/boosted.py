@@ -77,7 +77,7 @@ def boosted(
     patch_size: Annotated[
         int | None,
         typer.Option(
-            rich_help_panel=TUNING, help="Samples along a patch's side (default: 31; 64 as published).", min=15, max=72
+            rich_help_panel=MODEL, help="Samples along a patch's side (default: 31; 64 as published).", min=15, max=72
         ),
     ] = None,
     smoothing: Annotated[

@@ -8,7 +8,14 @@ import typer
 from learning.commands.as_published import AsPublished, of_descriptors, published
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
-from learning.commands.descriptor_options import ModelOptions, PatchOptions, PhotoOptions, RunOptions, TuningOptions
+from learning.commands.descriptor_options import (
+    ModelOptions,
+    PatchOptions,
+    PhotoOptions,
+    RunOptions,
+    TuningOptions,
+    is_unlabelled,
+)
 from learning.commands.embedding import embedding
 from learning.commands.similarity import similarity
 from retrieval.commands.option_groups import grouped
@@ -59,7 +66,7 @@ def descriptor(
     """
     from index.errors import CairnError
     from learning.commands.descriptor_from_patches import learn_from_patches
-    from learning.commands.descriptor_from_photos import is_unlabelled, learn_from_photos
+    from learning.commands.descriptor_from_photos import learn_from_photos
     from retrieval.descriptors.learnt import check_model_path
 
     check_model_path(out)

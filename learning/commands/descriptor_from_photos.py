@@ -24,7 +24,6 @@ from learning.latent.verdict import compare
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import FEATURES, RENDERED, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
-from retrieval.collection.layout import OPTIONS
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.options import cores
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
@@ -53,22 +52,6 @@ STEPS = {
     STAGE: "Whitenings",
 }
 """Titles of the steps of mining and learning."""
-
-
-def is_unlabelled(sources: Sequence[Path]) -> bool:
-    """Say whether there are no labels in what is to be learnt from: it is a collection or a file of matches.
-
-    Raises
-    ------
-    CairnError
-        It is, and something else is there too.
-    """
-    found = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
-    if found and len(sources) > 1:
-        raise CairnError(
-            f"{found[0]} cannot be learnt from together with something else: index all photos as one collection."
-        )
-    return bool(found)
 
 
 def usual_geometry(stage: str) -> str:

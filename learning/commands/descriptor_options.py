@@ -1,5 +1,6 @@
 """Options of `cairn learn descriptor`: in groups, and which of them go together."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from index.errors import CairnError
+from retrieval.collection.layout import OPTIONS
 from retrieval.commands.options import Seed, Workers
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 
@@ -263,7 +265,7 @@ class TuningOptions:
     patch_size: Annotated[
         int | None,
         typer.Option(
-            rich_help_panel=TUNING,
+            rich_help_panel=MODEL,
             help="Samples along the side of the patches that gradients are pooled in (default: 31; 64 as published).",
             min=15,
             max=96,
@@ -353,6 +355,22 @@ class RunOptions:
     ] = None
     workers: Workers = 0
     seed: Seed = 0
+
+
+def is_unlabelled(sources: Sequence[Path]) -> bool:
+    """Say whether there are no labels in what is to be learnt from: it is a collection or a file of matches.
+
+    Raises
+    ------
+    CairnError
+        It is, and something else is there too.
+    """
+    found = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
+    if found and len(sources) > 1:
+        raise CairnError(
+            f"{found[0]} cannot be learnt from together with something else: index all photos as one collection."
+        )
+    return bool(found)
 
 
 @dataclass(frozen=True)

@@ -194,3 +194,20 @@ def test_learners_are_what_the_file_says(good, tmp_path):
     for name in ("boxes", "channels", "thresholds", "weights"):
         np.testing.assert_array_equal(getattr(read.learners, name), getattr(made.learners, name))
     np.testing.assert_array_equal(read.embedding, made.embedding)
+
+
+def test_signs_are_kept_and_are_of_a_format_of_their_own(tmp_path):
+    plain = boosted("lbgm").base_model
+    signs = np.where(np.arange(plain.dim) % 3 == 0, -1, 1).astype(np.float32)
+    model = LearntModel("boosted", base_model=replace(plain, signs=signs))
+    save_model(tmp_path / "s.npz", model)
+    loaded = load_model(tmp_path / "s.npz")
+    np.testing.assert_array_equal(LearntDescriptor(loaded).signs, signs)
+    assert loaded.fingerprint == model.fingerprint != boosted("lbgm").fingerprint
+    assert LearntDescriptor(loaded).name == "lbgm-inner"
+    with zipfile.ZipFile(tmp_path / "s.npz") as archive:
+        assert json.loads(archive.read("meta.json"))["format"] == 3
+    for wrong in (signs[1:], 0.5 * signs, signs.astype(np.float64), signs[None]):
+        save_model(tmp_path / "s.npz", LearntModel("boosted", base_model=replace(plain, signs=wrong)))
+        with pytest.raises(CairnError):
+            load_model(tmp_path / "s.npz")
