@@ -12,6 +12,7 @@ from eval.benchmark import run_queries
 from eval.similarity import WAYS
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
+from retrieval.indexing.removal import remove_photos
 from tests.conftest import Indexed, Ran
 
 Cairn = Callable[..., Ran]
@@ -94,11 +95,21 @@ def test_splits_are_learnt_from_and_measured_as_searches_are(cairn: Cairn, index
     assert said.code == 0 and "words alone, k = 0: mAP" in said.out and "variables" in said.out
 
 
-def test_objects_are_measured_by_what_others_teach(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
+def test_objects_are_measured_by_what_others_teach_elsewhere_too(
+    cairn: Cairn, indexed: Indexed, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(indexed.folder, tmp_path / "other.cairn"))
+    with Collection.open(other) as collection:
+        distractors = [str(row.name) for row in collection.catalogue.images() if "distractor" in row.path]
+        assert distractors and remove_photos(collection, distractors[:2])
     command = ("evaluate", "similarity", indexed.folder, "--gt", indexed.gt, "--splits", 1, "--by", "objects")
     command += ("--parts", 2, "--way", "alone", "--work", tmp_path / "work", "--iterations", 2, "--workers", 1)
-    told = cairn(*command, "--as-published", "--json").json
-    ((row,),) = [found["learnt"] for found in told["searched"].values()]
+    told = cairn(*command, "--searched", other, "--as-published", "--json").json
+    assert list(told["searched"]) == [str(indexed.folder), str(other)]
+    for name, found in told["searched"].items():
+        assert found["tf-idf"]["alone"]["mAP"] == pytest.approx(mean_of(Path(name), indexed.gt, "alone"), abs=1e-6)
+    row, beside = (found["learnt"][0] for found in told["searched"].values())
+    assert beside["alone"]["queries"].keys() == row["alone"]["queries"].keys()
     assert len(row["alone"]["queries"]) == told["queries"] == 8 and row["unseen"] is None and "verified" not in row
     assert len(told["learning"][0]["splits"][0]["parts"]) == 2
     assert set(told["learning"][0]["splits"][0]["photos"].values()) == {0}
