@@ -85,15 +85,20 @@ def ranking(
 
 
 def print_scores(report: "RankingReport") -> None:
-    """Print the scores of rankings for people."""
-    for name, scores in report.protocols.items():
-        under = f" {name}" if len(report.protocols) > 1 else ""
+    """Print the scores of rankings for people: a line a query, then a line a protocol."""
+    several = len(report.protocols) > 1
+    if several:
+        say("  ".join(f"{protocol:6}" for protocol in report.protocols))
+    by_query: dict[str, dict[str, float]] = {}
+    for protocol, scores in report.protocols.items():
         for score in scores:
-            missing = "" if score.is_ranked else "  (no ranking)"
-            say(f"{score.ap:.4f}  {score.query.name}{under}{missing}")
-        precision = "".join(f", mP@{k} {report.mean_precision(name, k):.4f}" for k in report.cutoffs)
-        say(
-            f"mAP {report.mean(name):.4f}{precision} over {len(scores)} queries{under and f',{under}'}; {report.source}"
-        )
+            by_query.setdefault(score.query.name, {})[protocol] = score.ap
+    for name, found in by_query.items():
+        columns = [f"{found[protocol]:.4f}" if protocol in found else "     -" for protocol in report.protocols]
+        say(f"{'  '.join(columns)}  {name}{'  (no ranking)' if name in report.unranked else ''}")
+    for protocol, scores in report.protocols.items():
+        precision = "".join(f", mP@{k} {report.mean_precision(protocol, k):.4f}" for k in report.cutoffs)
+        of = f"{protocol}: " if several else ""
+        say(f"{of}mAP {report.mean(protocol):.4f}{precision} over {len(scores)} queries; {report.source}")
     for sentence in report.notes:
         note(sentence)

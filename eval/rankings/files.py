@@ -4,21 +4,27 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
 from index.text import printable, shown
 from retrieval.catalogue.tables.reading import CsvFile, open_csv
 
-HEADER = ("query", "rank", "photo", "score")
-"""Columns of a table of rankings; the score is for people, the rank decides."""
+HEADER = ("query", "rank", "photo")
+"""Columns that a table of rankings has."""
+PROTOCOL, DISTRACTOR = "protocol", "distractor"
+"""Columns that it may have: of the ranking under one protocol alone, and whether no ground truth names the photo."""
 
 TABLES = (".csv", ".tsv", ".tab")
 TEXTS = (".txt", ".lst", ".dat")
 _LARGEST_TEXT = 512 << 20  # bytes
+_YES = ("1", "yes", "true", "x")
 _SIGNED = re.compile(r"[+-]?\d{1,15}")
 
 
@@ -34,11 +40,17 @@ class Rankings:
         The file or folder, for messages.
     notes : list of str
         What a reader of the scores should know of the file, a sentence each.
+    protocols : dict of str to dict of str to list of str
+        The same of rankings that are of one protocol alone, by its name.
+    distractors : set of str
+        Names of photos that are in no ground truth, whatever they are called.
     """
 
     photos: dict[str, list[str]]
     source: str
     notes: list[str] = field(default_factory=list)
+    protocols: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    distractors: set[str] = field(default_factory=set)
 
 
 def read_rankings(path: Path) -> Rankings:
@@ -48,7 +60,8 @@ def read_rankings(path: Path) -> Rankings:
     ----------
     path : Path
         A table with the columns query, rank and photo (in this order where it has no header; commas, semicolons or
-        tabs; its rows in any order); a folder of ``NAME.txt`` with one photo a line, the best first, or one such file;
+        tabs; its rows in any order), and perhaps `PROTOCOL` and `DISTRACTOR`, which a header names; a folder of
+        ``NAME.txt`` with one photo a line, the best first, or one such file;
         or a JSON object of lists of photos by query.
 
     Raises
@@ -69,19 +82,14 @@ def read_rankings(path: Path) -> Rankings:
     return _read_table(path)
 
 
-def write_rankings(
-    path: Path, rankings: Mapping[str, Sequence[str]], scores: Mapping[str, Sequence[float]] | None = None
-) -> None:
+def write_rankings(path: Path, rankings: Rankings) -> None:
     """Write a table of rankings that `read_rankings` reads, so that it is there whole or not at all.
 
     Parameters
     ----------
     path : Path
-        Ends with .csv; replaced where it exists.
-    rankings : mapping of str to sequence of str
-        By query: photos, the best first. Ranks count from 1.
-    scores : mapping of str to sequence of float, optional
-        Of the same photos.
+        Ends with .csv; replaced where it exists. Ranks count from 1.
+    rankings : Rankings
 
     Raises
     ------
@@ -91,13 +99,13 @@ def write_rankings(
     check_table(path)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER if scores is not None else HEADER[:3])
-    for query, photos in rankings.items():
-        if scores is None:
-            writer.writerows((query, rank, photo) for rank, photo in enumerate(photos, start=1))
-        else:
-            of = zip(photos, scores[query], strict=True)
-            writer.writerows((query, rank, photo, f"{score:.9g}") for rank, (photo, score) in enumerate(of, start=1))
+    has_protocol, has_distractor = bool(rankings.protocols), bool(rankings.distractors)
+    writer.writerow([*[PROTOCOL] * has_protocol, *HEADER, *[DISTRACTOR] * has_distractor])
+    for protocol, queries in {**({"": rankings.photos} if rankings.photos else {}), **rankings.protocols}.items():
+        for query, photos in queries.items():
+            for rank, photo in enumerate(photos, start=1):
+                marked = [int(photo in rankings.distractors)] * has_distractor
+                writer.writerow([*[protocol] * has_protocol, query, rank, photo, *marked])
     save_bytes(Path(path), printable(text.getvalue()).encode())
 
 
@@ -150,59 +158,92 @@ def _is_table(path: Path) -> bool:
     return len(first) >= 3 and _SIGNED.fullmatch(next(with_cells, first)[1].strip()) is not None
 
 
+@dataclass
+class _Ranked:
+    """The rows of one ranking, in the order of the file."""
+
+    ranks: "array[int]" = field(default_factory=lambda: array("q"))
+    photos: list[str] = field(default_factory=list)
+
+    def sorted(self, query: str, path: Path) -> list[str]:
+        """Its photos by their ranks."""
+        order = sorted(range(len(self.ranks)), key=self.ranks.__getitem__)
+        for one, other in pairwise(order):
+            if self.ranks[one] == self.ranks[other]:
+                raise CairnError(
+                    f"{path}: the query {shown(query)} has two photos of rank {self.ranks[one]}, "
+                    f"{shown(self.photos[one])} and {shown(self.photos[other])}: give each a rank of its own."
+                )
+        return [self.photos[place] for place in order]
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether ranks are missing between the first and the last."""
+        return max(self.ranks) - min(self.ranks) >= len(self.ranks)
+
+
 def _read_table(path: Path) -> Rankings:
-    ranked: dict[str, dict[int, str]] = {}
-    for line, query, rank, photo in _rows(open_csv(path)):
-        of_query = ranked.setdefault(sys.intern(query), {})
-        if rank in of_query:
-            raise CairnError(
-                f"{path}, line {line}: the query {shown(query)} has two photos of rank {rank}, {shown(of_query[rank])} "
-                f"and {shown(photo)}: give each a rank of its own."
-            )
-        of_query[rank] = sys.intern(photo)
+    ranked: dict[tuple[str, str], _Ranked] = {}
+    read = Rankings({}, str(path))
+    for row in _rows(open_csv(path)):
+        rows = ranked.setdefault((row.protocol, row.query), _Ranked())
+        rows.ranks.append(row.rank)
+        rows.photos.append(sys.intern(row.photo))
+        if row.is_distractor:
+            read.distractors.add(row.photo)
     if not ranked:
         raise CairnError(f"{path} has no ranking: it needs rows of query, rank and photo.")
-    notes = []
-    gaps = [query for query, photos in ranked.items() if max(photos) - min(photos) >= len(photos)]
+    for (protocol, query), rows in ranked.items():
+        of = read.protocols.setdefault(protocol, {}) if protocol else read.photos
+        of[query] = rows.sorted(query, path)
+    gaps = [query for (_, query), rows in ranked.items() if rows.has_gaps]
     if gaps:
-        notes.append(
+        read.notes.append(
             f"The ranks of {len(gaps)} queries, such as {shown(gaps[0])}, have gaps: their photos were taken in order, "
             "as if nothing were missing."
         )
-    photos = {query: [of_query[rank] for rank in sorted(of_query)] for query, of_query in ranked.items()}
-    return Rankings(photos, str(path), notes)
+    return read
 
 
-def _rows(table: CsvFile) -> Iterator[tuple[int, str, int, str]]:
-    """Line, query, rank and photo of each row."""
-    places: tuple[int, int, int] | None = None
+class _Row(NamedTuple):
+    query: str
+    rank: int
+    photo: str
+    protocol: str
+    is_distractor: bool
+
+
+def _rows(table: CsvFile) -> Iterator[_Row]:
+    """The rows of a table, those of blanks left out."""
+    places: dict[str, int] | None = None
     for line, cells in table.records():
-        if not any(cell.strip() for cell in cells):
+        if not any(map(str.strip, cells)):
             continue
         if places is None:
             named = _header(cells)
-            places = named or (0, 1, 2)
+            places = named or {name: place for place, name in enumerate(HEADER)}
             if named:
                 continue
-            if not any(_SIGNED.fullmatch(cell.strip()) for cell in cells[1:2]):
+            if len(cells) < 2 or not _SIGNED.fullmatch(cells[1].strip()):
                 raise CairnError(
                     f"{table.path} is no table of rankings: its columns are query, rank and photo, in this order where "
                     f"it has no header, and its first line is {shown(table.delimiter.join(cells))}."
                 )
-        if len(cells) <= max(places):
+        if len(cells) <= max(places.values()):
             raise CairnError(f"{table.path}, line {line}: the row is too short; it needs a query, a rank and a photo.")
-        query, rank, photo = (cells[place].strip() for place in places)
+        query, rank, photo = (cells[places[name]].strip() for name in HEADER)
         if not query or not photo:
             raise CairnError(f"{table.path}, line {line}: the {'photo' if query else 'query'} is missing.")
         if not _SIGNED.fullmatch(rank):
             raise CairnError(f"{table.path}, line {line}: the rank {shown(rank)} is no whole number.")
-        yield line, query, int(rank), photo
+        protocol = cells[places[PROTOCOL]].strip() if PROTOCOL in places else ""
+        marked = DISTRACTOR in places and cells[places[DISTRACTOR]].strip().casefold() in _YES
+        yield _Row(query, int(rank), photo, protocol, marked)
 
 
-def _header(cells: Sequence[str]) -> tuple[int, int, int] | None:
-    """Places of query, rank and photo where the cells name them."""
+def _header(cells: Sequence[str]) -> dict[str, int] | None:
+    """Places of the columns where the cells name them."""
     names = [cell.strip().casefold() for cell in cells]
-    if not all(names.count(name) == 1 for name in HEADER[:3]):
+    if not all(names.count(name) == 1 for name in HEADER):
         return None
-    query, rank, photo = (names.index(name) for name in HEADER[:3])
-    return query, rank, photo
+    return {name: names.index(name) for name in (*HEADER, PROTOCOL, DISTRACTOR) if name in names}

@@ -33,15 +33,21 @@ def known_as(name: str, named: Set[str]) -> str:
     return name
 
 
-def settle_photos(photos: Sequence[str], named: Set[str], query: str, source: str) -> list[str]:
+def settle_photos(photos: Sequence[str], named: Set[str], query: str, rankings: Rankings) -> list[str]:
     """Give the names of a ranking's photos as a ground truth has them.
 
     Raises
     ------
     CairnError
-        A photo is ranked twice.
+        A photo is ranked twice, or a distractor has the very name of one in the ground truth.
     """
-    settled = [known_as(photo, named) for photo in photos]
+    source, distractors = rankings.source, rankings.distractors
+    if both := named & distractors:
+        raise CairnError(
+            f"{source} has a distractor {shown(min(both))}, which is the name of a photo in the ground truth: write it "
+            "with its folder."
+        )
+    settled = [photo if photo in distractors else known_as(photo, named) for photo in photos]
     if len(set(settled)) < len(settled):
         first: dict[str, int] = {}
         for place, name in enumerate(settled):
@@ -55,7 +61,7 @@ def settle_photos(photos: Sequence[str], named: Set[str], query: str, source: st
     return settled
 
 
-def settle_queries(rankings: Rankings, queries: Sequence[Judged]) -> dict[str, list[str]]:
+def settle_queries(photos: Mapping[str, list[str]], queries: Sequence[Judged], source: str) -> dict[str, list[str]]:
     """Give rankings by the names that a ground truth has for its queries.
 
     A query may be written by its name, or by that of its photo where no other query has it.
@@ -72,19 +78,19 @@ def settle_queries(rankings: Rankings, queries: Sequence[Judged]) -> dict[str, l
     by_photo = {stem: names[0] for stem, names in of_photo.items() if len(names) == 1}
     settled: dict[str, list[str]] = {}
     written: dict[str, str] = {}
-    for name, photos in rankings.photos.items():
+    for name, ranked in photos.items():
         found = _query_of(name, by_name) or _query_of(name, by_photo)
         if found is None:
             raise CairnError(
-                f"{rankings.source} has a ranking for {shown(name)}, which is no query of the ground truth: its "
+                f"{source} has a ranking for {shown(name)}, which is no query of the ground truth: its "
                 f"{len(by_name)} queries have names such as {shown(min(by_name))}."
             )
         if found in settled:
             raise CairnError(
-                f"{rankings.source} has two rankings for the query {shown(found)}, as {shown(written[found])} and "
+                f"{source} has two rankings for the query {shown(found)}, as {shown(written[found])} and "
                 f"{shown(name)}: keep one of them."
             )
-        settled[found], written[found] = photos, name
+        settled[found], written[found] = ranked, name
     return settled
 
 
@@ -100,15 +106,13 @@ def _query_of(name: str, known: Mapping[str, str]) -> str | None:
     return None
 
 
-def check_known(
-    rankings: Mapping[str, Sequence[str]], named: Set[str], source: str, photos: Iterable[str] | None = None
-) -> None:
+def check_known(ranked: Set[str], named: Set[str], source: str, photos: Iterable[str] | None = None) -> None:
     """Refuse rankings of other photos than those that a ground truth is of.
 
     Parameters
     ----------
-    rankings : mapping of str to sequence of str
-        As `settle_photos` gives them.
+    ranked : set of str
+        All photos that are ranked, as `settle_photos` names them.
     named : set of str
         Names in the ground truth.
     source : str
@@ -121,7 +125,6 @@ def check_known(
     CairnError
         No photo at all is named in the ground truth; or one is not among those that are searched.
     """
-    ranked = {photo for of_query in rankings.values() for photo in of_query}
     if ranked and not ranked & named:
         raise CairnError(
             f"None of the {len(ranked)} photos in {source}, such as {shown(min(ranked))}, is named in the ground "

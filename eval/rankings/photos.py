@@ -1,7 +1,7 @@
 """Files of photos by the names that rankings and ground truths have for them, and their thumbnails in a page."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,18 +34,9 @@ class PhotoFiles:
         self._by_name: dict[str, Path] = {}
         for root, path in list_photos(folders):
             self.paths.append(path)
-            for name in (str(path), path.relative_to(root).as_posix(), path.stem):
+            inside = path.relative_to(root)
+            for name in (str(path), str(root.resolve() / inside), inside.as_posix(), path.stem):
                 self._by_name.setdefault(name, path)
-
-    @classmethod
-    def of_files(cls, paths: Iterable[Path]) -> "PhotoFiles":
-        """Take files that are known already."""
-        files = cls([])
-        for path in paths:
-            files.paths.append(path)
-            for name in (str(path), path.stem):
-                files._by_name.setdefault(name, path)
-        return files
 
     def __len__(self) -> int:
         return len(self.paths)

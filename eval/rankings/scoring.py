@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from eval.rankings.files import Rankings
 from eval.rankings.ground_truth import GroundTruth
-from eval.rankings.judged import Judged, Protocols, named_in
+from eval.rankings.judged import Judged, named_in
 from eval.rankings.names import check_known, settle_photos, settle_queries
 from index.errors import CairnError
 from index.text import shown
@@ -50,6 +50,10 @@ class ScoredQuery:
         counted = [photo for photo in self.photos if photo not in self.query.junk]
         return {photo: rank for rank, photo in enumerate(counted, start=1) if photo in self.query.positives}
 
+    def precision_at(self, k: int) -> float:
+        """Precision at k; see `learning.measures.precision.precision_at`."""
+        return precision_at(self.photos, self.query.positives, k, self.query.junk)
+
     @property
     def missed(self) -> list[str]:
         """Positives that are not in the ranking, sorted."""
@@ -86,9 +90,7 @@ class RankingReport:
 
     def mean_precision(self, protocol: str, k: int) -> float:
         """Mean precision at k over the same queries; see `learning.measures.precision.precision_at`."""
-        return mean_average_precision(
-            precision_at(score.photos, score.query.positives, k, score.query.junk) for score in self.protocols[protocol]
-        )
+        return mean_average_precision([score.precision_at(k) for score in self.protocols[protocol]])
 
     def as_json(self) -> dict[str, Any]:
         """Give the object that `cairn evaluate ranking --json` prints."""
@@ -96,12 +98,16 @@ class RankingReport:
             name: {
                 "mAP": round(self.mean(name), 6),
                 **{f"mP@{k}": round(self.mean_precision(name, k), 6) for k in self.cutoffs},
-                "queries": [{"name": score.query.name, "ap": round(score.ap, 6)} for score in scores],
+                "queries": [self._scored(score) for score in scores],
             }
             for name, scores in self.protocols.items()
         }
         result = next(iter(scored.values())) if len(scored) == 1 else {"protocols": scored}
         return {**result, "ranking": self.source, "unranked": self.unranked, "notes": self.notes}
+
+    def _scored(self, score: ScoredQuery) -> dict[str, Any]:
+        precision = {f"P@{k}": round(score.precision_at(k), 6) for k in self.cutoffs}
+        return {"name": score.query.name, "ap": round(score.ap, 6), **precision}
 
 
 def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str] | None = None) -> RankingReport:
@@ -124,39 +130,47 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     CairnError
         A query is unknown or is ranked twice, a photo is ranked twice or known nowhere, or no query has positives.
     """
-    protocols = truth.protocols
-    named = named_in(protocols) | (truth.database or frozenset())
-    all_queries = list({query.name: query for queries in protocols.values() for query in queries}.values())
-    by_query = {
-        query: settle_photos(ranked, named, query, rankings.source)
-        for query, ranked in settle_queries(rankings, all_queries).items()
-    }
-    check_known(by_query, named, rankings.source, photos)
-    scored = score_named(by_query, protocols)
-    ranked = {photo for of_query in by_query.values() for photo in of_query}
-    unranked = [query.name for query in all_queries if query.name not in by_query]
+    named = named_in(truth.protocols) | (truth.database or frozenset())
+    asked = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())
+    if strange := [name for name in rankings.protocols if name not in truth.protocols]:
+        known = ", ".join(filter(None, truth.protocols)) or "one without a name"
+        raise CairnError(
+            f"{rankings.source} has rankings of the protocol {shown(strange[0])}, but the ground truth has {known}."
+        )
+
+    def settle(photos: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        of_query = settle_queries(photos, asked, rankings.source)
+        return {query: settle_photos(ranked, named, query, rankings) for query, ranked in of_query.items()}
+
+    for_all = settle(rankings.photos)
+    settled = {name: {**for_all, **settle(rankings.protocols.get(name, {}))} for name in truth.protocols}
+    ranked = {photo for of_query in settled.values() for of_one in of_query.values() for photo in of_one}
+    check_known(ranked, named, rankings.source, photos)
+    missing = {one.name for name, of in truth.protocols.items() for one in of if one.name not in settled[name]}
+    unranked = [one.name for one in asked if one.name in missing]
     notes = list(rankings.notes)
     if unranked:
         notes.append(
-            f"{len(unranked)} of {len(all_queries)} queries, such as {shown(unranked[0])}, have no ranking: each "
-            "scores 0."
+            f"{len(unranked)} of {len(asked)} queries, such as {shown(unranked[0])}, have no ranking: each scores 0."
         )
-    if truth.database is not None and (beside := ranked - named):
+    if truth.database is not None and (beside := ranked - named - rankings.distractors):
         notes.append(
             f"Of the ranked photos {len(beside)}, such as {shown(min(beside))}, are not in the database of the ground "
             "truth: they count as wrong, as distractors do."
         )
-    return RankingReport(scored, unranked, rankings.source, notes, truth.cutoffs)
+    return RankingReport(score_named(settled, truth), unranked, rankings.source, notes, truth.cutoffs)
 
 
-def score_named(rankings: Mapping[str, Sequence[str]], protocols: Protocols) -> dict[str, list[ScoredQuery]]:
-    """Score rankings whose queries and photos go by the names of the ground truth; see `score_rankings`."""
+def score_named(
+    rankings: Mapping[str, Mapping[str, Sequence[str]]], truth: GroundTruth
+) -> dict[str, list[ScoredQuery]]:
+    """Score rankings, by protocol and query, whose photos go by the names of the ground truth; see `score_rankings`."""
     scored = {
-        name: [_score(query, rankings.get(query.name)) for query in queries if query.positives]
-        for name, queries in protocols.items()
+        name: [_score(query, rankings[name].get(query.name)) for query in queries if query.positives]
+        for name, queries in truth.protocols.items()
     }
     if empty := [name for name, scores in scored.items() if not scores]:
-        raise CairnError(f"No query of the ground truth has a positive under the protocol {empty[0]}.")
+        raise CairnError(f"No query of the ground truth has a positive{empty[0] and f', {empty[0]}'}.")
     return scored
 
 

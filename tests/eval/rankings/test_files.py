@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.rankings.files import check_table, read_rankings, write_rankings
+from eval.rankings.files import Rankings, check_table, read_rankings, write_rankings
 from index.errors import CairnError
 
 RANKED = {"bridge_1": ["a", "c", "b"], "tower_2": ["c"]}
@@ -37,14 +37,21 @@ def test_every_form_says_the_same(tmp_path: Path) -> None:
     assert read_rankings(folder / "tower_2.txt").photos == {"tower_2": ["c"]}
 
 
-@given(ranked=st.dictionaries(NAMES, st.lists(NAMES, min_size=1, unique=True), min_size=1), scored=st.booleans())
+RANKINGS = st.dictionaries(NAMES, st.lists(NAMES, min_size=1, unique=True), min_size=1)
+
+
+@given(ranked=RANKINGS, hard=st.none() | RANKINGS, marked=st.booleans())
 def test_what_is_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, ranked: dict[str, list[str]], scored: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    ranked: dict[str, list[str]],
+    hard: dict[str, list[str]] | None,
+    marked: bool,
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "written.csv"
-    scores = {query: [-float(place) for place in range(len(photos))] for query, photos in ranked.items()}
-    write_rankings(path, ranked, scores if scored else None)
-    assert read_rankings(path).photos == ranked
+    distractors = {next(iter(ranked.values()))[0]} if marked else set()
+    written = Rankings(ranked, str(path), protocols={"hard": hard} if hard else {}, distractors=distractors)
+    write_rankings(path, written)
+    assert read_rankings(path) == written
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_what_is_written_is_read_back(
         ("a.csv", "query,rank,photo\nq,1,x\nq,one,y\n", "line 3: the rank 'one'"),
         ("a.csv", "query,rank,photo\nq,1,x\nq,2\n", "line 3: the row is too short"),
         ("a.csv", "query,rank,photo\nq,1,x\n,2,y\n", "line 3: the query is missing"),
-        ("a.csv", "q,1,x\nq,1,y\n", "line 2: the query 'q' has two photos of rank 1"),
+        ("a.csv", "q,1,x\nq,1,y\n", "the query 'q' has two photos of rank 1"),
         ("a.json", "[1]", "must be an object of lists of names"),
         ("a.json", '{"q": ["x", 3]}', "of the query 'q'"),
         ("a.json", "{", "cannot be read as JSON"),

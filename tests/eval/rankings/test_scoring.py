@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,24 @@ def test_revisited_is_scored_by_each_of_its_protocols(tmp_path: Path) -> None:
     assert report.as_json()["protocols"]["medium"]["mP@10"] == 0.75
     assert report.as_json()["protocols"]["hard"]["mP@5"] == 1
     assert "Of the ranked photos 1, such as 'strange', are not in the database" in report.notes[0]
+
+
+def test_rankings_of_one_protocol_and_distractors_are_taken_for_what_they_are() -> None:
+    truth = GroundTruth({"easy": QUERIES[:1], "hard": QUERIES[:1]})
+    ranked = Rankings(
+        {"q_1": ["far/a.jpg", "a", "b", "c"]},
+        "file",
+        protocols={"hard": {"q_1.jpg": ["a", "b", "x", "c"]}},
+        distractors={"far/a.jpg"},
+    )
+    report = score_rankings(ranked, truth)
+    assert [report.protocols[name][0].ranks for name in truth.protocols] == [
+        {"a": 2, "b": 3, "c": 4},
+        {"a": 1, "b": 2, "c": 4},
+    ]
+    for changed, said in (
+        ({"distractors": {"a"}}, "a distractor 'a', which is the name of a photo in the ground truth"),
+        ({"protocols": {"medium": {}}}, "of the protocol 'medium', but the ground truth has easy, hard"),
+    ):
+        with pytest.raises(CairnError, match=said):
+            score_rankings(replace(ranked, **changed), truth)  # type: ignore[arg-type]
