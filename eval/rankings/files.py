@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from index.arrays import load_json, save_bytes
 from index.errors import CairnError
@@ -185,12 +184,12 @@ class _Ranked:
 def _read_table(path: Path) -> Rankings:
     ranked: dict[tuple[str, str], _Ranked] = {}
     read = Rankings({}, str(path))
-    for row in _rows(open_csv(path)):
-        rows = ranked.setdefault((row.protocol, row.query), _Ranked())
-        rows.ranks.append(row.rank)
-        rows.photos.append(sys.intern(row.photo))
-        if row.is_distractor:
-            read.distractors.add(row.photo)
+    for protocol, query, rank, photo, is_distractor in _rows(open_csv(path)):
+        rows = ranked.get((protocol, query)) or ranked.setdefault((protocol, query), _Ranked())
+        rows.ranks.append(rank)
+        rows.photos.append(sys.intern(photo))
+        if is_distractor:
+            read.distractors.add(photo)
     if not ranked:
         raise CairnError(f"{path} has no ranking: it needs rows of query, rank and photo.")
     for (protocol, query), rows in ranked.items():
@@ -205,19 +204,11 @@ def _read_table(path: Path) -> Rankings:
     return read
 
 
-class _Row(NamedTuple):
-    query: str
-    rank: int
-    photo: str
-    protocol: str
-    is_distractor: bool
-
-
-def _rows(table: CsvFile) -> Iterator[_Row]:
-    """The rows of a table, those of blanks left out."""
+def _rows(table: CsvFile) -> Iterator[tuple[str, str, int, str, bool]]:
+    """Protocol, query, rank and photo of the rows that are not blank, and whether the photo is a distractor."""
     places: dict[str, int] | None = None
     for line, cells in table.records():
-        if not any(map(str.strip, cells)):
+        if not "".join(cells).strip():
             continue
         if places is None:
             named = _header(cells)
@@ -234,11 +225,11 @@ def _rows(table: CsvFile) -> Iterator[_Row]:
         query, rank, photo = (cells[places[name]].strip() for name in HEADER)
         if not query or not photo:
             raise CairnError(f"{table.path}, line {line}: the {'photo' if query else 'query'} is missing.")
-        if not _SIGNED.fullmatch(rank):
+        if not (rank.isdecimal() and rank.isascii() and len(rank) < 16) and not _SIGNED.fullmatch(rank):
             raise CairnError(f"{table.path}, line {line}: the rank {shown(rank)} is no whole number.")
         protocol = cells[places[PROTOCOL]].strip() if PROTOCOL in places else ""
         marked = DISTRACTOR in places and cells[places[DISTRACTOR]].strip().casefold() in _YES
-        yield _Row(query, int(rank), photo, protocol, marked)
+        yield protocol, query, int(rank), photo, marked
 
 
 def _header(cells: Sequence[str]) -> dict[str, int] | None:

@@ -33,8 +33,10 @@ def known_as(name: str, named: Set[str]) -> str:
     return name
 
 
-def settle_photos(photos: Sequence[str], named: Set[str], query: str, rankings: Rankings) -> list[str]:
-    """Give the names of a ranking's photos as a ground truth has them.
+def settle_photos(
+    photos: Sequence[str], named: Set[str], query: str, rankings: Rankings, known: dict[str, str]
+) -> list[str]:
+    """Give the names of a ranking's photos as a ground truth has them; `known` keeps those that were looked up.
 
     Raises
     ------
@@ -47,7 +49,10 @@ def settle_photos(photos: Sequence[str], named: Set[str], query: str, rankings: 
             f"{source} has a distractor {shown(min(both))}, which is the name of a photo in the ground truth: write it "
             "with its folder."
         )
-    settled = [photo if photo in distractors else known_as(photo, named) for photo in photos]
+    for photo in photos:
+        if photo not in known:
+            known[photo] = photo if photo in distractors else known_as(photo, named)
+    settled = [known[photo] for photo in photos]
     if len(set(settled)) < len(settled):
         first: dict[str, int] = {}
         for place, name in enumerate(settled):

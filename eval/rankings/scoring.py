@@ -138,9 +138,11 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
             f"{rankings.source} has rankings of the protocol {shown(strange[0])}, but the ground truth has {known}."
         )
 
+    looked_up: dict[str, str] = {}
+
     def settle(photos: Mapping[str, list[str]]) -> dict[str, list[str]]:
         of_query = settle_queries(photos, asked, rankings.source)
-        return {query: settle_photos(ranked, named, query, rankings) for query, ranked in of_query.items()}
+        return {query: settle_photos(ranked, named, query, rankings, looked_up) for query, ranked in of_query.items()}
 
     for_all = settle(rankings.photos)
     settled = {name: {**for_all, **settle(rankings.protocols.get(name, {}))} for name in truth.protocols}
