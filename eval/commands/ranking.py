@@ -20,6 +20,13 @@ Images = Annotated[
         "are then refused; --report shows them.",
     ),
 ]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=OUTPUT,
+        help="Write the ranking of each query here (.csv); cairn evaluate ranking reads it, and scores it the same.",
+    ),
+]
 PrecisionRecall = Annotated[
     Path | None,
     typer.Option(
@@ -59,25 +66,18 @@ def ranking(
     json: bool = Json,
 ) -> None:
     """Score a ranking that was made elsewhere, and print the average precision of each query and their mean."""
-    from eval.rankings.curves import curves_of, write_curves
-    from eval.rankings.files import check_table, read_rankings
+    from eval.rankings.files import read_rankings
     from eval.rankings.ground_truth import read_truth_of_rankings
-    from eval.rankings.page import check_page, write_page
+    from eval.rankings.outputs import Outputs
     from eval.rankings.photos import PhotoFiles
     from eval.rankings.scoring import score_rankings
 
-    if pr is not None:
-        check_table(pr)
-    if report is not None:
-        check_page(report)
+    outputs = Outputs(curves=pr, page=report)
     truth = read_truth_of_rankings(gt)
     photos = PhotoFiles(images or [])
     scored = score_rankings(read_rankings(file), truth, map(str, photos.paths) if images else None)
-    if pr is not None:
-        write_curves(pr, {name: curves_of(scores) for name, scores in scored.protocols.items()})
-    if report is not None:
-        with progress_bars(quiet or json, {"page": "Page"}) as tell:
-            write_page(report, scored, photos, title=f"Ranking {file.name}", progress=tell)
+    with progress_bars(quiet or json, {"page": "Page"}) as tell:
+        outputs.write_scores(scored, photos, title=f"Ranking {file.name}", facts={}, progress=tell)
     if json:
         print_json(scored.as_json())
     else:

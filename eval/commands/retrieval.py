@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eval.commands.ranking import PrecisionRecall, Report, Save
 from eval.retrieval.published import PUBLISHED
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.hamming.kinds import full_name, parse_signature
+from index.progress import Progress
 from index.text import one_of
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import (
@@ -45,6 +47,7 @@ from retrieval.search.engines.registry import DEFAULT
 
 if TYPE_CHECKING:
     from eval.benchmark import BenchmarkReport
+    from eval.rankings.outputs import Outputs
     from retrieval.collection.options import CollectionOptions
     from retrieval.search.options import SearchOptions
 
@@ -181,6 +184,9 @@ def retrieval(
     collection: Keep = None,
     work: WorkFolder = Path("cairn-evaluations"),
     discard: Discard = False,
+    save: Save = None,
+    pr: PrecisionRecall = None,
+    report: Report = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -188,8 +194,7 @@ def retrieval(
     chosen = {name: value for name, value in locals().items() if name not in (*_MEASURED, "quiet", "json")}
     from eval.retrieval.vocabulary import title_of
 
-    report = _measure(context, title_of(images), images, gt, queries, quiet or json, **chosen)
-    _print_report(report, json)
+    _print_report(_measure(context, title_of(images), images, gt, queries, quiet or json, **chosen), json)
 
 
 def _measure(
@@ -203,10 +208,12 @@ def _measure(
 ) -> "BenchmarkReport":
     """Run a benchmark with the options of `retrieval`."""
     from eval.benchmark import run_benchmark
+    from eval.rankings.outputs import Outputs
     from eval.retrieval.kept import Work
     from eval.retrieval.published import set_as_published
     from eval.retrieval.vocabulary import VocabularySource
 
+    outputs = Outputs(chosen["save"], chosen["pr"], chosen["report"])
     published = chosen["as_published"]
     if published is not None:
         given = {one for one in chosen if getattr(context.get_parameter_source(one), "name", "") != "DEFAULT"}
@@ -215,7 +222,7 @@ def _measure(
         _check_made(published, chosen)
     if chosen["vocabulary"] is not None and context.get_parameter_source("vocabulary_photos").name != "DEFAULT":  # type: ignore[union-attr]
         raise CairnError("--vocabulary takes words that are made: leave --vocabulary-photos out.")
-    titles = {**INDEXING, "queries": "Queries"}
+    titles = {**INDEXING, "queries": "Queries", "page": "Page"}
     with progress_bars(silent, titles) as tell:
         report = run_benchmark(
             images,
@@ -232,7 +239,28 @@ def _measure(
             workers=chosen["workers"] or cores(),
             progress=tell,
         )
+        beside = [*([queries] if queries is not None else []), *(chosen["distractors"] or ())]
+        _write(outputs, report, gt, [*images, *beside], name, tell)
     return replace(report, published=published)
+
+
+def _write(
+    outputs: "Outputs", report: "BenchmarkReport", gt: Path, folders: Sequence[Path], name: str, tell: Progress
+) -> None:
+    """Write what is to be kept of the rankings."""
+    from eval.protocols.truth import read_truth
+    from eval.rankings.ground_truth import of_truth
+
+    ranked = {
+        protocol: {score.name: score.ranking for score in scores} for protocol, scores in report.protocols.items()
+    }
+    facts = {
+        "photos": f"{report.images:,}, {report.distractors:,} of them distractors",
+        "descriptor": report.descriptor,
+        "engine": f"{report.engine}, expansion {report.expand}",
+        "vocabulary": f"{report.words:,} words from {report.trained_on}",
+    }
+    outputs.write_benchmark(ranked, of_truth(read_truth(gt)), folders, title=name, facts=facts, progress=tell)
 
 
 def _check_made(published: str, chosen: dict[str, Any]) -> None:

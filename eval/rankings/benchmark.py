@@ -37,7 +37,7 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
     return Rankings(for_all, "", distractors=distractors)
 
 
-def report_of(ranked: Ranked, truth: GroundTruth, source: str) -> RankingReport:
+def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
     """Give the scores of the queries that were asked.
 
     Parameters
@@ -45,14 +45,12 @@ def report_of(ranked: Ranked, truth: GroundTruth, source: str) -> RankingReport:
     ranked : mapping of str to mapping of str to sequence of str
     truth : GroundTruth
         Of the same protocols; it may have more queries.
-    source : str
-        What a page says of the rankings.
     """
     asked = {
         name: [query for query in queries if query.name in ranked[name]] for name, queries in truth.protocols.items()
     }
     return RankingReport(
-        score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database)), [], source, [], truth.cutoffs
+        score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database)), [], "", [], truth.cutoffs
     )
 
 

@@ -127,7 +127,7 @@ def _head(report: RankingReport, facts: dict[str, str]) -> list[str]:
         f"mAP{f', {name}' if len(report.protocols) > 1 else ''}": f"{report.mean(name):.4f} over {len(scores)} queries"
         for name, scores in report.protocols.items()
     }
-    rows |= {"ranking": report.source, **facts}
+    rows |= {**({"ranking": report.source} if report.source else {}), **facts}
     table = "".join(
         f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>' for name, value in rows.items()
     )

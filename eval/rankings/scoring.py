@@ -71,7 +71,7 @@ class RankingReport:
     unranked : list of str
         Queries without a ranking, which score 0.
     source : str
-        Where the rankings are from.
+        The file that the rankings are from; empty where they were made here.
     notes : list of str
         What a reader of the figures should know, a sentence each.
     cutoffs : tuple of int

@@ -37,7 +37,7 @@ def test_what_is_saved_scores_the_same_to_the_last_digit(tmp_path: Path) -> None
         lines = (tmp_path / "ranking.csv").read_text().splitlines()
         assert lines[0] == f"{'protocol,' * differ}query,rank,photo,distractor"
         assert any("photo99.jpg" in line and "/far/" not in line for line in lines)
-        here = report_of(ranked, truth, "here")
+        here = report_of(ranked, truth)
         read = score_rankings(read_rankings(tmp_path / "ranking.csv"), truth)
         for name in PROTOCOLS:
             assert [score.ap for score in read.protocols[name]] == [score.ap for score in here.protocols[name]]
@@ -48,6 +48,6 @@ def test_what_is_saved_scores_the_same_to_the_last_digit(tmp_path: Path) -> None
 
 def test_queries_that_were_not_asked_do_not_count() -> None:
     truth = GroundTruth({"": [query("q_1", {"a"}, set()), query("q_2", {"b"}, set())]})
-    report = report_of({"": {"q_2": ["/x.jpg", "b"]}}, truth, "a share")
+    report = report_of({"": {"q_2": ["/x.jpg", "b"]}}, truth)
     assert [score.query.name for score in report.protocols[""]] == ["q_2"]
     assert report.mean("") == report.protocols[""][0].ap == 0.25

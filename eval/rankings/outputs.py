@@ -1,0 +1,76 @@
+"""What is kept of the rankings of a benchmark: a table of them, precision against recall, and a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval.rankings.benchmark import Ranked, rankings_to_save, report_of
+from eval.rankings.curves import curves_of, write_curves
+from eval.rankings.files import check_table, write_rankings
+from eval.rankings.ground_truth import GroundTruth
+from eval.rankings.page import check_page, write_page
+from eval.rankings.photos import PhotoFiles
+from eval.rankings.scoring import RankingReport
+from index.progress import Progress
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to be written, each if it is named: .csv, .csv and .html."""
+
+    rankings: Path | None = None
+    curves: Path | None = None
+    page: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise a CairnError where one cannot be written: before the work that it is to keep."""
+        for table in (self.rankings, self.curves):
+            if table is not None:
+                check_table(table)
+        if self.page is not None:
+            check_page(self.page)
+
+    def write_benchmark(
+        self,
+        ranked: Ranked,
+        truth: GroundTruth,
+        folders: Sequence[Path],
+        *,
+        title: str,
+        facts: dict[str, str],
+        progress: Progress = lambda step, done, of: None,
+    ) -> None:
+        """Write what is named of a benchmark that was run here.
+
+        Parameters
+        ----------
+        ranked : mapping of str to mapping of str to sequence of str
+            See `eval.rankings.benchmark.Ranked`.
+        truth : GroundTruth
+            What they were scored by; only queries that were asked are kept.
+        folders : sequence of Path
+            Where the photos and the queries are.
+        title, facts, progress
+            See `write_page`.
+        """
+        if self.rankings is not None:
+            write_rankings(self.rankings, rankings_to_save(ranked, truth))
+        if self.curves is not None or self.page is not None:
+            report = report_of(ranked, truth)
+            photos = PhotoFiles(folders if self.page is not None else [])
+            self.write_scores(report, photos, title=title, facts=facts, progress=progress)
+
+    def write_scores(
+        self,
+        report: RankingReport,
+        photos: PhotoFiles,
+        *,
+        title: str,
+        facts: dict[str, str],
+        progress: Progress = lambda step, done, of: None,
+    ) -> None:
+        """Write curves and page of rankings that are scored, where they are named."""
+        if self.curves is not None:
+            write_curves(self.curves, {name: curves_of(scores) for name, scores in report.protocols.items()})
+        if self.page is not None:
+            write_page(self.page, report, photos, title=title, facts=facts, progress=progress)
