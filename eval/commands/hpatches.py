@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def hpatches(
-    root: Annotated[Path, typer.Argument(help="Folder hpatches-release, or one with it.")],
+    root: Annotated[Path, typer.Argument(help="Folder of the set, or of several: see cairn data list.")],
     descriptor: Descriptor = DEFAULT,
     descriptions: Annotated[
         Path | None,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from eval.sets.layouts import locate
 from index.arrays import size_of_file
 from index.errors import CairnError
 
@@ -29,8 +30,6 @@ IMAGES = ("ref", *(f"{letter}{number}" for letter in NOISE.values() for number i
 
 KINDS = {"i": "illumination", "v": "viewpoint"}
 """What sequences differ in, by the first letter of their names."""
-
-_RELEASE = "hpatches-release"
 
 
 @dataclass(frozen=True)
@@ -74,23 +73,15 @@ def find_sequences(root: Path) -> dict[str, Sequence]:
     Parameters
     ----------
     root : Path
-        The folder ``hpatches-release``, or one with it.
+        The folder ``hpatches-release``, or one with it, in any layout that `eval.sets.layouts.locate` knows.
 
     Raises
     ------
     CairnError
         There are none, or an image of one is missing or no stack of patches.
     """
-    root = Path(root)
-    if not root.is_dir():
-        raise CairnError(f"There is no folder {root}.")
-    folder = root / _RELEASE if (root / _RELEASE).is_dir() else root
-    found = sorted(path for path in folder.iterdir() if path.name[:2] in ("i_", "v_") and path.is_dir())
-    if not found:
-        raise CairnError(
-            f"There are no sequences of HPatches below {root}: unpack its release there, with folders such as "
-            f"{_RELEASE}/i_ajuntament and {_RELEASE}/v_abstract."
-        )
+    folder = locate("hpatches", Path(root)).folder
+    found = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())
     return {path.name: _sequence(path) for path in found}
 
 

@@ -283,7 +283,8 @@ def test_the_command_prints_figures_and_says_what_is_wrong(
         (("--binary",), "bytes of packed bits"),
     ):
         assert said in cairn(*asked, *more).refused()
-    assert "no sequences of HPatches" in cairn("evaluate", "hpatches", tmp_path).refused()
+    nothing = cairn("evaluate", "hpatches", tmp_path)
+    assert nothing.code == 2 and "no sequences of HPatches" in nothing.err
 
 
 def test_files_that_do_not_fit_are_said(root: Path, folder: Path, tasks: Path, tmp_path: Path) -> None:
