@@ -41,7 +41,7 @@ from retrieval.commands.options import (
     Workers,
     cores,
 )
-from retrieval.commands.panels import MEASURED, RUNNING, VOCABULARY
+from retrieval.commands.panels import FEATURES, MEASURED, RUNNING, VOCABULARY
 from retrieval.commands.progress import INDEXING
 from retrieval.search.engines.registry import DEFAULT
 
@@ -66,6 +66,15 @@ Share = Annotated[
         metavar="PART",
         help="For a smoke test: ask this part of the queries (2 at least), among all photos that these name and this "
         "part of the others.",
+    ),
+]
+BenchmarkFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        rich_help_panel=FEATURES,
+        metavar="PATH",
+        help="Keypoints and descriptors of all photos that another program made, as cairn index takes them.",
     ),
 ]
 AsPublished = Annotated[
@@ -178,6 +187,7 @@ def retrieval(
     upright: Upright = True,
     max_side: MaxSide = 1024,
     max_features: MaxFeatures = 0,
+    features: BenchmarkFeatures = None,
     search: Search = "faiss",
     signature: Signature = DEFAULT_SIGNATURE,
     workers: Workers = 0,
@@ -222,6 +232,11 @@ def _measure(
         _check_made(published, chosen)
     if chosen["vocabulary"] is not None and context.get_parameter_source("vocabulary_photos").name != "DEFAULT":  # type: ignore[union-attr]
         raise CairnError("--vocabulary takes words that are made: leave --vocabulary-photos out.")
+    if chosen["features"] is not None and (chosen["vocabulary_images"] or published is not None):
+        raise CairnError(
+            "With --features photos are described by another program: leave --vocabulary-images and --as-published "
+            "out, or name a --vocabulary of such features."
+        )
     titles = {**INDEXING, "queries": "Queries", "page": "Page"}
     with progress_bars(silent, titles) as tell:
         report = run_benchmark(
@@ -234,6 +249,7 @@ def _measure(
             search=_search_options(chosen),
             vocabulary=VocabularySource(chosen["vocabulary"], tuple(chosen["vocabulary_images"] or ())),
             collection=chosen["collection"],
+            features=chosen["features"],
             work=Work(chosen["work"], name, chosen["discard"]),
             single_ranking=chosen["single_ranking"],
             workers=chosen["workers"] or cores(),

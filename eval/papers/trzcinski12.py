@@ -105,7 +105,7 @@ def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
 def _lde(train: str, scale: Scale) -> Step:
     """LDE of normalised patches, with as many dimensions as Brown11 reports to do best."""
     dim = {"ND": "27", "Yos": "14"}[train]
-    own = ("--as-published", "--blocks", "pixels", "--embedding", "lde", "--dim", dim, "--no-powell")
+    own = ("--as-published", "--blocks", "pixels-grid-32", "--embedding", "lde", "--dim", dim, "--no-powell")
     return Step(
         f"LDE of intensities on {SETS[train]}",
         ("learn", "blocks", Data(SETS[train]), *own, *few(scale, _PAIRS), "--out", Here(FILE)),
