@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import decode_geometry
-from retrieval.matching.nearest import match_descriptors
-from retrieval.matching.verification import Verification, verify
+from retrieval.matching.nearest import PreparedQuery, match_descriptors, prepare_query
+from retrieval.matching.verification import NOTHING, Verification, verify
 from retrieval.search.engines.contract import Engine, Searchable
 from retrieval.search.views import View
 
@@ -37,7 +37,17 @@ class Raw(Engine):
 
     def verify(self, view: View, number: int) -> Verification:
         """Verify a photo by descriptors that are each other's nearest: see `Engine.verify`."""
+        return self.verify_many(view, [number])[0]
+
+    def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
+        """Verify some photos, the query being prepared once: see `Engine.verify_many`."""
+        query = prepare_query(view.descriptors)
+        return [self._verify(view, query, number) for number in numbers]
+
+    def _verify(self, view: View, query: PreparedQuery, number: int) -> Verification:
         image = self.index.images.features(number)
-        pairs = match_descriptors(view.descriptors, image.columns["descriptor"])
+        pairs = match_descriptors(query, image.columns["descriptor"])
+        if len(pairs) < self.options.verification.min_inliers:
+            return NOTHING
         frames = decode_geometry(image.columns, pairs[:, 1])
         return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification)

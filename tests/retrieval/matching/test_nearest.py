@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.matching.nearest import match_descriptors
+from retrieval.matching import nearest
+from retrieval.matching.nearest import match_descriptors, prepare_query
 
 
 def plainly(query: np.ndarray, image: np.ndarray, ratio: float) -> set[tuple[int, int]]:
@@ -54,3 +55,18 @@ def test_a_photo_matches_itself_but_for_what_it_shows_twice() -> None:
 def test_too_few_features_match_nothing(sizes: tuple[int, int]) -> None:
     query, image = (np.ones((size, 4), np.float16) for size in sizes)
     assert match_descriptors(query, image).shape == (0, 2)
+
+
+@pytest.mark.parametrize(("rows", "cells"), [(1, 1), (3, 1), (1, 200), (128, 1 << 19)])
+def test_a_prepared_query_matches_the_same_however_many_features_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, rows: int, cells: int
+) -> None:
+    generator = np.random.default_rng(1)
+    query = generator.integers(0, 6, (50, 8)).astype(np.float16)  # whole numbers: exact in any order
+    prepared = prepare_query(query)
+    photos = [generator.integers(0, 6, (size, 8)).astype(np.float16) for size in (0, 1, 2, 40, 90)]
+    expected = [match_descriptors(query, photo).tolist() for photo in photos]
+    monkeypatch.setattr(nearest, "ROWS", rows)
+    monkeypatch.setattr(nearest, "CELLS", cells)
+    assert [match_descriptors(prepared, photo).tolist() for photo in photos] == expected
+    assert any(expected)
