@@ -86,7 +86,7 @@ def get(
     """
     from eval.sets.getting import get as get_sets
 
-    titles = {"download": "Downloading (bytes)", "unpack": "Unpacking (%)"}
+    titles = {"download": "Downloading (MB)", "unpack": "Unpacking (%)"}
     with progress_bars(quiet or json, titles) as tell:
         got = get_sets(names, root, tell, manifests=manifests, keep_archives=keep_archives)
     if json:

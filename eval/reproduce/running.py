@@ -187,7 +187,9 @@ def _run(bench: Bench, step: Step) -> dict[str, Any]:
 
 def _with_workers(arguments: list[str], workers: int) -> list[str]:
     """Add the number of processes where a command takes it; its result does not depend on it."""
-    takes = arguments[0] in {"learn", "mine"} or (arguments[0] == "evaluate" and arguments[1] in _SEARCHES)
+    takes = (arguments[0] in {"learn", "mine"} and arguments[1] != "embedding") or (
+        arguments[0] == "evaluate" and arguments[1] in _SEARCHES
+    )
     return [*arguments, "--workers", str(workers)] if workers and takes else arguments
 
 

@@ -25,6 +25,9 @@ DOWNLOADS = ".downloads"
 """Folder below the given one in which archives wait; hidden, so that nothing in it is taken for a photo."""
 
 
+_MB = 1_000_000
+
+
 @dataclass
 class Got:
     """What became of a set.
@@ -78,7 +81,7 @@ def get(
     root : Path
         Folder of the sets; made if need be.
     progress : callable
-        Told of the steps "download" and "unpack", in bytes.
+        Told of the steps "download", in megabytes, and "unpack", in bytes.
     manifests : Path, optional
         As in `manifests.read_manifest`.
     keep_archives : bool
@@ -159,7 +162,7 @@ class _Getting:
             def tell(done: int, of: int, number: int = number) -> None:
                 # Of volumes, how much is to come is only known of this one: they are about as large as each other.
                 each = max(of, download.about_bytes or 0, done)
-                self.progress("download", number * each + done, each * len(volumes))
+                self.progress("download", *(-(-size // _MB) for size in (number * each + done, each * len(volumes))))
 
             fetched.append(fetch(file, addresses, folder, tell, wait=self.wait))
         return fetched

@@ -1,8 +1,8 @@
 """Where the published sets lie below a folder, in whichever of the common layouts they were unpacked.
 
-A set is looked for in the folder itself, then in folders below it that bear one of its names (``oxford5k``,
-``roxford5k``, ``paris``, …), in any case of letters, there or in ``test``, ``datasets`` or ``data``. Within such a
-home:
+A set is looked for in folders that bear one of its names (``oxford5k``, ``roxford5k``, ``paris``, …), in any case of
+letters, below the given one or in ``test``, ``datasets`` or ``data`` there; then in the given folder itself. Within
+such a home:
 
 - Oxford5K and Paris6K: photos in ``images``, ``jpg``, ``oxbuild_images``, ``paris`` (a folder for each landmark) or in
   the home itself; ground truth in ``gt``, ``gt_files_170407``, ``paris_120310`` or there too.
@@ -159,8 +159,7 @@ def _no_photos(name: str, root: Path, wanted: str | None = None) -> CairnError:
 
 
 def homes_of(name: str, root: Path) -> Iterator[Path]:
-    """Folders where a set may lie: the given one, and those below it that bear one of the set's names."""
-    yield root
+    """Folders where a set may lie: those below the given one that bear one of the set's names, and then itself."""
     seen = {root.resolve()}
     for folder in (root / above for above in _ABOVE):
         if not folder.is_dir():
@@ -171,6 +170,7 @@ def homes_of(name: str, root: Path) -> Iterator[Path]:
             if home is not None and home.is_dir() and home.resolve() not in seen:
                 seen.add(home.resolve())
                 yield home
+    yield root
 
 
 def find_photos(name: str, root: Path) -> Path | None:

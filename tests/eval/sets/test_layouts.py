@@ -120,6 +120,15 @@ def test_one_set_is_never_taken_for_another(tmp_path: Path) -> None:
         locate("roxford5k", tmp_path / "all")
 
 
+def test_other_photos_beside_the_sets_are_not_taken_for_theirs(tmp_path: Path) -> None:
+    everything(tmp_path)
+    touch(tmp_path, ["images/mine.jpg", "jpg/100000.jpg", "own.jpg"])
+    queries(tmp_path / "gt", "my_house")
+    for name in ("oxford5k", "roxford5k"):
+        assert {path.parent for path in locate(name, tmp_path).images} == {tmp_path / "oxford5k" / "oxbuild_images"}
+    assert locate("paris6k", tmp_path).ground_truth == tmp_path / "Paris6k"
+
+
 def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -> None:
     (tmp_path / "jpg").mkdir()
     for name in NAMES:
