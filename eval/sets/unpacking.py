@@ -5,16 +5,18 @@ absolute paths, ``..``, links, devices, names with control characters or backsla
 bytes than the manifest declares.
 """
 
+import bz2
+import gzip
+import lzma
 import os
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from index.errors import CairnError
 from index.progress import Step
@@ -22,9 +24,24 @@ from index.text import shown
 
 _CHUNK = 1 << 20
 _MOST_MEMBERS = 1_000_000
+_LONGEST_HEADER = 1 << 21
 _LONGEST = 200  # bytes of a name
 _PASSED_OVER = ("__MACOSX", ".DS_Store")
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, LZMAError, NotImplementedError, RuntimeError)
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
 
 _Member = tuple[str, IO[bytes] | None]  # name, and content; None for a folder
 
@@ -148,19 +165,39 @@ def _members(archive: Path, progress: Step) -> Iterator[_Member]:
 
 def _tar_members(archive: Path, progress: Step) -> Iterator[_Member]:
     size = archive.stat().st_size
-    # As a stream: one pass, and no more of it in memory than a member's header.
-    with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r|*", bufsize=_CHUNK, errorlevel=2) as tar:
-        for member in tar:
-            progress(min(raw.tell(), size), size)
-            if member.isdir():
-                yield member.name, None
-            elif member.isreg():
-                content = tar.extractfile(member)
-                assert content is not None
-                with closing(content):
-                    yield member.name, content
-            else:
-                _refuse_kind(archive, member.name)
+    with archive.open("rb") as raw:
+        start = raw.read(6)
+        raw.seek(0)
+        opener = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
+        plain = opener(raw) if opener else raw
+        guarded: Any = _Guarded(archive, plain)
+        with closing(plain), tarfile.open(fileobj=guarded, mode="r:", errorlevel=2) as tar:
+            for member in tar:
+                progress(min(raw.tell(), size), size)
+                if member.isdir():
+                    yield member.name, None
+                elif member.isreg():
+                    content = tar.extractfile(member)
+                    assert content is not None
+                    with closing(content):
+                        yield member.name, content
+                else:
+                    _refuse_kind(archive, member.name)
+
+
+class _Guarded:
+    """A file that tarfile reads, which takes headers into memory whole, however long they say they are."""
+
+    def __init__(self, archive: Path, file: IO[bytes]) -> None:
+        self._archive = archive
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        """Read as much as a sound archive has in one header."""
+        if not 0 <= size <= _LONGEST_HEADER:
+            raise HostileArchive(self._archive, f"has a header of {size:,} bytes")
+        return self._file.read(size)
 
 
 def _zip_members(archive: Path, progress: Step) -> Iterator[_Member]:

@@ -1,5 +1,6 @@
 """Archives that are sound, damaged or hostile: all below one folder, or nothing."""
 
+import gzip
 import io
 import os
 import stat
@@ -125,6 +126,18 @@ def test_a_bomb_is_stopped_at_the_declared_limit(tmp_path: Path, make: Callable[
     assert archive.stat().st_size < 50_000
     with pytest.raises(HostileArchive, match="more than the 1,000,000 bytes that are declared"):
         unpack(archive, tmp_path / "out", 1_000_000)
+    assert [path.name for path in tmp_path.iterdir()] == ["set.tgz"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_header_that_would_fill_the_memory_is_refused(tmp_path: Path, kind: bytes) -> None:
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = kind, 50_000_000
+    archive = tmp_path / "set.tgz"
+    with gzip.open(archive, "wb", 1) as file:
+        file.write(info.tobuf(tarfile.GNU_FORMAT) + b"a" * info.size)
+    with pytest.raises(HostileArchive, match="a header of 50,000,"):
+        unpack(archive, tmp_path / "out", 10**6)
     assert [path.name for path in tmp_path.iterdir()] == ["set.tgz"]
 
 
