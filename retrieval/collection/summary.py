@@ -12,6 +12,7 @@ from retrieval.collection.augmentation import is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.drift import describe_drift, measure_drift
 from retrieval.collection.layout import SEGMENTS
+from retrieval.foreign.contract import GEOMETRIES
 
 _LOOKS = 5  # how often segments are looked at again that are rewritten meanwhile
 
@@ -35,6 +36,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
             "name": descriptor.name,
             "dim": descriptor.dim,
             "fingerprint": collection.features_fingerprint,
+            "foreign": GEOMETRIES.get(collection.options.features.regions.detector),
         },
         "signature": str(collection.signature) if collection.signature else None,
         "vocabulary": {

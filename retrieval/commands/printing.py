@@ -82,6 +82,8 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         say(f"photos added {added['first'][:10]} to {added['last'][:10]} (UTC)")
     descriptor, vocabulary = facts["descriptor"], facts["vocabulary"]
     say(f"descriptor   {descriptor['name']}, {descriptor['dim']} dimensions, {descriptor['fingerprint'][:12]}")
+    if descriptor["foreign"]:
+        say(f"keypoints    {descriptor['foreign']}, another program's: new photos need --features")
     say(f"signature    {facts['signature'] or 'none'}")
     if vocabulary:
         say(
