@@ -154,7 +154,8 @@ def _is_table(path: Path) -> bool:
     """Whether a text file is a table of three columns and more, and no list of names."""
     with_cells = (cells for _, cells in open_csv(path).records() if any(map(str.strip, cells)))
     first = next(with_cells, [])
-    return len(first) >= 3 and _SIGNED.fullmatch(next(with_cells, first)[1].strip()) is not None
+    second = next(with_cells, first)
+    return len(first) >= 3 and len(second) >= 3 and _SIGNED.fullmatch(second[1].strip()) is not None
 
 
 @dataclass
