@@ -309,7 +309,7 @@ def _by_neighbours(
 def figure6(scale: Scale) -> Experiment:
     """Test mAP as learning goes on."""
     step = learnt("oxford5k", "rootsift", scale)
-    series = (Series("test", listed=Listed(step, ("history",), "iteration", "test")),)
+    series = (Series("test", listed=Listed(step, ("history",), "", "test")),)
     return Experiment(
         "yan13/figure6",
         "Test mAP as learning goes on",

@@ -333,7 +333,7 @@ class Listed:
 
     step: Step
     path: tuple[str | int, ...]
-    x: str
+    x: str  # "" for their numbers in the list, from 0
     y: str
     factor: float = 1.0  # of y
     where: tuple[tuple[str, Any], ...] = ()
@@ -342,7 +342,10 @@ class Listed:
         """Give the points, in the order of x."""
         rows = look_up(results[self.step.key], self.path) or []
         taken = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
-        points = [(look_up(row, self.x.split(".")), look_up(row, self.y.split("."))) for row in taken]
+        numbered = enumerate(taken)
+        points = [
+            (look_up(row, self.x.split(".")) if self.x else at, look_up(row, self.y.split("."))) for at, row in numbered
+        ]
         return sorted((float(x), self.factor * float(y)) for x, y in points if x is not None and y is not None)
 
 

@@ -221,7 +221,7 @@ def run_command(arguments: Sequence[str]) -> str:
             process.terminate()  # with Ctrl-C it has been told already: it keeps what it has done
             process.wait()
             raise
-    if process.returncode in (0, 1):
+    if process.returncode == 0 or (process.returncode == 1 and text.strip()):
         return text
     raise CairnError(_sentence(text) or f"the command ended with exit code {process.returncode}.")
 

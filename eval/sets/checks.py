@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.sets.layouts import CORRUPT_PARIS, PARTS, find_ground_truth, find_photos, locate
+from eval.sets.layouts import CORRUPT_PARIS, HARRIS, PARTS, find_ground_truth, find_photos, locate
 from eval.sets.manifests import Manifest, read_manifest
 from index.errors import CairnError
 from learning.patches.phototour import bitmap_name, bitmaps_of
@@ -176,8 +176,6 @@ def _check_part(manifest: Manifest, root: Path, finding: Finding, manifests: Pat
     finding.folder = str(folder)
     with (folder / "info.txt").open("rb") as file:
         listed = sum(1 for line in file if line.strip())
-    if layout.get("patches_harris") == listed:
-        finding.wanted["patches"] = listed
     names = {path.name for path in folder.iterdir()}
     bitmaps = [bitmap_name(number) for number in range(bitmaps_of(finding.wanted["patches"]))]
     absent = [name for name in bitmaps if name not in names]
@@ -219,7 +217,7 @@ def _check_sequences(manifest: Manifest, root: Path, finding: Finding, manifests
 _CHECKS: dict[str, Callable[[Manifest, Path, Finding, Path | None], None]] = {
     **dict.fromkeys(("oxford5k", "paris6k", "roxford5k", "rparis6k"), _check_buildings),
     **dict.fromkeys(("flickr100k", "holidays", "ukbench"), _check_photos),
-    **dict.fromkeys(PARTS, _check_part),
+    **dict.fromkeys((*PARTS, *HARRIS), _check_part),
     "phototour": _check_phototour,
     **dict.fromkeys(("hpatches", "hpatches-sequences"), _check_sequences),
 }

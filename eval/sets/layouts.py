@@ -7,7 +7,7 @@ such a home:
 - Oxford5K and Paris6K: photos in ``images``, ``jpg``, ``oxbuild_images``, ``paris`` (a folder for each landmark) or in
   the home itself; ground truth in ``gt``, ``gt_files_170407``, ``paris_120310`` or there too.
 - Revisited Oxford and Paris: ``gnd_roxford5k.pkl``, ``gnd_rparis6k.pkl``; the photos are those of Oxford5K and Paris6K.
-- PhotoTour: a folder for each part, ``notredame`` or, of the Harris points, ``notredame_harris``.
+- PhotoTour: a folder for each part, such as ``notredame``, and for those of Harris corners, ``notredame_harris``.
 - HPatches: a folder for each sequence, ``i_*`` and ``v_*``, with patches (``ref.png``) or photos (``1.ppm``).
 """
 
@@ -24,9 +24,13 @@ from retrieval.photos.listing import list_photos
 PARTS = ("notredame", "yosemite", "liberty")
 """The parts of PhotoTour, each a set by itself too."""
 
+HARRIS = tuple(f"{part}_harris" for part in PARTS)
+"""The same scenes at Harris corners (Brown11, figure 12): no part of PhotoTour as results are reported on."""
+
 NAMES: tuple[str, ...] = (
     *("oxford5k", "paris6k", "flickr100k", "roxford5k", "rparis6k", "phototour"),
     *PARTS,
+    *HARRIS,
     *("hpatches", "hpatches-sequences", "holidays", "ukbench"),
 )
 """Every set that is known."""
@@ -261,8 +265,8 @@ def _told_by_names(name: str, root: Path) -> LocatedSet:
 
 def _part(name: str, root: Path, wanted: str | None = None) -> LocatedSet:
     """A part of PhotoTour: the folder of patches."""
-    folders = [root] if root.name.lower().removesuffix("_harris") == name else []
-    folders += [home / called for called in (name, f"{name}_harris") for home in homes_of("phototour", root)]
+    folders = [root] if root.name.lower() == name else []
+    folders += [home / name for home in homes_of("phototour", root)]
     for folder in folders:
         for inner in (folder, folder / name):  # the archives hold no folder; some unpack them into one of the same name
             if (inner / "info.txt").is_file():
@@ -275,7 +279,7 @@ def _phototour(name: str, root: Path) -> LocatedSet:
     above = set()
     for part in PARTS:
         folder = _part(part, root, name).folder.parent
-        above.add(folder.parent if folder.name.lower().removesuffix("_harris") == part else folder)
+        above.add(folder.parent if folder.name.lower() == part else folder)
     if len(above) > 1:
         raise CairnError(
             f"The parts of PhotoTour lie in different folders below {root}: move them together, or get them again "
@@ -300,7 +304,7 @@ _FINDERS: dict[str, Callable[[str, Path], LocatedSet]] = {
     **dict.fromkeys(("roxford5k", "rparis6k"), _revisited),
     "flickr100k": _distractors,
     **dict.fromkeys(("holidays", "ukbench"), _told_by_names),
-    **dict.fromkeys(PARTS, _part),
+    **dict.fromkeys((*PARTS, *HARRIS), _part),
     "phototour": _phototour,
     **dict.fromkeys(("hpatches", "hpatches-sequences"), _hpatches),
 }

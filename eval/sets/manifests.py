@@ -102,7 +102,7 @@ class Manifest:
         Folder that a download goes into, below the one that is given.
     layout : dict
         What must be there: numbers of ``images``, files of ``ground_truth``, ``queries``, ``sequences``, ``patches``
-        (``patches_harris`` in the edition of Harris points), and names of ``pair_files``.
+        and names of ``pair_files``.
     """
 
     name: str

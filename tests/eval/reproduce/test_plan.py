@@ -74,6 +74,7 @@ def test_listed_points_are_those_of_the_right_kind_in_the_order_of_x() -> None:
     ]
     listed = Listed(TEST, ("tested",), "dim", "test.nd", 100, (("stage", "pooling"),))
     assert listed.of({TEST.key: {"tested": rows}}) == [(32, pytest.approx(30)), (64, pytest.approx(20))]
+    assert Listed(TEST, ("tested",), "", "dim").of({TEST.key: {"tested": rows}}) == [(0, 64), (1, 32), (2, 8), (3, 16)]
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])

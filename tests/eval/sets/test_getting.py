@@ -70,7 +70,7 @@ SMALL: dict[str, tuple[dict[str, int], list[bytes]]] = {  # what its layout want
     ),
     "roxford5k": ({"images": 6, "ground_truth": 1}, [b"\x80\x02}q\x00."]),
     "rparis6k": ({"images": 4, "ground_truth": 1}, [b"\x80\x02}q\x00."]),
-    **{part: ({"patches": 300, "patches_harris": 200}, [pack(PATCHES, "zip")]) for part in ("notredame", "yosemite")},
+    **{part: ({"patches": 300}, [pack(PATCHES, "zip")]) for part in ("notredame", "yosemite")},
     "liberty": ({"patches": 300}, [pack({f"liberty/{k}": v for k, v in PATCHES.items()}, "zip")]),
     "hpatches": ({"sequences": 2}, [pack({f"hpatches-release/{k}": v for k, v in SEQUENCES.items()}, "zip")]),
     "holidays": (

@@ -91,8 +91,11 @@ def test_parts_of_phototour_go_by_several_names(tmp_path: Path) -> None:
     touch(tmp_path, ["notredame/notredame/info.txt", "Yosemite/info.txt", "liberty_harris/info.txt"])
     (tmp_path / "Yosemite").rename(tmp_path / "yosemite")
     assert locate("notredame", tmp_path).folder == tmp_path / "notredame" / "notredame"
-    assert locate("liberty", tmp_path).folder == tmp_path / "liberty_harris"
-    assert locate("liberty", tmp_path / "liberty_harris").folder == tmp_path / "liberty_harris"
+    assert locate("liberty_harris", tmp_path).folder == tmp_path / "liberty_harris"
+    assert locate("liberty_harris", tmp_path / "liberty_harris").folder == tmp_path / "liberty_harris"
+    with pytest.raises(CairnError, match="no patches of liberty below"):  # other patches, though of the same place
+        locate("liberty", tmp_path)
+    touch(tmp_path, ["liberty/info.txt"])
     assert locate("phototour", tmp_path).folder == tmp_path
     touch(tmp_path, ["patchdata/trevi/info.txt"])
     with pytest.raises(CairnError, match="no patches of yosemite"):
