@@ -49,6 +49,8 @@ ROOMS = (
     "eval/sets",
     "eval/rankings",
     "eval/hpatches",
+    "eval/reproduce",
+    "eval/papers",
     "eval/demo",
     "eval/tables",
     "eval/commands",

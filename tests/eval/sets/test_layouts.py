@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.sets.layouts import CORRUPT_PARIS, NAMES, PARTS, locate, published_layout
+from eval.sets.layouts import CORRUPT_PARIS, HARRIS, NAMES, PARTS, locate, published_layout
 from index.errors import CairnError
 
 OXFORD = ("all_souls_000013.jpg", "radcliffe_camera_000519.jpg")
@@ -31,7 +31,7 @@ def everything(root: Path) -> None:
     touch(root / "flickr100k" / "oxc1_100k", ["acropolis/acropolis_000001.jpg", "tiger/tiger_000001.jpg"])
     touch(root / "roxford5k", ["gnd_roxford5k.pkl"])
     touch(root / "rparis6k", ["gnd_rparis6k.pkl"])
-    for part in PARTS:
+    for part in (*PARTS, *HARRIS):
         touch(root / "phototour" / part, ["info.txt", "m50_100000_100000_0.txt"])
     touch(root / "hpatches" / "hpatches-release", ["i_ski/ref.png", "v_graffiti/ref.png"])
     touch(root / "hpatches" / "hpatches-sequences-release", ["i_ski/1.ppm", "v_graffiti/1.ppm"])
@@ -44,7 +44,7 @@ def test_each_set_is_found_beside_all_others(tmp_path: Path) -> None:
     found = {name: locate(name, tmp_path) for name in NAMES}
     assert {name: one.folder.relative_to(tmp_path).as_posix() for name, one in found.items()} == {
         **{name: name for name in ("oxford5k", "roxford5k", "rparis6k", "phototour", "holidays", "ukbench")},
-        **{part: f"phototour/{part}" for part in PARTS},
+        **{part: f"phototour/{part}" for part in (*PARTS, *HARRIS)},
         "paris6k": "Paris6k",
         "flickr100k": "flickr100k",
         "hpatches": "hpatches/hpatches-release",
