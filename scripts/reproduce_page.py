@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Write docs/reproduce.md: every experiment, its command, data, time and published numbers.
+
+usage: .venv-test/bin/python -m scripts.reproduce_page
+"""
+
+from pathlib import Path
+
+from eval.papers.registry import experiments
+from eval.reproduce.plan import Experiment, Table
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reproduce.md"
+
+_BEFORE = """# Reproducing the papers
+
+<!-- Written by scripts/reproduce_page.py out of the experiments themselves: change those, and run it. -->
+
+```
+cairn reproduce list                                          # every table and figure, its data, its time
+cairn data get phototour --root sets                          # what it needs
+cairn reproduce simonyan14/table1 --root sets                 # one of them
+cairn reproduce brown11 --root sets                           # all of a paper
+cairn reproduce all --root sets --scale 0.001                 # a smoke test of everything
+cairn reproduce yan13/table2 --root sets --dry-run            # the commands that are left to run
+```
+
+An experiment is a list of commands of Cairn, as anybody could type them: `--dry-run` prints them, and the page of a
+result ends with them. What experiments have in common is computed once, in `cairn-reproduced/steps` (`--out`). A run
+that was stopped goes on where it was, inside a command too. Each experiment becomes a page,
+`cairn-reproduced/NAME.html`, with our numbers beside the published ones, its plots, and the same numbers as CSV and JSON.
+
+`--scale 0.05` takes that share of the pairs, queries and photos, to see that all works. Below 0.01 the grids of models
+are small too. Such numbers say nothing about the papers, and the page says so.
+
+Nobody here has the published sets. So the numbers of the papers below stand without ours; the experiments themselves
+are tested on tiny sets in the layouts of the published ones. Numbers in *italics* are of methods that are not built
+here. Times are estimates for two cores, of each experiment
+alone, and rough: from what the commands took on shares of sets of the same kind.
+
+What the papers leave open, and what `--as-published` sets, is told in [learning](learning.md#as-published) and
+[measuring](measuring.md#as-a-paper-did).
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """The whole page."""
+    known = list(experiments().values())
+    lines = [_BEFORE, "| experiment | shows | data | commands | time |", "|---|---|---|---|---|"]
+    for one in known:
+        link = f"[`{one.name}`](#{one.name.replace('/', '')})"
+        lines.append(f"| {link} | {one.title} | {', '.join(one.data)} | {len(one.steps)} | {duration(one.hours)} |")
+    for one in known:
+        lines += ["", *_section(one)]
+    return "\n".join(lines) + "\n"
+
+
+def duration(hours: float) -> str:
+    """Hours as a person says them."""
+    if hours < 1:
+        return f"{max(1, round(60 * hours))} min"
+    return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
+
+
+def _section(experiment: Experiment) -> list[str]:
+    lines = [
+        f"## {experiment.name}",
+        "",
+        f"{experiment.title}. {experiment.source}. `cairn reproduce {experiment.name} --root DIR`",
+    ]
+    for part in experiment.parts:
+        if isinstance(part, Table) and any(cell.published is not None for cell in part.cells):
+            lines += ["", f"Published: {part.title}. {part.unit}.", "", *_published(part)]
+    for note in experiment.notes:
+        lines += ["", f"- {note}"]
+    return lines
+
+
+def _published(table: Table) -> list[str]:
+    """The published numbers of a table; those that are not built here in italics."""
+    lines = [f"| | {' | '.join(table.columns)} |", f"|---|{'---|' * len(table.columns)}"]
+    for row in table.rows:
+        found = {cell.column: cell for cell in table.cells if cell.row == row}
+        cells = []
+        for column in table.columns:
+            cell = found.get(column)
+            if cell is None or cell.published is None:
+                cells.append("")
+                continue
+            number = f"{cell.published:.{table.digits}f}"
+            detail = "" if cell.published_detail is None else f" [{cell.published_detail:g}]"
+            cells.append(f"{number if cell.ours is not None else f'*{number}*'}{detail}")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()
