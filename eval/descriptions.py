@@ -150,7 +150,7 @@ def _read_npz(path: Path) -> NDArray[np.generic]:
         taken = names if len(names) == 1 else [name for name in _NAMES if name in names][:1]
         if not taken:
             raise CairnError(
-                f"{path} has {len(names)} arrays, {', '.join(names[:8])}: call the one to take {shown(_NAMES[0])}."
+                f"{path} has {len(names)} arrays, {', '.join(shown(name, 40) for name in names[:4])}: call the one to take {shown(_NAMES[0])}."
             )
         return archive.array(taken[0])
 

@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_said_in_a_sentence(
 
 def test_several_arrays_without_a_name_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.ones((2, 2)), y=np.ones((2, 2)))
-    with pytest.raises(CairnError, match="has 2 arrays, x, y: call the one to take 'descriptions'"):
+    with pytest.raises(CairnError, match="has 2 arrays, 'x', 'y': call the one to take 'descriptions'"):
         read_descriptions(tmp_path / "a.npz")
     assert Descriptions("a", np.ones((2, 3), np.float16)).bytes == 6
 

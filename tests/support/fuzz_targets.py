@@ -50,7 +50,7 @@ from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import MOST_TAGS
 from retrieval.photos.decoding import read_colour, read_photo
 from retrieval.photos.options import ImageOptions
-from tests.support import feature_files, metadata_files
+from tests.support import feature_files, metadata_files, ranking_files
 from tests.support.fuzzing import Sample
 from tests.support.hostile import encode, photo
 from tests.support.learning import learnt_models, mined_files
@@ -602,4 +602,6 @@ TARGETS: dict[str, Target] = {
     "arrays": Target(arrays_samples, read_arrays),
     "catalogue": Target(catalogue_samples, read_catalogue),
     "features": Target(feature_files.samples, feature_files.read_features),
+    "rankings": Target(ranking_files.ranking_samples, ranking_files.read_ranking),
+    "descriptions": Target(ranking_files.description_samples, ranking_files.read_description),
 }
