@@ -149,9 +149,8 @@ def _read_npz(path: Path) -> NDArray[np.generic]:
         names = [name.removesuffix(".npy") for name in archive.names]
         taken = names if len(names) == 1 else [name for name in _NAMES if name in names][:1]
         if not taken:
-            raise CairnError(
-                f"{path} has {len(names)} arrays, {', '.join(shown(name, 40) for name in names[:4])}: call the one to take {shown(_NAMES[0])}."
-            )
+            found = ", ".join(shown(name, 40) for name in names[:4])
+            raise CairnError(f"{path} has {len(names)} arrays, {found}: call the one to take {shown(_NAMES[0])}.")
         return archive.array(taken[0])
 
 
