@@ -27,7 +27,8 @@ cairn reproduce yan13/table2 --root sets --dry-run            # the commands tha
 An experiment is a list of commands of Cairn, as anybody could type them: `--dry-run` prints them, and the page of a
 result ends with them. What experiments have in common is computed once, in `cairn-reproduced/steps` (`--out`). A run
 that was stopped goes on where it was, inside a command too. Each experiment becomes a page,
-`cairn-reproduced/NAME.html`, with our numbers beside the published ones, its plots, and the same numbers as CSV and JSON.
+`cairn-reproduced/NAME.html`, with our numbers beside the published ones, its plots, and the same numbers as CSV and
+JSON.
 
 `--scale 0.05` takes that share of the pairs, queries and photos, to see that all works. Below 0.01 the grids of models
 are small too. Such numbers say nothing about the papers, and the page says so.

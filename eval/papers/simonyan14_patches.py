@@ -78,8 +78,8 @@ _CODES: dict[str, tuple[int, tuple[str, ...]]] = {
     "PR-proj-pq 80f → 1024pq": (80, ("--product", "1024", "--method", "plain")),
 }
 _NOTES = (
-    "On ND → Yos the printed error of the code of 1,024 bits, 8.5, is lower than that of the descriptor that it is made "
-    "of, 10.08.",
+    "On ND → Yos the printed error of the code of 1,024 bits, 8.5, is lower than that of the descriptor that it is "
+    "made of, 10.08.",
 )
 
 QUICK_REGIONS = ("--pool-step", "4", "--mu", "0.97", "--mu", "0.9", "--gamma", "0.1")
