@@ -48,8 +48,8 @@ DRAW: dict[str, Callable[[Path], None]] = {
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that are written from here on."""
     figures: list[Any] = []
-    save = plots._save
-    monkeypatch.setattr(plots, "_save", lambda figure, path: (figures.append(figure), save(figure, path)))
+    save = plots.save_plot
+    monkeypatch.setattr(plots, "save_plot", lambda figure, path: (figures.append(figure), save(figure, path)))
     return figures
 
 
