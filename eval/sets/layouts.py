@@ -119,7 +119,7 @@ def locate(name: str, root: Path) -> LocatedSet:
         raise CairnError(f"There is no set {name!r}: choose {one_of(NAMES)}.")
     root = Path(root)
     if not root.is_dir():
-        raise CairnError(f"There is no folder {root}; get the set with: {get_command(name, root)}")
+        raise CairnError(f"There is no folder {root}: {get_command(name, root)} gets it.")
     return _FINDERS[name](name, root)
 
 
@@ -148,10 +148,10 @@ def published_layout(name: str, root: Path) -> tuple[Path, Path]:
         One of them is not there.
     """
     if not root.is_dir():
-        raise CairnError(f"There is no folder {root}; get the set with: {get_command(name, root)}")
+        raise CairnError(f"There is no folder {root}: {get_command(name, root)} gets it.")
     gt = find_ground_truth(name, root)
     if gt is None:
-        raise CairnError(f"There is no ground truth of {name} below {root}; get it with: {get_command(name, root)}")
+        raise CairnError(f"There is no ground truth of {name} below {root}: {get_command(name, root)} gets it.")
     images = find_photos(name, root)
     if images is None:
         raise _no_photos(name, root)
@@ -159,7 +159,7 @@ def published_layout(name: str, root: Path) -> tuple[Path, Path]:
 
 
 def _no_photos(name: str, root: Path, wanted: str | None = None) -> CairnError:
-    return CairnError(f"There are no photos of {name} below {root}; get them with: {get_command(wanted or name, root)}")
+    return CairnError(f"There are no photos of {name} below {root}: {get_command(wanted or name, root)} gets them.")
 
 
 def homes_of(name: str, root: Path) -> Iterator[Path]:
@@ -237,7 +237,7 @@ def _revisited(name: str, root: Path) -> LocatedSet:
     """The photos of Oxford5K or Paris6K with the ground truth of Radenovic et al. 2018."""
     truth = find_ground_truth(name, root)
     if truth is None:
-        raise CairnError(f"There is no gnd_{name}.pkl below {root}; get it with: {get_command(name, root)}")
+        raise CairnError(f"There is no gnd_{name}.pkl below {root}: {get_command(name, root)} gets it.")
     folder = find_photos(name, root)
     if folder is None:
         raise _no_photos(name.removeprefix("r"), root, name)
@@ -271,7 +271,7 @@ def _part(name: str, root: Path, wanted: str | None = None) -> LocatedSet:
         for inner in (folder, folder / name):  # the archives hold no folder; some unpack them into one of the same name
             if (inner / "info.txt").is_file():
                 return LocatedSet(name, inner, (), None)
-    raise CairnError(f"There are no patches of {name} below {root}; get them with: {get_command(wanted or name, root)}")
+    raise CairnError(f"There are no patches of {name} below {root}: {get_command(wanted or name, root)} gets them.")
 
 
 def _phototour(name: str, root: Path) -> LocatedSet:
@@ -282,8 +282,8 @@ def _phototour(name: str, root: Path) -> LocatedSet:
         above.add(folder.parent if folder.name.lower() == part else folder)
     if len(above) > 1:
         raise CairnError(
-            f"The parts of PhotoTour lie in different folders below {root}: move them together, or get them again "
-            f"with: {get_command(name, root)}"
+            f"The parts of PhotoTour lie in different folders below {root}: move them together, or let "
+            f"{get_command(name, root)} get them anew."
         )
     return LocatedSet(name, above.pop(), (), None)
 
@@ -296,7 +296,7 @@ def _hpatches(name: str, root: Path) -> LocatedSet:
         for folder in folders:
             if any((one / file).is_file() for one in folder.glob("[iv]_*") for file in files):
                 return LocatedSet(name, folder, (), None)
-    raise CairnError(f"There are no sequences of HPatches below {root}; get them with: {get_command(name, root)}")
+    raise CairnError(f"There are no sequences of HPatches below {root}: {get_command(name, root)} gets them.")
 
 
 _FINDERS: dict[str, Callable[[str, Path], LocatedSet]] = {
