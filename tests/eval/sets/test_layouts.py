@@ -136,7 +136,8 @@ def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -
     (tmp_path / "jpg").mkdir()
     for name in NAMES:
         for root in (tmp_path, tmp_path / "nowhere"):
-            with pytest.raises(CairnError, match=f"cairn data get {name} --root {root} (gets it|gets them|get them anew)\\.$"):
+            told = f"cairn data get {name} --root {root} (gets it|gets them|get them anew)\\.$"
+            with pytest.raises(CairnError, match=told):
                 locate(name, root)
     with pytest.raises(CairnError, match="There is no set 'oxford105k': choose oxford5k, "):
         locate("oxford105k", tmp_path)
