@@ -160,7 +160,7 @@ def evaluate_similarity(
     folder : Path
         Collection to learn from, which has the query photos.
     ground_truth : Path
-        In the layout of Oxford5K. Query photos that no query is to find take no rank.
+        In the layout of Oxford5K. Query photos that no answer mentions, as positive or junk, take no rank.
     options : SimilarityOptions, optional
         How it is learnt; but for `neighbours` and `seed`, where the arguments tell.
     neighbours : sequence of int
@@ -297,8 +297,9 @@ class _Bench:
     def _search(
         self, place: str, queries: Sequence[Query], file: Path | None, way: str, seen: frozenset[str]
     ) -> dict[str, tuple[float, float]]:
-        # A photo that asks and that nothing is to find is no photo of the set.
-        beside = {query.stem for query in self.asked} - {stem for query in self.asked for stem in query.positives}
+        # A photo that asks and that the answers do not mention is no photo of the set.
+        beside = {query.stem for query in self.asked}
+        beside -= {stem for query in self.asked for stem in query.positives | query.junk}
         asked = []
         for query in queries:
             good = query.positives - seen if way == UNSEEN else query.positives
