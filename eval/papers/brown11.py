@@ -1,8 +1,9 @@
 """Brown, Hua, Winder (PAMI 2011): descriptors made of building blocks."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
-from eval.papers.phototour import FILE, FIRST_FOUR, SETS, dimensions, drawing, error, few, roc_curves, row
+from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, few, made, roc_curves, row
 from eval.reproduce.plan import (
     Argument,
     Cell,
@@ -21,7 +22,7 @@ from eval.reproduce.plan import (
 )
 
 SOURCE = "Brown, Hua, Winder: Discriminative Learning of Local Image Descriptors (PAMI 2011)"
-UNIT = "Error at 95% of the true matches, percent; in brackets the dimensions"
+UNIT = "Error at 95% of the true matches, percent; in square brackets the dimensions"
 
 PARAMETRIC = ("T1c-S2-17", "T3h-S4-25", "T3h-S2-17", "T3j-S2-17")
 EMBEDDINGS = ("pca", "glde", "golde", "lde", "olde", "lpp", "olpp")
@@ -114,10 +115,14 @@ def _blocks(
         f"{title} on {SETS[train]}",
         (
             *("learn", "blocks", Data(SETS[train]), "--as-published", *own, *share, *quick),
-            *("--out", Here(FILE), "--work", work or Here("work")),
+            *("--out", Here(f"{_slug(title)}.npz"), "--work", work or Here("work")),
         ),
         scale.hours(hours),
     )
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", title).strip("-")
 
 
 def _parametric(train: str, scale: Scale) -> list[Step]:
@@ -226,7 +231,7 @@ def figure12(scale: Scale) -> Experiment:
         own = ("--as-published", *_PIXELS, "--dim", "10")
         step = Step(
             f"Pixels, lde on {name}",
-            ("learn", "blocks", Data(name), *own, *share, "--out", Here(FILE), "--work", Here("work")),
+            ("learn", "blocks", Data(name), *own, *share, "--out", Here(f"{name}.npz"), "--work", Here("work")),
             scale.hours(0.3),
         )
         pictures.append(drawing(title, step, "projections", ".png"))
@@ -251,7 +256,7 @@ def figure6(scale: Scale) -> Experiment:
             (
                 *("learn", "embedding", Data(SETS["Lib"]), "--as-published", "--base", "sift", "--embedding", name),
                 *(() if scale.whole else few(scale, 500_000)),
-                *("--out", Here(FILE)),
+                *("--out", Here(f"sift-{name}.npz")),
             ),
             scale.hours(0.3),
         )
@@ -301,7 +306,7 @@ def figure13(scale: Scale) -> Experiment:
         for learnt in _parametric("ND", scale):
             step = Step(
                 f"{learnt.title}: clipping and bits",
-                ("evaluate", "blocks", Data("liberty"), "--descriptor", Made(learnt, FILE)),
+                ("evaluate", "blocks", Data("liberty"), "--descriptor", made(learnt)),
                 scale.hours(0.1),
             )
             listed = Listed(step, ("errors",), "setting", "fpr95", 100, (("study", kind),))

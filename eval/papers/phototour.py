@@ -14,10 +14,12 @@ FIRST_FOUR = PAIRS[:4]
 """Those that earlier papers have: they do not learn from Liberty."""
 
 TEST_PAIRS = 100_000
-FILE = "descriptor.npz"
-"""Name of the file that a step learns."""
-
 _EVALUATION = 0.02  # hours: 100,000 pairs
+
+
+def made(step: Step) -> Made:
+    """The descriptor file that a step learns: plots call a descriptor by the name of its file."""
+    return Made(step, next(one.name for one in step.arguments if isinstance(one, Here) and one.name.endswith(".npz")))
 
 
 def row(pair: tuple[str, str]) -> str:
@@ -42,7 +44,7 @@ def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str) -> V
 
 def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str) -> Step:
     """Measure a descriptor, learnt by a step or known by its name, on the test pairs of a set."""
-    file: Argument = Made(descriptor, FILE) if isinstance(descriptor, Step) else descriptor
+    file: Argument = made(descriptor) if isinstance(descriptor, Step) else descriptor
     share = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
     return Step(
         f"{title}, tested on {SETS[test]}",
@@ -54,7 +56,7 @@ def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str) -> S
 def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Picture:
     """Draw something of what a step learnt: a kind of `cairn plot`."""
     name = f"{kind}{suffix}"
-    step = Step(f"{kind}: {title}", ("plot", kind, Made(learnt, FILE), "--out", Here(name)), 0.01, prints=False)
+    step = Step(f"{kind}: {title}", ("plot", kind, made(learnt), "--out", Here(name)), 0.01, prints=False)
     return Picture(title, step, name)
 
 
@@ -62,7 +64,7 @@ def roc_curves(test: str, descriptors: Sequence[Step | str], scale: Scale, title
     """Draw ROC curves of descriptors on the test pairs of a set."""
     files: list[Argument] = []
     for one in descriptors:
-        files += ["--descriptor", Made(one, FILE) if isinstance(one, Step) else one]
+        files += ["--descriptor", made(one) if isinstance(one, Step) else one]
     step = Step(
         f"ROC curves: {title}",
         ("plot", "roc", Data(SETS[test]), *files, "--out", Here("roc.svg"), "--quiet"),

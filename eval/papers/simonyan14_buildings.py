@@ -1,7 +1,7 @@
 """Simonyan, Vedaldi, Zisserman (TPAMI 2014), section 10.2: descriptors learnt from photos without labels."""
 
 from eval.papers.buildings import TITLES, mean_precision, searched
-from eval.papers.phototour import FILE, drawing
+from eval.papers.phototour import drawing, made
 from eval.papers.simonyan14_patches import QUICK_PROJECTIONS, QUICK_REGIONS, SOURCE
 from eval.reproduce.plan import (
     Argument,
@@ -74,7 +74,13 @@ def learnt(scale: Scale, kind: str, settings: tuple[Argument, ...] = ()) -> Step
         grid = (*grid, *QUICK_REGIONS) if kind == "PR-proj" else grid
     return Step(
         f"{kind} from the matches of Oxford5K",
-        (*("learn", "descriptor", matches, "--as-published", *own, *grid), "--out", Here(FILE), "--work", Here("work")),
+        (
+            *("learn", "descriptor", matches, "--as-published", *own, *grid),
+            "--out",
+            Here(f"{kind.lower()}.npz"),
+            "--work",
+            Here("work"),
+        ),
         scale.hours(10.0 if kind == "PR-proj" else 3.0),
     )
 
@@ -155,7 +161,7 @@ def figure8(scale: Scale) -> Experiment:
 
 def _descriptor(kind: str, scale: Scale, settings: tuple[Argument, ...]) -> Argument:
     """A designed descriptor by its name, or what is learnt, on regions as they are searched with."""
-    return Made(learnt(scale, kind, settings), FILE) if kind.endswith("-proj") else kind.lower()
+    return made(learnt(scale, kind, settings)) if kind.endswith("-proj") else kind.lower()
 
 
 def _search(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from eval.papers.phototour import FILE, FIRST_FOUR, PAIRS, SETS, dimensions, drawing, error, few, roc_curves, row
+from eval.papers.phototour import FIRST_FOUR, PAIRS, SETS, dimensions, drawing, error, few, made, roc_curves, row
 from eval.reproduce.plan import (
     Argument,
     Cell,
@@ -21,7 +21,7 @@ from eval.reproduce.plan import (
 )
 
 SOURCE = "Simonyan, Vedaldi, Zisserman: Learning Local Feature Descriptors Using Convex Optimisation (TPAMI 2014)"
-UNIT = "False positives at 95% recall, percent; in brackets the dimensions"
+UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"
 _PAIRS = 500_000  # 400,000 to learn from, 100,000 to choose by
 _LEARNING = 9.0  # hours of the grid of pooling regions on one set
 _PROJECTING = 5.0  # hours of that of projections
@@ -102,7 +102,7 @@ def pooling(train: str, scale: Scale, dim: int = 640, *, symmetric: bool = True)
             *_learn(train, scale),
             *("--stage", "pooling", "--max-pooled-dim", str(dim), *options),
             *_quick(scale, ("--patch-size", "31", *QUICK_REGIONS)),
-            *_out(work),
+            *_out(f"pr-{dim}{'' if symmetric else '-asymmetric'}", work),
         ),
         0.05 if shared else scale.hours(_LEARNING if symmetric else 4 * _LEARNING),
     )
@@ -116,9 +116,9 @@ def projection(train: str, scale: Scale, dim: int = 80) -> Step:
         f"Projection ≤ {dim} on {SETS[train]}",
         (
             *_learn(train, scale),
-            *("--stage", "projection", "--pooling", Made(regions, FILE), "--dim", str(dim)),
+            *("--stage", "projection", "--pooling", made(regions), "--dim", str(dim)),
             *_quick(scale, QUICK_PROJECTIONS),
-            *_out(work),
+            *_out(f"pr-proj-{dim}", work),
         ),
         scale.hours(_PROJECTING) if dim == 80 else 0.05,
     )
@@ -132,7 +132,7 @@ def projected(train: str, scale: Scale, base: str = "rootsift", dim: int = 80) -
             *_learn(train, scale),
             *("--stage", "projection", "--base", base, "--dim", str(dim)),
             *_quick(scale, QUICK_PROJECTIONS),
-            *_out(Here("work")),
+            *_out(f"{base}-proj-{dim}", Here("work")),
         ),
         scale.hours(1.5),
     )
@@ -142,9 +142,19 @@ def code(train: str, scale: Scale, dim: int, options: Sequence[str]) -> Step:
     """Compress the projection of at most so many dimensions (section 8)."""
     return Step(
         f"{' '.join(options)} of the projection ≤ {dim} on {SETS[train]}",
-        ("compress", Made(projection(train, scale, dim), FILE), "--out", Here(FILE), *options),
+        (
+            "compress",
+            made(projection(train, scale, dim)),
+            "--out",
+            Here(f"pr-proj-{dim}{_code(options)}.npz"),
+            *options,
+        ),
         _COMPRESSING,
     )
+
+
+def _code(options: Sequence[str]) -> str:
+    return f"-{'bin' if options[0] == '--bits' else 'pq'}-{options[1]}"
 
 
 def _learn(train: str, scale: Scale) -> tuple[Argument, ...]:
@@ -162,8 +172,8 @@ def _again(learnt: Step, more: tuple[Argument, ...]) -> tuple[Argument, ...]:
     return (*(work if one == Here("work") else one for one in learnt.arguments), *more)
 
 
-def _out(work: Argument) -> tuple[Argument, ...]:
-    return ("--out", Here(FILE), "--work", work)
+def _out(name: str, work: Argument) -> tuple[Argument, ...]:
+    return ("--out", Here(f"{name}.npz"), "--work", work)
 
 
 def table1(scale: Scale) -> Experiment:

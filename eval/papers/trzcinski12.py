@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from eval.papers.phototour import FILE, SETS, dimensions, drawing, error, few, roc_curves, row
-from eval.reproduce.plan import Argument, Cell, Data, Experiment, Here, Made, Picture, Scale, Step, Table
+from eval.papers.phototour import SETS, dimensions, drawing, error, few, made, roc_curves, row
+from eval.reproduce.plan import Argument, Cell, Data, Experiment, Here, Picture, Scale, Step, Table
 
 SOURCE = "Trzcinski, Christoudias, Lepetit, Fua: Learning Image Descriptors with the Boosting-Trick (NIPS 2012)"
-UNIT = "False positives at 95% recall, percent; in brackets the dimensions"
+UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"
 _PAIRS = 200_000
 
 _FIGURE_3A = {
@@ -56,20 +56,39 @@ def boosted(train: str, scale: Scale, kind: str, learners: int) -> Step:
     """Boost weak learners: ``bgm``, or ``ssc`` on intensities."""
     start: tuple[Argument, ...] = _candidates(scale)
     if kind == "bgm" and learners < 512:  # boosting is greedy: fewer are the first of more
-        start = ("--from", Made(boosted(train, scale, kind, 512), FILE))
+        start = ("--from", made(boosted(train, scale, kind, 512)))
     return Step(
         f"{learners} weak learners ({kind}) on {SETS[train]}",
-        (*_learn(train, scale), "--kind", kind, "--learners", _few(scale, learners), *start, "--out", Here(FILE)),
+        (
+            *_learn(train, scale),
+            "--kind",
+            kind,
+            "--learners",
+            _few(scale, learners),
+            *start,
+            "--out",
+            Here(f"{kind}-{learners}.npz"),
+        ),
         0.1 if kind == "bgm" and learners < 512 else scale.hours(3.0 * learners / 512),
     )
 
 
 def low_dimensional(train: str, scale: Scale, kind: str, dim: int) -> Step:
     """Learn the weights of 512 weak learners together, and keep so many dimensions."""
-    start = Made(boosted(train, scale, "bgm", 512), FILE)
+    start = made(boosted(train, scale, "bgm", 512))
     return Step(
         f"{kind} of {dim} dimensions on {SETS[train]}",
-        (*_learn(train, scale), "--kind", kind, "--dim", _few(scale, dim), "--from", start, "--out", Here(FILE)),
+        (
+            *_learn(train, scale),
+            "--kind",
+            kind,
+            "--dim",
+            _few(scale, dim),
+            "--from",
+            start,
+            "--out",
+            Here(f"{kind}-{dim}.npz"),
+        ),
         scale.hours(1.0),
     )
 
@@ -108,7 +127,7 @@ def _lde(train: str, scale: Scale) -> Step:
     own = ("--as-published", "--blocks", "pixels-grid-32", "--embedding", "lde", "--dim", dim, "--no-powell")
     return Step(
         f"LDE of intensities on {SETS[train]}",
-        ("learn", "blocks", Data(SETS[train]), *own, *few(scale, _PAIRS), "--out", Here(FILE)),
+        ("learn", "blocks", Data(SETS[train]), *own, *few(scale, _PAIRS), "--out", Here(f"lde-{dim}.npz")),
         scale.hours(0.3),
     )
 
