@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval.commands.console import print_json, say, tell_error
+from retrieval.commands.console import note, print_json, say
 from retrieval.commands.options import Json, Quiet, Workers
 from retrieval.commands.panels import DATA, OUTPUT, RUNNING
 
@@ -118,16 +118,16 @@ def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: floa
     version = resolve_name("cairn:version")()
     outcomes, failed = [], []
     for number, experiment in enumerate(experiments, start=1):
-        if not quiet:
-            say(f"{experiment.name} ({number} of {len(experiments)}): {experiment.title}")
         try:
             bench.check_data(experiment.data)
+            if not quiet:
+                note(f"{experiment.name} ({number} of {len(experiments)}): {experiment.title}")
             results = run_steps(bench, experiment.steps, (lambda standing: None) if quiet else _tell)
         except CairnError as error:
             if len(experiments) == 1:
                 raise
             failed.append({"experiment": experiment.name, "reason": str(error)})
-            tell_error(f"{experiment.name}: {error}")
+            note(f"{experiment.name}: {error}")
             continue
         outcome = Outcome(experiment, results, scale, version)
         page = write_outcome(outcome, bench, out)
@@ -143,7 +143,7 @@ def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: floa
 
 def _tell(standing: "Standing") -> None:
     left = f"about {_duration(standing.hours_left)} left"
-    say(f"  {standing.done + 1} of {standing.of}  {standing.title} (about {_duration(standing.hours)}; {left})")
+    note(f"{standing.done + 1} of {standing.of}, {standing.title}: about {_duration(standing.hours)}; {left}")
 
 
 def _summary(told: dict[str, Any]) -> str:
