@@ -63,8 +63,8 @@ def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[...,
 # (`ring_selection.WeightUnits`, `projection.MetricUnits`), and so many that dimensions of all of figure 3 come out.
 _POOLED = {"quantile": 0.8, "power": 1.0, "balanced": False, "keep": 0.0, "symmetric": True, "pool_step": 0.5}
 _POOLING_GRID = {
-    "mu": [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2],
-    "gamma": [0.03, 0.1, 0.3],
+    "mu": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05],
+    "gamma": [0.001, 0.003, 0.01, 0.03],  # small, as there are many rings: 0.1 leaves thousands of dimensions
 }
 _PROJECTION_GRID = {
     "projection_mu": [0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001],
@@ -93,7 +93,7 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
     if pooled and not given:
         found |= _POOLED
     if stage in ("both", "pooling"):
-        found |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][3::2], "gamma": [0.1]}
+        found |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][5:], "gamma": [0.01]}
     if stage != "pooling" and not unlabelled:
         found |= _PROJECTION_GRID
     if unlabelled:
