@@ -137,55 +137,48 @@ class Value(Measure):
 
 
 @dataclass(frozen=True)
-class Mean(Measure):
+class _OfSeveral(Measure):
+    """What follows from several numbers."""
+
+    parts: tuple[Measure, ...]
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [step for part in self.parts for step in part.steps]
+
+    def _known(self, results: Results) -> list[float]:
+        """The numbers that are not None."""
+        return [one for one in (part.of(results) for part in self.parts) if one is not None]
+
+
+@dataclass(frozen=True)
+class Mean(_OfSeveral):
     """The mean of numbers; None where one of them is None."""
 
-    parts: tuple[Measure, ...]
-
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [step for part in self.parts for step in part.steps]
-
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        found = [part.of(results) for part in self.parts]
-        known = [one for one in found if one is not None]
-        return math.fsum(known) / len(known) if len(known) == len(found) and known else None
+        known = self._known(results)
+        return math.fsum(known) / len(known) if known and len(known) == len(self.parts) else None
 
 
 @dataclass(frozen=True)
-class Least(Measure):
+class Least(_OfSeveral):
     """The smallest of numbers, those left out that are None: what a paper calls the best of several methods."""
 
-    parts: tuple[Measure, ...]
-
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [step for part in self.parts for step in part.steps]
-
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        found = [part.of(results) for part in self.parts]
-        return min((one for one in found if one is not None), default=None)
+        return min(self._known(results), default=None)
 
 
 @dataclass(frozen=True)
-class Spread(Measure):
+class Spread(_OfSeveral):
     """The standard deviation of numbers over several runs, with one less than their number below the sum."""
-
-    parts: tuple[Measure, ...]
-
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [step for part in self.parts for step in part.steps]
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        found = [one for one in (part.of(results) for part in self.parts) if one is not None]
-        return statistics.stdev(found) if len(found) > 1 else None
+        known = self._known(results)
+        return statistics.stdev(known) if len(known) > 1 else None
 
 
 @dataclass(frozen=True)
