@@ -63,7 +63,7 @@ def reproduce(
         _list(json=json)
         return 0
     experiments = chosen(names, Scale(scale))
-    bench = Bench(root, out / "steps", workers)
+    bench = Bench(root, out / "steps", workers, planning=dry_run)
     if dry_run:
         _print_commands(experiments, bench, json=json)
         return 0

@@ -52,12 +52,15 @@ class Bench:
         Processes that a command may take; 0: one a core.
     run : callable
         See `Runner`.
+    planning : bool
+        Name the places of sets that are not there as if they were below the root, to tell what would be run.
     """
 
     root: Path
     folder: Path
     workers: int = 0
     run: Runner = field(default_factory=lambda: run_command)
+    planning: bool = False
     _data: dict[str, str] = field(default_factory=dict, init=False)
 
     def check_data(self, names: Iterable[str]) -> None:
@@ -97,7 +100,14 @@ class Bench:
     def _place(self, data: Data) -> str:
         key = f"{data.name}/{data.part}"
         if key not in self._data:
-            found = locate(data.name, self.root)
+            try:
+                found = locate(data.name, self.root)
+            except CairnError:
+                if not self.planning:
+                    raise
+                return str(
+                    self.root if data.part == "root" else self.root / data.name / data.part.replace("folder", "")
+                )
             if data.part == "root":
                 self._data[key] = str(self.root)
             elif data.part == "gt":
