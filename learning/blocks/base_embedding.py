@@ -144,15 +144,7 @@ def _errors(
 
 def _provenance(sources: Sequence[Source], options: EmbeddingOptions, chosen: EmbeddingRecord) -> dict[str, Any]:
     return {
-        "sources": [
-            {
-                "name": source.patches.folder.resolve().name,
-                "fingerprint": source.patches.fingerprint,
-                "train": len(source.train),
-                "validation": len(source.validation),
-            }
-            for source in sources
-        ],
+        "sources": [source.describe() for source in sources],
         "options": asdict(options),
         "embedding": asdict(chosen),
         "validation": {"fpr95": chosen.fpr95},

@@ -260,15 +260,7 @@ def _embed(
 def provenance(sources: Sequence[Source], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:
     """What a descriptor file tells of where it came from; nothing that differs from run to run."""
     return {
-        "sources": [
-            {
-                "name": source.patches.folder.resolve().name,
-                "fingerprint": source.patches.fingerprint,
-                "train": len(source.train),
-                "validation": len(source.validation),
-            }
-            for source in sources
-        ],
+        "sources": [source.describe() for source in sources],
         "options": asdict(options),
         "powell": {
             "evaluations": len(learnt.trials),

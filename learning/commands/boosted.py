@@ -248,15 +248,7 @@ def boosted(
     metric = learnt.metric
     model.provenance.update(
         {
-            "sources": [
-                {
-                    "name": source.patches.folder.resolve().name,
-                    "fingerprint": source.patches.fingerprint,
-                    "train": len(source.train),
-                    "validation": len(source.validation),
-                }
-                for source in opened
-            ],
+            "sources": [source.describe() for source in opened],
             "options": asdict(options),
             "from": parent and parent.fingerprint,
             "loss": loss,

@@ -155,15 +155,7 @@ def _write_tested(path: Path, learnt: Learnt) -> None:
 def _provenance(sources: Sequence[Source], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:
     """Tell where a descriptor comes from, without what differs between two runs of the same request."""
     return {
-        "sources": [
-            {
-                "name": source.patches.folder.resolve().name,
-                "fingerprint": source.patches.fingerprint,
-                "train": len(source.train),
-                "validation": len(source.validation),
-            }
-            for source in sources
-        ],
+        "sources": [source.describe() for source in sources],
         "options": asdict(options),
         "seed": seed,
         **{

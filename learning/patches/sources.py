@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,15 @@ class Source:
     patches: Patches
     train: Pairs
     validation: Pairs
+
+    def describe(self) -> dict[str, Any]:
+        """Tell what it is, for the provenance of what is learnt from it: JSON types only."""
+        return {
+            "name": self.patches.folder.resolve().name,
+            "fingerprint": self.patches.fingerprint,
+            "train": len(self.train),
+            "validation": len(self.validation),
+        }
 
 
 def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0) -> list[Source]:

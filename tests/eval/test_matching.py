@@ -345,7 +345,7 @@ def test_overlaps_that_make_no_sense_are_refused(sequence: Path, cairn: Cairn, o
 
 
 def test_a_descriptor_that_is_not_there_is_refused(sequence: Path, cairn: Cairn) -> None:
-    assert "'surf'" in cairn("evaluate", "matching", sequence, "--descriptor", "surf").refused()
+    assert "'brief'" in cairn("evaluate", "matching", sequence, "--descriptor", "brief").refused()
 
 
 @pytest.mark.photos

@@ -47,7 +47,7 @@ def test_what_is_written_is_read_back(
     hard: dict[str, list[str]] | None,
     marked: bool,
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "written.csv"
+    path = tmp_path_factory.getbasetemp() / "rankings.csv"
     distractors = {next(iter(ranked.values()))[0]} if marked else set()
     written = Rankings(ranked, str(path), protocols={"hard": hard} if hard else {}, distractors=distractors)
     write_rankings(path, written)
