@@ -10,6 +10,7 @@ from scripts.cluster_simulation import Fleet, Measured, faster, simulate, smalle
 NOTHING = Measured(*[0.0] * 8, batches=1, front=0.0, front_message=0.0, worker_message=0.0, way=0.0, spread=0.0)
 
 
+@pytest.mark.slow
 def test_one_worker_is_a_queue() -> None:
     """M/D/1: the mean wait is ρ s / (2 (1 - ρ)) (Pollaczek and Khinchine)."""
     one = replace(NOTHING, count_fixed=10.0)
@@ -17,6 +18,7 @@ def test_one_worker_is_a_queue() -> None:
     assert waits.times.mean() == pytest.approx(10 + 0.6 * 10 / (2 * 0.4), rel=0.05)
 
 
+@pytest.mark.slow
 def test_fronts_are_a_queue_too() -> None:
     one = replace(NOTHING, front=10.0)
     waits = simulate(one, Fleet(1, 1, 1), 60.0, queries=30_000, seed=2)

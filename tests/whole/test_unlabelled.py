@@ -190,6 +190,7 @@ def test_a_whitening_of_rootsift_is_learnt_where_nothing_else_is_asked_for(
     assert {hit["name"] for hit in hits[:2]} == {"coffee0.png", "coffee1.png"}
 
 
+@pytest.mark.slow
 @plots
 def test_from_a_collection_of_which_nothing_overlaps_views_of_its_photos_are_learnt_from(
     made: Made, cairn: Cairn, tmp_path: Path
@@ -336,6 +337,7 @@ def test_without_the_judge_nothing_is_searched(
     assert report["fingerprint"] == made.reports["pooled"]["fingerprint"]
 
 
+@pytest.mark.slow
 def test_what_was_learnt_is_kept_though_it_cannot_be_judged(
     made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_regions_have_no_jitter(tmp_path: Path) -> None:
         build_from_sequences(tmp_path / "set", [tmp_path], DetectionOptions("dog-affine"), noise=JitterOptions())
 
 
+@pytest.mark.slow
 def test_the_command_builds_both_and_refuses_what_makes_no_sense(cairn: Callable[..., Ran], tmp_path: Path) -> None:
     folder = write_sequence(tmp_path / "first", 0)
     sizes = ("--train", 60, "--validation", 40, "--test", 40, "--json")

@@ -61,6 +61,7 @@ def test_a_descriptor_that_finds_less_is_worse_and_nothing_is_done_twice(
     assert all(0 < done <= of for _, done, of in told if of)
 
 
+@pytest.mark.slow
 def test_rootsift_is_no_better_than_itself(pictures: Collection, work: Path) -> None:
     verdict = judge(pictures, "rootsift", [], work, OPTIONS)
     assert verdict.outcome == "same" and np.array_equal(verdict.learnt, verdict.other)

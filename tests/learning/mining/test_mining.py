@@ -355,6 +355,7 @@ def test_a_killed_run_goes_on_where_it_was(
     assert [path.name for path in tmp_path.iterdir()] == ["matches.npz"]
 
 
+@pytest.mark.slow
 def test_a_damaged_result_is_mined_again(
     mined: tuple[Path, MiningReport], few: Path, work: Path, tmp_path: Path
 ) -> None:
@@ -434,6 +435,7 @@ def test_a_photo_that_changes_meanwhile_is_noticed(few: Path, tmp_path: Path, mo
         mine_matches(PhotoSource.open(folder), tmp_path / "a.npz", OPTIONS, progress=change)
 
 
+@pytest.mark.slow
 def test_options_shape_what_is_mined(few: Path, command: Callable[..., Ran], tmp_path: Path) -> None:
     folder = copy(few, tmp_path / "photos", "c*")
     rotated = ("--detector", "hessian-affine", "--rotated", "--max-side", 800, "--inliers", 20, "--model", "affine")

@@ -106,6 +106,7 @@ def test_photos_that_show_nothing_in_common_have_matches_in_their_views(mined: M
     assert np.median(alike) > 0.6
 
 
+@pytest.mark.slow
 def test_views_do_not_depend_on_the_processes_and_a_kept_folder_is_gone_on_from(
     mined: MinedMatches, photos: Path, tmp_path: Path
 ) -> None:

@@ -166,6 +166,7 @@ def test_what_there_is_not_is_said(tmp_path: Path) -> None:
         assert text in page.text
 
 
+@pytest.mark.slow
 def test_the_same_content_is_the_same_file(tmp_path: Path) -> None:
     assert _write(tmp_path / "a.html") == _write(tmp_path / "b.html")
 
