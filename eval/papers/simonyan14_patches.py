@@ -265,10 +265,11 @@ def figure5(scale: Scale) -> Experiment:
 def figure6(scale: Scale) -> Experiment:
     """Error of binary codes against their length."""
     series = []
-    for dim in (32, 48, 64, 80):
+    dims, lengths = ((32, 48, 64, 80), (64, 128, 256, 512, 1024)) if scale.share >= 0.01 else ((80,), (128, 256))
+    for dim in dims:
         points: list[tuple[float | Measure, Measure]] = [
             (float(bits), _mean(_with(code, dim=dim, options=("--bits", str(bits), "--method", "frame")), PAIRS, scale))
-            for bits in (64, 128, 256, 512, 1024)
+            for bits in lengths
             if bits >= dim
         ]
         real = _mean(_with(projection, dim=dim), PAIRS, scale)

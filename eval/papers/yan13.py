@@ -159,7 +159,7 @@ def _runs(dataset: str, descriptor: str, scale: Scale, *, post: bool, independen
                 independent=independent,
             )
         )
-        for seed in range(SPLITS)
+        for seed in range(SPLITS if scale.share >= 0.01 else 2)
     )
 
 
