@@ -7,7 +7,7 @@ usage: .venv-test/bin/python -m scripts.reproduce_page
 from pathlib import Path
 
 from eval.papers.registry import experiments
-from eval.reproduce.plan import Experiment, Table
+from eval.reproduce.plan import Cell, Experiment, Table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reproduce.md"
 
@@ -74,11 +74,15 @@ def _section(experiment: Experiment) -> list[str]:
         f"{experiment.title}. {experiment.source}. `cairn reproduce {experiment.name} --root DIR`",
     ]
     for part in experiment.parts:
-        if isinstance(part, Table) and any(cell.published is not None for cell in part.cells):
+        if isinstance(part, Table) and any(_is_published(cell) for cell in part.cells):
             lines += ["", f"Published: {part.title}. {part.unit}.", "", *_published(part)]
     for note in experiment.notes:
         lines += ["", f"- {note}"]
     return lines
+
+
+def _is_published(cell: Cell) -> bool:
+    return cell.published is not None or cell.published_detail is not None
 
 
 def _published(table: Table) -> list[str]:
@@ -89,10 +93,10 @@ def _published(table: Table) -> list[str]:
         cells = []
         for column in table.columns:
             cell = found.get(column)
-            if cell is None or cell.published is None:
+            if cell is None or not _is_published(cell):
                 cells.append("")
                 continue
-            number = f"{cell.published:.{table.digits}f}"
+            number = "–" if cell.published is None else f"{cell.published:.{table.digits}f}"
             detail = "" if cell.published_detail is None else f" [{cell.published_detail:g}]"
             cells.append(f"{number if cell.ours is not None else f'*{number}*'}{detail}")
         lines.append(f"| {row} | {' | '.join(cells)} |")

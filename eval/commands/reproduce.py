@@ -155,7 +155,7 @@ def _summary(told: dict[str, Any]) -> str:
     ]
     if not off:
         return "drawn"
-    return f"{len(off)} published numbers, ours off by {median(off):.2g} in the median"
+    return f"{len(off)} published number{'s' * (len(off) > 1)}, ours off by {median(off):.2g} in the median"
 
 
 def _duration(hours: float) -> str:

@@ -2,8 +2,9 @@
 
 import csv
 import io
+import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 from eval.reproduce.plan import Experiment, Measure, Picture, Plot, Results, Series, Table
 from eval.reproduce.running import Bench, printed
-from index.arrays import save_bytes, save_json
+from index.arrays import load_json, save_bytes, save_json
+from index.errors import CairnError
 from learning.reports.figures import image_bytes, new_figure, require_matplotlib
 
 _STYLE = """
@@ -164,11 +166,12 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
 
 
 def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
-    """Write a page that leads to those of several experiments."""
+    """Write a page that leads to those of several experiments, and to those of earlier runs in the same folder."""
+    told = {name: (title, share) for name, title, share in _written(folder)}
+    told |= {one.experiment.name: (one.experiment.title, one.share) for one in outcomes}
     lines = [
-        f'<li><a href="{escape(one.experiment.name)}.html">{escape(one.experiment.name)}</a>: '
-        f"{escape(one.experiment.title)}{_share(one)}</li>"
-        for one in outcomes
+        f'<li><a href="{escape(name)}.html">{escape(name)}</a>: {escape(title)}{_share(share)}</li>'
+        for name, (title, share) in sorted(told.items(), key=lambda one: _in_order(one[0]))
     ]
     page = folder / "index.html"
     folder.mkdir(parents=True, exist_ok=True)
@@ -176,8 +179,23 @@ def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
     return page
 
 
-def _share(outcome: Outcome) -> str:
-    return "" if outcome.share == 1 else f" (scale {outcome.share:g})"
+def _written(folder: Path) -> Iterator[tuple[str, str, float]]:
+    """Name, title and scale of the experiments whose pages are in a folder."""
+    for page in folder.glob("*/*.html"):
+        try:
+            told = load_json(page.with_suffix(".json"))
+            yield str(told["experiment"]), str(told["title"]), float(told["scale"])
+        except (CairnError, LookupError, TypeError, ValueError):
+            continue  # no page of an experiment
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """What sorts names of experiments: figure10 after figure9."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _share(share: float) -> str:
+    return "" if share == 1 else f" (scale {share:g})"
 
 
 def _csv(told: Mapping[str, Any]) -> str:
@@ -256,10 +274,11 @@ def _cell(cell: Mapping[str, Any] | None, table: Table) -> str:
     if cell is None:
         return ""
     ours = "–" if cell["ours"] is None else f"<strong>{cell['ours']:.{table.digits}f}</strong>{_detail(cell['detail'])}"
-    if cell["published"] is None:
+    if cell["published"] is None and cell["published_detail"] is None:
         return ours
     difference = "" if cell["difference"] is None else f" ({cell['difference']:+.{table.digits}f})"
-    published = f"{cell['published']:.{table.digits}f}{_detail(cell['published_detail'])}"
+    known = "–" if cell["published"] is None else f"{cell['published']:.{table.digits}f}"
+    published = f"{known}{_detail(cell['published_detail'])}"
     return f'{ours}<br><span class="published">{published}{difference}</span>'
 
 
@@ -270,14 +289,18 @@ def _detail(detail: float | None) -> str:
 def _drawn(plot: Plot, outcome: Outcome) -> bytes:
     figure = new_figure(8, 5)
     axes = figure.add_subplot()
+    colour: Any = "C0"
     for series in plot.series:
+        level = None if series.level is None else series.level.of(outcome.printed)
+        if series.level is not None:
+            if level is not None:
+                axes.axhline(level, color=colour, linestyle="--", label=series.label)
+            continue
         line = axes.plot(*_columns(outcome.points(series)), marker="o", markersize=4, label=series.label)[0]
+        colour = line.get_color()
         if series.published:
             label = f"{series.label}, published"
-            axes.plot(*_columns(series.published), "x:", color=line.get_color(), label=label)
-        level = None if series.level is None else series.level.of(outcome.printed)
-        if level is not None:
-            axes.axhline(level, color=line.get_color(), linestyle="--")
+            axes.plot(*_columns(series.published), "x:", color=colour, label=label)
     if plot.log_x:
         axes.set_xscale("log", base=2)
     axes.set(xlabel=plot.x, ylabel=plot.y)

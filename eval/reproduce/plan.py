@@ -300,7 +300,7 @@ class Series:
     published : tuple of (float, float)
         The points that were published, as far as they can be read.
     level : Measure or None
-        A level line of this height, instead of points.
+        A dashed level line of this height, instead of points, in the colour of the line before it.
     """
 
     label: str

@@ -16,12 +16,16 @@ from eval.reproduce.plan import Argument, Data, Here, Made, Step
 from eval.sets.layouts import locate
 from index.arrays import load_json, save_bytes, save_json
 from index.errors import CairnError
+from retrieval.collection.locking import lock_file
 
 RESULT = "result.json"
 """What a step printed, in its folder: the step is done where this is."""
 
 COMMAND = "command.txt"
 """The command line of a step, in its folder."""
+
+LOCK = "lock"
+"""Held in a step's folder while its command runs, by the command itself too: it may outlive a run that was killed."""
 
 Runner = Callable[[Sequence[str]], str]
 """Runs `cairn` with arguments and gives what it printed on standard output; CairnError where it failed."""
@@ -179,7 +183,13 @@ class _Pace:
 def _run(bench: Bench, step: Step) -> dict[str, Any]:
     home = bench.home(step)
     home.mkdir(parents=True, exist_ok=True)
-    command = bench.command(step)
+    refusal = f"{step.title}: another process is running this in {home}. Wait until it has ended, or stop it."
+    with lock_file(home / LOCK, refusal, inherited=True):
+        return bench.result(step) or _run_locked(bench, step)
+
+
+def _run_locked(bench: Bench, step: Step) -> dict[str, Any]:
+    home, command = bench.home(step), bench.command(step)
     save_bytes(home / COMMAND, f"{command}\n".encode())
     began = time.perf_counter()
     try:
@@ -223,7 +233,11 @@ def run_command(arguments: Sequence[str]) -> str:
     assert where is not None
     assert where.origin is not None
     with subprocess.Popen(
-        [sys.executable, where.origin, *arguments], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        [sys.executable, where.origin, *arguments],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        close_fds=False,  # so that the command holds the lock of its step
     ) as process:
         try:
             text, _ = process.communicate()

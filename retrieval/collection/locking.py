@@ -1,5 +1,6 @@
 """The lock of a collection: one process changes it at a time."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,10 +32,11 @@ def lock_links(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def lock_file(path: Path, refusal: str | None = None) -> Iterator[None]:
+def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False) -> Iterator[None]:
     """Hold the lock of a file, which is made.
 
-    Where another process holds it: CollectionLocked with the sentence `refusal`, or wait where there is none.
+    Where another process holds it: CollectionLocked with the sentence `refusal`, or wait where there is none. An
+    `inherited` one is held by processes, too, that are begun meanwhile with ``close_fds=False``, until they end.
     """
     try:
         import fcntl
@@ -49,6 +51,7 @@ def lock_file(path: Path, refusal: str | None = None) -> Iterator[None]:
             raise CollectionLocked(refusal) from None
         except OSError as error:
             _warn_unlocked(path.parent, error)
+        os.set_inheritable(file.fileno(), inherited)
         yield
 
 

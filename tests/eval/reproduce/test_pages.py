@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
             (
                 Cell("Yos → ND", "ours & theirs", Value(TEST, ("fpr95",), 100), 9.49, Value(TEST, ("dim",)), 544),
                 Cell("Yos → ND", "theirs", None, 14.43),
-                Cell("Yos → Lib", "ours & theirs", Value(TEST, ("nothing",))),
+                Cell("Yos → Lib", "ours & theirs", Value(TEST, ("nothing",)), None, None, 19),
             ),
         ),
         Plot(
@@ -89,8 +89,14 @@ def test_the_page_shows_all_and_escapes_what_it_shows(page: Path) -> None:
     assert "<strong>10.00</strong> <small>[512]</small><br>" in text
     assert "9.49 <small>[544]</small> (+0.51)" in text
     assert text.count("data:image/png;base64,") == text.count("data:image/svg+xml;base64,") == 1
+    assert '<span class="published">– <small>[19]</small></span>' in text  # the dimensions alone were published
     assert "Run at the scale 0.05" in text
     for raw in ("<dimensions>", "test <b>", "a <b>", "<script>", "ours & theirs"):
         assert raw not in text
+    other = Outcome(Experiment("paper/figure10", "Later", "A paper", ()), {}, 1.0, "1.2.3")
+    (page.parent / "notes.html").write_text("Somebody's own.")
+    write_contents([other], page.parent.parent)
     contents = (page.parent.parent / "index.html").read_text()
     assert '<a href="paper/table1.html">paper/table1</a>: Errors &amp; &lt;dimensions&gt; (scale 0.05)' in contents
+    assert contents.count("<li>") == 2  # the page of an earlier run stays, before the text of a later one
+    assert contents.index("paper/figure10") < contents.index("paper/table1")

@@ -1,7 +1,10 @@
 """Running steps: each once, in order, and going on where a run was stopped."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +82,26 @@ def test_what_was_run_on_other_data_is_run_again(root: Path, tmp_path: Path, com
     moved = root.rename(tmp_path / "moved")
     run_steps(Bench(moved, tmp_path / "steps", run=commands), [LEARN])
     assert len(commands.ran) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_what_a_killed_run_left_running_is_not_run_beside_it(root: Path, tmp_path: Path, commands: Commands) -> None:
+    bench = Bench(root, tmp_path / "steps", run=commands)
+
+    def leave_running(arguments: Sequence[str]) -> str:
+        left.append(subprocess.Popen(["sleep", "60"], close_fds=False))
+        raise KeyboardInterrupt
+
+    left: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(KeyboardInterrupt):
+        run_steps(replace(bench, run=leave_running), [LEARN])
+    with pytest.raises(CairnError, match="learn: another process is running this in"):
+        run_steps(bench, STEPS)
+    assert not commands.ran
+    left[0].kill()
+    left[0].wait()
+    run_steps(bench, STEPS)
+    assert len(commands.ran) == 3
 
 
 def test_half_a_result_is_none(root: Path, tmp_path: Path, commands: Commands) -> None:
