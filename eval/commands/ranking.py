@@ -71,10 +71,13 @@ def ranking(
     from eval.rankings.outputs import Outputs
     from eval.rankings.photos import PhotoFiles
     from eval.rankings.scoring import score_rankings
+    from index.errors import CairnError
 
     outputs = Outputs(curves=pr, page=report)
     truth = read_truth_of_rankings(gt)
     photos = PhotoFiles(images or [])
+    if images and not photos:
+        raise CairnError(f"There is no photo in {', '.join(map(str, images))}: let --images name folders of photos.")
     scored = score_rankings(read_rankings(file), truth, map(str, photos.paths) if images else None)
     with progress_bars(quiet or json, {"page": "Page"}) as tell:
         outputs.write_scores(scored, photos, title=f"Ranking {file.name}", facts={}, progress=tell)

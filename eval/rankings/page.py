@@ -157,14 +157,14 @@ class _Drawing:
 
     def query(self, score: ScoredQuery) -> str:
         query, ranks = score.query, score.ranks
-        found = sum(rank <= SHOWN for rank in ranks.values())
+        first = set(score.photos[:SHOWN])
+        behind = {name: rank for name, rank in ranks.items() if name not in first}
         said = (
-            f"{len(ranks)} of {len(query.positives)} positives in a ranking of {len(score.photos):,}, {found} among "
-            f"the first {SHOWN}; {len(query.junk)} junk"
+            f"{len(ranks)} of {len(query.positives)} positives in a ranking of {len(score.photos):,}, "
+            f"{len(ranks) - len(behind)} among the first {SHOWN}; {len(query.junk)} junk"
             if score.is_ranked
             else "no ranking"
         )
-        behind = {name: rank for name, rank in ranks.items() if name not in set(score.photos[:SHOWN])}
         later = [*behind.items(), *((name, None) for name in score.missed)]
         curve = interpolated(score.hits, len(query.positives))
         parts = [

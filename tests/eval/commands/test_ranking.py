@@ -49,6 +49,7 @@ def test_what_cannot_be_scored_is_said(cairn: Cairn, demo: DemoCollection, tmp_p
     table.write_text("query,rank,photo\nnobody,1,x\n")
     asked = ("evaluate", "ranking", table, "--gt", demo.gt)
     assert "'nobody', which is no query" in cairn(*asked).refused()
+    assert "There is no photo in" in cairn(*asked, "--images", demo.gt).refused()
     assert "let it end with .csv" in cairn(*asked, "--pr", tmp_path / "pr.txt").refused()
     assert "let it end with .html" in cairn(*asked, "--report", tmp_path / "a.pdf").refused()
     assert "no file or folder of rankings" in cairn("evaluate", "ranking", "no.csv", "--gt", demo.gt).refused()

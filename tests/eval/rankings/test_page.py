@@ -47,7 +47,7 @@ def report() -> RankingReport:
     names = [f"photo{number}" for number in range(30)]
     asked = [
         query("good", "photo0", {"photo0", "photo1"}, {"photo2"}),
-        query(f"bad{NASTY}", "broken", {"photo29", f"gone{NASTY}"}, {"photo3", f"junk{NASTY}"}),
+        query(f"bad{NASTY}", "broken", {"photo18", "photo29", f"gone{NASTY}"}, {"photo3", f"junk{NASTY}"}),
     ]
     ranked = {"good": names, f"bad{NASTY}": [f"junk{NASTY}", "broken", *names]}
     return score_rankings(Rankings(ranked, f"file{NASTY}"), GroundTruth({"oxford": asked}))
@@ -63,9 +63,11 @@ def test_the_page_shows_the_worst_first_with_right_wrong_and_junk(tmp_path: Path
     assert "AP 1.0000" in good and "bad" in bad
     kinds = [re.findall(r'<figure class="(\w+)"', part) for part in (bad, good)]
     # junk, an unreadable wrong photo, and photos 0 to 17 of which 3 is junk; then the positives that come later.
-    assert kinds[0] == ["junk", "wrong", *["wrong"] * 3, "junk", *["wrong"] * 14, "right", "right"]
+    assert kinds[0] == ["junk", "wrong", *["wrong"] * 3, "junk", *["wrong"] * 14, "right", "right", "right"]
     assert kinds[1] == ["right", "right", "junk", *["wrong"] * (SHOWN - 3)]
     assert "<b>✓ 30</b> photo29" in bad and bad.count("<b>✓ not ranked</b>") == 1 and "<b>✗ 1</b> broken" in bad
+    # Photo 18, of rank 19, is behind two of junk: it is told among those that come later, where it is shown.
+    assert "2 of 3 positives in a ranking of 32, 0 among the first 20; 2 junk" in bad
     assert '<rect class="box" x="10.0" y="5.0" width="60.0" height="45.0"' in good
     assert text.count("url(data:image/jpeg;base64,") == 21  # each photo once: 0 to 19, and 29
 
