@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint, load_array, save_array
 from index.parallel import one_thread, run
 from index.progress import Step
-from learning.convex.candidates import CandidatePool
+from learning.convex.candidates import CandidatePool, PoolOptions
 from learning.patches.rows import in_bytes
 from learning.patches.sources import Patches
 from retrieval.descriptors.pooling import VERSION as channels_version
@@ -39,8 +39,9 @@ class RingDistances:
     options : ChannelOptions
         How patches become channels.
     pairs : int
-        Of all that are computed. Where ψ of so many would take more than 8 GB in half precision, each entry is kept in
-        a byte, to within 3% (`rows.in_bytes`): what adds up a dozen rings comes out to within a percent.
+        Of all that are computed. Where ψ of so many would take more than 8 GB in half precision, and the pool is not
+        the usual one, each entry is kept in a byte, to within 3% (`rows.in_bytes`): what adds up a dozen rings comes
+        out to within a percent.
     """
 
     def __init__(self, pool: CandidatePool, options: ChannelOptions, pairs: int = 0) -> None:
@@ -48,7 +49,8 @@ class RingDistances:
             raise ValueError("the pool and the channels must be of patches of one size")
         self.pool = pool
         self.options = options
-        self.dtype = np.dtype(np.uint8 if 2 * pairs * len(pool) > _MOST_HALVES else np.float16)
+        large = 2 * pairs * len(pool) > _MOST_HALVES and pool.options != PoolOptions()
+        self.dtype = np.dtype(np.uint8 if large else np.float16)
         size = options.patch_size
         self._groups = np.zeros((len(pool.positions), pool.groups.max() + 1), np.float32)
         self._groups[np.arange(len(pool.positions)), pool.groups] = 1

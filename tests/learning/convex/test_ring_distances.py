@@ -199,6 +199,8 @@ class TestBlocks:
 def test_of_very_many_pairs_each_entry_is_kept_in_a_byte(tmp_path):
     few, many = (RingDistances(SMALL, SMALL_CHANNELS, pairs) for pairs in (100, 8_000_000_000 // (2 * len(SMALL)) + 1))
     assert (few.dtype, many.dtype) == (np.float16, np.uint8)
+    # What is learnt by default does not depend on it, however many pairs there are.
+    assert RingDistances(candidate_pool(), ChannelOptions(), 10_000_000).dtype == np.float16
     write_bitmaps(tmp_path, textures(20, 64).astype(np.uint8))
     write_info(tmp_path, np.arange(20), np.zeros(20, np.int64))
     patches = PatchSet.open(tmp_path)
