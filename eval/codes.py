@@ -7,6 +7,7 @@ from eval.patches import evaluate_patches
 from index.errors import CairnError
 from index.progress import Progress
 from learning.codes.binary import centred_code
+from retrieval.descriptors.contract import check_distance
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
 LENGTHS = (64, 128, 256, 512, 1024)
@@ -49,8 +50,10 @@ def errors_of_codes(
     Raises
     ------
     CairnError
-        The descriptor is compressed already, has no mean, or no length is as large as its dimension.
+        The descriptor is compressed already, is not compared by distance, has no mean, or no length is as large as its
+        dimension.
     """
+    check_distance(LearntDescriptor(model))
     if model.code is not None:
         raise CairnError(f"{path} is compressed already: name the descriptor that it was made of.")
     if model.mean is None:

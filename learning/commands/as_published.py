@@ -27,6 +27,9 @@ Choices = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 SIMONYAN14 = "Simonyan14"
 BROWN11 = "Brown11"
 TRZCINSKI12 = "Trzcinski12"
+YAN13 = "Yan13"
+
+_INLIERS = 51  # "larger than a threshold (set to 50)": section 9 of Simonyan14
 
 
 def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -105,12 +108,12 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_mining(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Simonyan14 for matches of photos (sections 9 and 10.2.2)."""
+    """Choices of Simonyan14 for matches of photos (sections 9 and 10.2.2); of views that are rendered it has none."""
     dog = values["detector"] in (None, "dog-affine")  # of others, each has a scale of its own
     return {
         "geometry": "homography",
-        "propose": "random",
-        "inliers": 50,
+        **({"propose": "random"} if values["geometry"] != "views" else {}),
+        "inliers": _INLIERS,
         "model": "affine",
         "descriptor": "sift",
         "detector": "dog-affine",
@@ -126,7 +129,11 @@ def published_mining(options: "MiningOptions") -> "MiningOptions":
     from dataclasses import replace
 
     return replace(
-        options, propose="random", descriptor="sift", extent=1.0, map=replace(options.map, inliers=50, model="affine")
+        options,
+        propose="random" if options.geometry != "views" else None,
+        descriptor="sift",
+        extent=1.0,
+        map=replace(options.map, inliers=_INLIERS, model="affine", strongest=0),
     )
 
 
@@ -136,7 +143,7 @@ def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Trzcinski12."""
+    """Choices of Trzcinski12; `usual_comparison` has another one."""
     found: dict[str, Any] = {
         "offset": False,
         "positive": False,
@@ -145,10 +152,14 @@ def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
         "scale": 1.0,
         "step": 0.005,
     }
-    if values["kind"] in ("lbgm", "lbgm-diag"):
-        found["comparison"] = "inner"
     if values["start"] is None:
         found |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
         if values["kind"] != "ssc":
             found |= {"orientations": 24, "floor": 0.001}
     return found
+
+
+def usual_comparison(kind: str, form: str, keep: str, *, as_published: bool) -> str:
+    """How boosted descriptors are compared where that is not said: as in the paper where all that leads to it is."""
+    signed = kind in ("lbgm", "lbgm-diag") and (form, keep) == ("inner", "eigenvalues")
+    return "inner" if as_published and signed else "distance"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from learning.commands.as_published import TRZCINSKI12, AsPublished, of_boosting, published
+from learning.commands.as_published import TRZCINSKI12, AsPublished, of_boosting, published, usual_comparison
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
 from retrieval.commands.panels import DATA, MODEL, OUTPUT, TUNING
@@ -124,15 +124,15 @@ def boosted(
         ),
     ] = "distance",
     comparison: Annotated[
-        str,
+        str | None,
         typer.Option(
             rich_help_panel=MODEL,
             metavar="NAME",
-            help="How descriptors of lbgm and lbgm-diag are compared: distance, or inner, a signed inner product as in "
-            "the paper (with --form inner, --keep eigenvalues, --any-sign): cairn evaluate patches measures such a "
-            "one, but no collection can be searched by it.",
+            help="How descriptors of lbgm and lbgm-diag are compared: distance (default), or inner, a signed inner "
+            "product as in the paper (with --form inner and --keep eigenvalues; default with --as-published): cairn "
+            "evaluate patches measures such a one, but no collection can be searched by it.",
         ),
-    ] = "distance",
+    ] = None,
     keep: Annotated[
         str,
         typer.Option(
@@ -219,7 +219,7 @@ def boosted(
         search=SearchOptions(offset=offset),
         metric=MetricOptions(
             form=form,
-            comparison=comparison,
+            comparison=comparison or usual_comparison(kind, form, keep, as_published=as_published),
             kept=keep,
             step=step,
             start=scale,

@@ -177,7 +177,7 @@ def mine(
         pairs=pairs,
         views=views,
         propose=propose,
-        map=MapOptions(inliers=inliers, model=model),
+        map=MapOptions(inliers, model, strongest=0 if as_published else MapOptions.strongest),
         seed=seed,
         descriptor=descriptor,
         features=features,

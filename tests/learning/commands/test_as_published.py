@@ -28,7 +28,7 @@ MATCHES = [Path("matches.npz")]
 
 def values(**given: Any) -> dict[str, Any]:
     usual = {"stage": None, "base": None, "pooling": None, "powell": True, "kind": "lbgm", "start": None}
-    return {**usual, "detector": None, "sources": [Path("set")], **given}
+    return {**usual, "detector": None, "geometry": "homography", "sources": [Path("set")], **given}
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,15 @@ class TestChoices:
         assert found.keys() >= {"samples", "rounds", "alternations", "power"}
         assert found.keys().isdisjoint({"patch_size", "augment", "geometry"})
         mined = module.of_mining(values())
-        assert (mined["inliers"], mined["model"], mined["propose"], mined["extent"]) == (50, "affine", "random", 1)
+        assert (mined["inliers"], mined["model"], mined["propose"], mined["extent"]) == (51, "affine", "random", 1)
         assert mined["measurement_scale"] == 12.5
         assert module.of_mining(values(detector="hessian-affine"))["measurement_scale"] is None
         options = module.published_mining(MiningOptions())
         assert (options.descriptor, options.extent, options.map.model) == ("sift", 1.0, "affine")
+        # "Larger than a threshold (set to 50)"; and no region is left out where photos are matched.
+        assert (options.map.inliers, options.map.strongest) == (51, 0)
+        assert "propose" not in module.of_mining(values(geometry="views"))
+        assert module.published_mining(MiningOptions(geometry="views")).propose is None
 
     def test_every_choice_is_an_option(self) -> None:
         for command, choices in (
@@ -164,6 +168,10 @@ def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn,
     for command in (("compress", out, "--out", tmp_path / "c.npz", "--bits", 64), ("index", tmp_path / "c", folder)):
         more = ("--descriptor", out) if command[0] == "index" else ()
         assert "signed inner product" in cairn(*command, *more).refused()
+    assert "signed inner product" in cairn("evaluate", "bits", folder, "--descriptor", out).refused()
+    # What is given beside it wins, and what the paper has because of another choice goes with that.
+    given = cairn("learn", "boosted", folder, "--out", out, "--as-published", *few, "--form", "distance", "--json").json
+    assert given["name"] == "lbgm" and load_model(out).provenance["options"]["metric"]["form"] == "distance"
     words = ("learn", "boosted", folder, "--out", out, *few, "--comparison", "inner")
     assert "with the form inner" in " ".join(cairn(*words).refused().split())
 
