@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from learning.commands.as_published import YAN13
 from learning.commands.similarity_options import AsPublished, LearningChoices
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import grouped
@@ -158,7 +159,8 @@ def similarity(
     matrix = learnt.matrix
     matrix.provenance["labels"] = "verified" if gt is None else gt.name
     matrix.provenance["collection"] = collection.resolve().name
-    matrix.provenance["as_published"] = as_published
+    if as_published:
+        matrix.provenance["as_published"] = YAN13
     matrix.save(out)
     if curve is not None:
         write_curve(curve, learnt.history)

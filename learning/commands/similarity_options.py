@@ -107,7 +107,8 @@ class LearningChoices:
         typer.Option(
             rich_help_panel=DATA,
             metavar="N|all",
-            help="Hard triplets of a query, at most: those that tf-idf gets wrong (default: 20000; as published: all).",
+            help="Hard triplets of a query, at most: those that tf-idf gets wrong (default: 20000; as published: all, "
+            "up to an equal share of half of --triplets).",
         ),
     ] = None
     lower: Annotated[

@@ -37,8 +37,9 @@ class SimilarityOptions:
         The paper parts Ŝ of equation 3 by a hinge with a corner, pulls to nothing, descends in M, whose diagonal begins
         as tf-idf, takes all true positives below each false one, holds out four photos of every object that has more,
         looks at every iteration's figure on them and takes the best as it is. It states neither the margin γ, nor how
-        many random triplets and iterations there are, nor N, nor which solver of Matlab's took what steps. That all
-        hard triplets are no more than 20 million is ours: the paper's are 19.1 million, random ones among them.
+        many random triplets and iterations there are, nor N, nor which solver of Matlab's took what steps. That a
+        query has no more hard triplets than its equal share of 20 million is ours: the paper's are 19.1 million in all,
+        random ones among them.
         """
         return SimilarityOptions(
             neighbours=2,

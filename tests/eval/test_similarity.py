@@ -10,6 +10,7 @@ import pytest
 
 from eval.benchmark import run_queries
 from eval.similarity import WAYS
+from index.similarity import SimilarityMatrix
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
 from retrieval.indexing.removal import remove_photos
@@ -42,6 +43,7 @@ def test_test_queries_are_measured_at_each_iteration(cairn: Cairn, indexed: Inde
     told = ran.json
     assert "as in the paper" in ran.err  # what the queries are to find was learnt from
     assert told["as_published"] and told["options"]["objective"]["power"] == 2
+    assert SimilarityMatrix.load(out).provenance["as_published"] == "Yan13"
     figures = [entry["test"] for entry in told["history"]]
     assert figures[0] == told["test"]["tf-idf"] == pytest.approx(mean_of(indexed.folder, one_each, "alone"), abs=1e-6)
     assert (

@@ -34,6 +34,7 @@ def test_what_is_learnt_from_labels_is_used_by_searches(cairn: Cairn, indexed: I
     assert told["objective"][0] == pytest.approx(1) and len(told["history"]) == len(told["objective"])
     assert told["held_out"]["learnt"] >= told["held_out"]["tf-idf"]
     assert matrix.provenance["labels"] == "labels.csv" and matrix.provenance["neighbours"] == 2
+    assert "as_published" not in matrix.provenance
     photo = next(iter(indexed.boxes))
     plain = cairn("query", indexed.folder, indexed.photos / f"{photo}.jpg", "--engine", "tf-idf", "--json").json
     other = cairn(
