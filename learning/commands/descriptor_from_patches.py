@@ -17,6 +17,7 @@ from learning.convex.descriptor import RING_DISTANCES, LearningOptions, Learnt, 
 from learning.convex.projection import ProjectionOptions
 from learning.convex.records import TABLE, Record
 from learning.convex.ring_selection import SelectionOptions
+from learning.convex.tried import check_tests
 from learning.patches.augmentation import AugmentationOptions
 from learning.patches.sources import Source, open_sources
 from retrieval.commands.console import print_json, progress_bars, say
@@ -67,6 +68,7 @@ def learn_from_patches(
         projection=ProjectionOptions(norm=settled.norm, seed=run.seed, **tuning.grid(projections=True)),
         augmentation=AugmentationOptions(copies=2 if data.augment is None else data.augment, seed=run.seed),
     )
+    check_tests(data.test or ())
     opened = open_sources(sources, pairs=data.pairs, seed=run.seed)
     folder = run.work or out.with_suffix(".learning")
     with progress_bars(quiet or json, _TITLES) as tell:

@@ -15,7 +15,7 @@ from index.parallel import one_thread, run
 from index.progress import Progress
 from learning.convex.records import Record
 from learning.measures.roc import fpr95
-from learning.patches.phototour import PatchSet, default_pair_file
+from learning.patches.phototour import Pairs, PatchSet, default_pair_file
 from learning.patches.rows import squared_distances
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.regions.patches import resample_patches
@@ -50,11 +50,7 @@ class TestPairs:
         CairnError
             They are missing, damaged, or all of one kind.
         """
-        patches = PatchSet.open(folder)
-        name = default_pair_file(patches)
-        pairs = patches.pairs(name)
-        if pairs.match.all() or not pairs.match.any():
-            raise CairnError(f"{folder / name} needs matching and other pairs: build the patches with more.")
+        patches, name, pairs = _pairs_of(folder)
         used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
         read = [patches.read(used[start : start + _READ]) for start in range(0, len(used), _READ)]
         first, second = np.split(places.astype(np.int64), 2)
@@ -90,6 +86,15 @@ class Tested:
     errors: dict[str, float]  # by the name of the folder
 
 
+def check_tests(folders: Sequence[Path]) -> None:
+    """Raise CairnError where models cannot be tested on folders, so that it is known before any are learnt."""
+    names = [folder.resolve().name for folder in folders]
+    if len(set(names)) < len(names):
+        raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")
+    for folder in folders:
+        _pairs_of(folder)
+
+
 def measure_tried(
     tried: Sequence[Record],
     model_of: Callable[[Record], LearntModel | None],
@@ -121,9 +126,7 @@ def measure_tried(
     CairnError
         A folder is damaged, or has nothing to test on; two have one name; what is kept is damaged.
     """
-    names = [folder.resolve().name for folder in folders]
-    if len(set(names)) < len(names):
-        raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")
+    check_tests(folders)
     kept = _read(work / TESTED)
     of = {record: _identity(record) for record in tried}
     errors: dict[Record, dict[str, float]] = {record: {} for record in tried}
@@ -151,6 +154,16 @@ def measure_tried(
         for record in tried:
             errors[record][pairs.folder] = known[of[record]]
     return [Tested(record, errors[record]) for record in tried]
+
+
+def _pairs_of(folder: Path) -> tuple[PatchSet, str, Pairs]:
+    """Labelled patches of a folder, and the name and the pairs of the file to test on."""
+    patches = PatchSet.open(folder)
+    name = default_pair_file(patches)
+    pairs = patches.pairs(name)
+    if pairs.match.all() or not pairs.match.any():
+        raise CairnError(f"{folder / name} needs matching and other pairs: build the patches with more.")
+    return patches, name, pairs
 
 
 def _identity(record: Record) -> str:

@@ -119,6 +119,7 @@ def test_a_descriptor_of_labelled_patches(cairn: Cairn, folder: Path, tmp_path: 
         (["--mu", 0], "must be above 0"),
         (["--samples", 10], "are for photos without labels"),
         (["--stage", "whitening", "--test", "SET", "--test", "SET"], "have the same name"),
+        (["--stage", "whitening", "--test", "nowhere"], "no folder of patches"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
 )
@@ -140,6 +141,7 @@ def test_what_contradicts_itself_is_refused(
         1,
     )
     assert words in " ".join(cairn(*command, *given).refused().split())
+    assert not (tmp_path / "d.learning").exists()  # nothing was learnt before
 
 
 def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
