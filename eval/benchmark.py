@@ -164,8 +164,8 @@ def run_benchmark(
     ------
     CairnError
         A folder is missing, a query's photo cannot be found, no query has positives, a photo that the ground truth
-        names is there twice, or the learnt similarity is for another vocabulary: said before any work where it is
-        known by then.
+        names is there twice, the collection has other photos too, queries are cut out and features are another
+        program's, or the learnt similarity is for another vocabulary: said before any work where it is known by then.
     """
     search, options = search or SearchOptions(), options or CollectionOptions()
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
@@ -180,6 +180,11 @@ def run_benchmark(
         raise no_photo_of(lost[0])
     if collection is None and not photos.image_files:
         raise _nothing_in(photos)
+    if features is not None and truth.cropped:
+        raise CairnError(
+            "Queries of Revisited are cut out of their photos and described anew, which features of another program "
+            "are not: leave --features out."
+        )
     similarity = None
     if search.similarity is not None:
         similarity = _check_early(search.similarity, collection, source)
@@ -188,6 +193,7 @@ def run_benchmark(
         made = find_source(source, options, root, share=share, workers=workers, progress=progress)
         folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
         with _open(folder, options, features, photos) as opened:
+            _refuse_others(opened, photos)
             failed = _index(opened, photos, made, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
             run = QueryRun(opened, photos, truth, search, single_ranking)
@@ -264,6 +270,18 @@ def _open(folder: Path, options: CollectionOptions, features: Path | None, photo
     if features is None:
         return Collection.create(folder, options)
     return create_described(folder, options, features, [*photos.images, *photos.distractors])
+
+
+def _refuse_others(collection: Collection, photos: BenchmarkPhotos) -> None:
+    """Refuse a collection that has photos which are not to be searched: they would be ranked, and be wrong."""
+    searched = {str(path) for path in (*photos.image_files, *photos.distractor_files)}
+    # One that has gone may have been moved: then indexing finds it where it is now.
+    others = [row.path for row in collection.catalogue.images() if row.path not in searched and Path(row.path).exists()]
+    if others:
+        raise CairnError(
+            f"{collection.folder} has {len(others)} photos that are not measured on, such as {others[0]}: name another "
+            "--collection, or leave it out."
+        )
 
 
 def _source_settings(source: VocabularySource) -> dict[str, Any]:

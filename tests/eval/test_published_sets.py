@@ -163,6 +163,24 @@ def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cai
     }
 
 
+def test_a_collection_with_photos_that_are_not_measured_on_is_refused(
+    sets: FakeSets, cairn: Cairn, tmp_path: Path
+) -> None:
+    """Photos of queries would come first in Revisited, and be wrong."""
+    kept = (*QUICK, "--work", tmp_path / "work", "--engine", "tf-idf", "--collection", tmp_path / "kept")
+    command = ("evaluate", "oxford5k", "--root", sets.root, *kept)
+    report = cairn(*command).json
+    assert "has 5 photos that are not" in cairn("evaluate", "roxford5k", *command[2:]).refused()
+    again = cairn(*command).json
+    assert (again["images"], again["work"]["done_before"]) == (13, 4) and again["queries"] == report["queries"]
+
+
+def test_revisited_has_no_features_of_another_program(sets: FakeSets, cairn: Cairn, tmp_path: Path) -> None:
+    command = ("evaluate", "roxford5k", "--root", sets.root, "--work", tmp_path / "work", "--features", tmp_path)
+    assert "leave --features out" in cairn(*command).refused()
+    assert not (tmp_path / "work").exists()
+
+
 def test_a_share_is_a_smoke_test(sets: FakeSets, cairn: Cairn, tmp_path: Path) -> None:
     command = ("evaluate", "oxford105k", "--root", sets.root, "--work", tmp_path, *QUICK, "--engine", "tf-idf")
     report = cairn(*command, "--share", 0.5, "--discard").json
