@@ -10,16 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from index.arrays import hash_file
 from index.errors import CairnError
 from index.parallel import run
 from index.text import shown
 from retrieval.collection.collection import Collection
+from retrieval.foreign.extractor import ForeignExtractor
+from retrieval.foreign.opening import open_features
+from retrieval.indexing.described import use_features
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.answers import ask_with_file, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box
 from retrieval.search.searcher import Searcher
+
+Described = tuple[Path, tuple[Path, ...]]
+"""Where features of another program are, and folders within which they have the names of photos."""
 
 
 @dataclass(frozen=True)
@@ -79,26 +86,38 @@ def ask_all(
         for job in jobs:
             yield _ask(searcher, job)
         return
-    state = collection.content.key
+    state = repr((collection.content.key, options.similarity and hash_file(options.similarity)))
+    features = _features_of(collection)
     yield from run(
-        (partial(_ask_elsewhere, collection.folder, state, options, job) for job in jobs),
+        (partial(_ask_elsewhere, collection.folder, state, features, options, job) for job in jobs),
         min(workers, len(jobs)),
         ordered=False,
         batch=1,
     )
 
 
+def _features_of(collection: Collection) -> Described | None:
+    """Where another program's features of a collection's photos are, and the folders of these; None for Cairn's own."""
+    extractor = collection.extractor
+    if not isinstance(extractor, ForeignExtractor) or extractor.source is None:
+        return None
+    return extractor.source.path, tuple(extractor.roots)
+
+
 _searchers: dict[str, Searcher] = {}  # of a worker process: the last one, by what it searches
 
 
-def _ask_elsewhere(folder: Path, state: str | None, options: SearchOptions, job: Job) -> Answered:
+def _ask_elsewhere(folder: Path, state: str, features: Described | None, options: SearchOptions, job: Job) -> Answered:
     """Search in a worker process, which opens a collection once for all searches in it."""
-    key = repr((str(folder), state, options))
+    key = repr((str(folder), state, features, options))
     if key not in _searchers:
         for old in _searchers.values():
             old.collection.catalogue.close()
         _searchers.clear()
-        _searchers[key] = Searcher(Collection.open(folder), options)
+        collection = Collection.open(folder)
+        if features is not None:
+            use_features(collection, open_features(features[0]), features[1])
+        _searchers[key] = Searcher(collection, options)
     return _ask(_searchers[key], job)
 
 

@@ -62,7 +62,7 @@ class ForeignExtractor(Extractor):
         self.region_scale = self.measurement_scale = 1.0
         self.fingerprint = features_fingerprint(descriptor, options)
         self.source = source
-        self._roots = roots
+        self.roots = roots
 
     @property
     def is_ready(self) -> bool:
@@ -74,7 +74,7 @@ class ForeignExtractor(Extractor):
         if self.source is None:
             raise FeaturesNeeded
         photo = read_photo(path, replace(image, max_side=_LOOKED_AT))
-        entry = self.source.entry(path, list(names_of(path, self._roots)))
+        entry = self.source.entry(path, list(names_of(path, self.roots)))
         orientation = read_orientation(path) if entry.is_as_stored else 1
         entry = placed(entry, photo.width, photo.height, orientation)
         return DescribedPhoto(photo.grey, photo.width, photo.height, entry)
