@@ -34,7 +34,7 @@ _LOCK = "run.lock"
 _ANSWERS = "answers.jsonl"
 _RANKINGS = "rankings"
 # What a figure may depend on: their sources are what `code_fingerprint` is of.
-_ROOMS = ("photos", "regions", "descriptors", "features", "matching", "collection", "indexing", "search")
+_ROOMS = ("photos", "regions", "descriptors", "features", "foreign", "matching", "collection", "indexing", "search")
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,8 @@ def code_fingerprint() -> str:
     """Fingerprint of the code that figures may depend on: of the sources that search, and that make a collection."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
-    for folder in (root / "index", *(root / "retrieval" / room for room in _ROOMS)):
+    # Those beside this one say what is searched for, and where.
+    for folder in (root / "index", *(root / "retrieval" / room for room in _ROOMS), Path(__file__).parent):
         for path in sorted(folder.rglob("*.py")):
             digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]

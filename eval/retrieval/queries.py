@@ -137,7 +137,8 @@ class QueryRun:
         if not self._truth.cropped:
             return Job(job, path, box, without)
         if query.name not in self._cuts:  # anew in each run: the photo may have changed
-            cut = scratch / "cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
+            # The folder is hidden: a work folder may lie in one of photos.
+            cut = scratch / ".cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
             cut.parent.mkdir(exist_ok=True)
             cut_out(path, box, cut)
             self._cuts[query.name] = cut
