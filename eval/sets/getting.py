@@ -5,12 +5,14 @@ its place and renamed into it, or, where a folder with other files is there alre
 there is overwritten.
 """
 
+import errno
 import shutil
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from eval.protocols.pickles import read_pickle
 from eval.sets.checks import Finding, check
 from eval.sets.downloads import Fetched, fetch
 from eval.sets.layouts import locate
@@ -170,6 +172,8 @@ class _Getting:
     def _unpack(self, download: Download, files: list[Path], staged: Path) -> None:
         """Unpack a file into the staging folder, with others of the set; or copy it there if it is no archive."""
         if download.unpacked_limit is None:
+            if download.file.endswith(".pkl"):
+                _check_pickle(files[0])
             staged.mkdir(exist_ok=True)
             shutil.copyfile(files[0], staged / files[0].name)
             return
@@ -182,22 +186,48 @@ class _Getting:
                 tell = partial(self.progress, "unpack")
                 unpack(files[0], whole, download.unpacked_limit, tell, strip=download.strip)
         except BadArchive as error:
-            for file in files:
-                file.replace(file.with_name(f"{file.name}.bad"))
-            sentence, aside = str(error).rstrip("."), f"{files[0].name}.bad"
-            raise CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it anew.") from error
+            raise _kept_aside(files, error) from error
         fill_up(whole, staged)
+
+
+def _check_pickle(file: Path) -> None:
+    """Refuse what is no pickle of plain data, such as a page that a server gives in place of a file."""
+    try:
+        read_pickle(file)
+    except CairnError as error:
+        raise _kept_aside([file], error) from error
+
+
+def _kept_aside(files: list[Path], error: CairnError) -> CairnError:
+    for file in files:
+        file.replace(file.with_name(f"{file.name}.bad"))
+    sentence, aside = str(error).rstrip("."), f"{files[0].name}.bad"
+    return CairnError(f"{sentence}; it is kept as {aside}, and the same command downloads it anew.")
 
 
 def fill_up(source: Path, target: Path) -> None:
     """Move what is in a folder into another one, where it is missing; the first is gone then."""
     if not target.exists():
-        source.replace(target)
+        _move(source, target)
         return
     for path in sorted(source.iterdir()):
         there = target / path.name
         if path.is_dir() and there.is_dir():
             fill_up(path, there)
         elif not there.exists() or (there.is_file() and not there.stat().st_size and path.is_file()):
-            path.replace(there)
+            _move(path, there)
     shutil.rmtree(source)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move a file or a folder, which gets its name when it is whole, also to another disk."""
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        beside = target.with_name(f".{target.name}.moving")
+        if beside.is_dir():
+            shutil.rmtree(beside)
+        shutil.move(source, beside)
+        beside.replace(target)

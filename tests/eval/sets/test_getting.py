@@ -1,5 +1,6 @@
 """The command that gets sets: from a server on this machine, with the layouts of the published archives made small."""
 
+import errno
 import hashlib
 import io
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from eval.sets import checks
+from eval.sets.getting import fill_up
 from eval.sets.layouts import NAMES, locate
 from eval.sets.manifests import read_manifest
 from tests.conftest import Ran
@@ -210,6 +212,40 @@ def test_an_archive_that_is_refused_is_kept_aside(
     (root / "ukbench" / "full" / "ukbench00000.jpg").unlink()
     ran = data("get", "ukbench")
     assert (ran.code, "missing: ukbench00000.jpg" in ran.out) == (1, True)
+
+
+def test_a_page_in_the_place_of_a_ground_truth_is_kept_aside(
+    data: Callable[..., Ran], manifests: Path, server: FileServer, tmp_path: Path
+) -> None:
+    manifest = json.loads((manifests / "roxford5k.json").read_text())
+    manifest["downloads"][0]["addresses"][1] |= {"bytes": None, "sha256": None}
+    (manifests / "roxford5k.json").write_text(json.dumps(manifest))
+    server.add("gnd_roxford5k.pkl", b"<html>Log in</html>")
+    assert "kept as gnd_roxford5k.pkl.bad" in data("get", "roxford5k").refused()
+    assert not list((tmp_path / "root" / "roxford5k").glob("*"))
+    server.add("gnd_roxford5k.pkl", SMALL["roxford5k"][1][0])
+    assert data("get", "roxford5k").code == 0
+
+
+def test_a_set_may_lie_on_another_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    for name in ("new/a.jpg", "there/b.jpg", "there/c.jpg"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(b"photo")
+    (target / "there").mkdir(parents=True)
+    (target / "there" / "b.jpg").write_bytes(b"mine")
+    replace = Path.replace
+
+    def on_two_disks(path: Path, to: Path) -> Path:
+        if path.is_relative_to(source):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return replace(path, to)
+
+    monkeypatch.setattr(Path, "replace", on_two_disks)
+    fill_up(source, target)
+    found = {path.relative_to(target).as_posix(): path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    assert found == {"new/a.jpg": b"photo", "there/b.jpg": b"mine", "there/c.jpg": b"photo"}
+    assert not source.exists()
 
 
 def test_a_set_of_two_archives_is_placed_only_when_both_are_there(
