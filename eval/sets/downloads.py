@@ -5,6 +5,7 @@ What has come of a file waits beside it in ``FILE.part``, with ``FILE.part.json`
 to that): one that is there is done.
 """
 
+import errno
 import json
 import re
 import shutil
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 18
 _ATTEMPTS = 5  # in a row that bring nothing
 _LATER = (408, 425, 429, 500, 502, 503, 504)  # answers that may be other ones soon
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 _NEVER = ("SSLError", "InvalidURL", "InvalidSchema", "MissingSchema", "TooManyRedirects", "InvalidProxyURL")
 
 
@@ -239,8 +241,8 @@ class _Downloader:
         except ftplib.error_perm as error:
             raise _Refused(f"answers {printable_name(str(error))}") from error
         except ftplib.all_errors as error:
-            if isinstance(error, OSError) and error.filename is not None:
-                raise  # the disk
+            if isinstance(error, OSError) and (error.filename is not None or error.errno in _DISK):
+                raise
             raise _Cut("cannot be reached, or ends the connection,") from error
         self._check_end(total)
 

@@ -122,7 +122,7 @@ def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> N
             continue
         target = folder / place
         if content is None:
-            if place in files:
+            if place in files or any(above in files for above in place.parents):
                 raise HostileArchive(archive, f"has {shown(name)} twice")
             target.mkdir(parents=True, exist_ok=True)
             continue

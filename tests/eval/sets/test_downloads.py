@@ -1,5 +1,6 @@
 """Downloads that are cut, refused, changed or wrong, from servers on this machine."""
 
+import errno
 import hashlib
 import json
 import random
@@ -156,3 +157,13 @@ def test_ftp_goes_on_too(tmp_path: Path) -> None:
     assert "REST 100000" in commands
     assert "RETR /pub/jpg1.tar.gz" in commands
     assert threading.active_count() < 20
+
+
+def test_a_full_disk_is_no_fault_of_the_server(tmp_path: Path) -> None:
+    def full(done: int, of: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with serve_ftp(CONTENT, cuts=[]) as (root, commands), pytest.raises(OSError, match="No space left"):
+        fetch("set.tgz", (address(f"{root}/a"),), tmp_path, full, wait=0)
+    assert commands.count("RETR /a") == 1
+    assert not (tmp_path / "set.tgz").exists()

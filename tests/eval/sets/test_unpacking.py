@@ -102,6 +102,12 @@ def test_names_that_lead_elsewhere_are_refused(
     assert [path.name for path in tmp_path.rglob("*")] == ["in", "set.tgz"]
 
 
+def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
+    archive = tar(tmp_path / "set.tgz", FILES, folder=link("set/a.jpg/b/", "", tarfile.DIRTYPE))
+    with pytest.raises(HostileArchive, match="twice"):
+        unpack(archive, tmp_path / "out", 10**6)
+
+
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
 def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
     outside = tmp_path / "outside"
