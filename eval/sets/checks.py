@@ -38,6 +38,8 @@ class Finding:
         How much there should be of each part, and how much there is; more photos than wanted do no harm.
     missing : list of str
         Names of what is missing, as far as they are known.
+    incomplete : list of str
+        Parts of which something that is named is missing, however much else there is of them.
     known_bad : list of str
         Files that are damaged in the published set too, and are left out everywhere.
     empty : list of str
@@ -49,13 +51,14 @@ class Finding:
     wanted: dict[str, int] = field(default_factory=dict)
     found: dict[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
     known_bad: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
 
     def lacks(self, part: str) -> bool:
-        """Whether there is less of a part than there should be; of what is counted with it too."""
+        """Whether something of a part is missing, or there is less than there should be; of what goes with it too."""
         counted = [part, *(one for one in _WITH.get(part, ()) if one in self.wanted)]
-        return any(self.found.get(one, 0) < self.wanted[one] for one in counted)
+        return part in self.incomplete or any(self.found.get(one, 0) < self.wanted[one] for one in counted)
 
     @property
     def whole(self) -> bool:
@@ -132,7 +135,9 @@ def _check_buildings(manifest: Manifest, root: Path, finding: Finding, manifests
     finding.missing += [name for name in names if name not in there]
     if photos is not None:
         bad = {Path(one).stem for one in CORRUPT_PARIS}
-        finding.missing += [f"{stem}.jpg" for stem in sorted(_named(truth) - stems - bad)]
+        absent = sorted(_named(truth) - stems - bad)
+        finding.missing += [f"{stem}.jpg" for stem in absent]
+        finding.incomplete += ["images"] if absent else []
 
 
 def _named(truth: Path) -> set[str]:

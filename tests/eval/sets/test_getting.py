@@ -190,6 +190,11 @@ def test_photos_that_are_missing_are_named_and_filled_in(data: Callable[..., Ran
     ]
     assert data("get", "oxford5k").code == 0
     assert [(images / name).read_bytes() for name in OXFORD[1:4]] == [b"photo", b"photo", b"other"]
+    # One that is named is missing, and others make up the number.
+    (images / OXFORD[1]).rename(images / "other.jpg")
+    assert data("check", "oxford5k", "--json").json["sets"][0]["found"]["images"] == 6
+    assert data("get", "oxford5k").code == 0
+    assert (images / OXFORD[1]).is_file()
 
 
 def test_an_archive_that_is_refused_is_kept_aside(
@@ -289,6 +294,7 @@ def test_the_manifests_that_come_with_cairn_are_sound(cairn: Cairn, tmp_path: Pa
     assert known["flickr100k"].downloads[0].volumes()[6][1][0].url.endswith("/ox100k/oxc1_100k.part07.rar")
     listed = cairn("data", "list", "--root", tmp_path, "--json").json["sets"]
     assert [one["name"] for one in listed] == list(NAMES) and not any(one["whole"] for one in listed)
+    assert "of manifests" in cairn("data", "list", "--manifests", tmp_path / "none").refused()
     out = cairn("data", "list").out
     assert all(name in out for name in NAMES)
 
