@@ -141,6 +141,8 @@ def read_manifest(name: str, folder: Path | None = None) -> Manifest:
     if name not in NAMES:
         raise CairnError(f"There is no set {name!r}: choose {one_of(NAMES)}.")
     path = FOLDER / f"{name}.json"
+    if folder is not None and not folder.is_dir():
+        raise CairnError(f"There is no folder {folder} of manifests; check the name.")
     if folder is not None and (folder / f"{name}.json").is_file():
         path = folder / f"{name}.json"
     try:
