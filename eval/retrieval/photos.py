@@ -97,7 +97,7 @@ def choose_photos(
     if truth.database is not None:
         found = [(root, path) for root, path in everything if path.stem in truth.database]
     _check_stems((path.stem for _, path in found), named | (truth.database or frozenset()))
-    beside = _others(list_photos(distractors), found) if distractors else []
+    beside = _others(list_photos(distractors), everything) if distractors else []
     indexed, also = tuple(map(Path, images)), tuple(map(Path, distractors))
     if share < 1 or truth.database is not None:
         found = _share_of(found, named, share, rng)

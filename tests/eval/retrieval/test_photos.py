@@ -60,6 +60,7 @@ def test_a_database_is_searched_alone_and_queries_lie_beside_it(tmp_path: Path) 
     truth = truth_of(1, database=frozenset(("p0", "j0")), cropped=True)
     photos, _ = choose_photos([images], truth)
     assert {path.stem for path in photos.images} == {"p0", "j0"}
+    assert choose_photos([images], truth, distractors=[images])[0].distractor_files == ()
     assert photos.queries == {"q0": images / "q0.jpg"}
     shutil.move(images / "q0.jpg", write_all(tmp_path / "queries", "other.jpg"))
     assert choose_photos([images], truth, queries=tmp_path / "queries")[0].queries == {
