@@ -305,7 +305,7 @@ def _index(
     Nothing is looked at again in a collection of the work folder (`is_own`) that is known to be whole: the key of its
     folder has told that the photos are what they were.
     """
-    if is_own and (noted := place.noted("failed")) is not None:
+    if is_own and collection.has_vocabulary and (noted := place.noted("failed")) is not None:
         return list(noted)
     failed = []
     for paths in (photos.images, photos.distractors):

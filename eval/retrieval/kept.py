@@ -151,7 +151,7 @@ class Answers:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(line)
                 key, number, seconds = str(entry["query"]), int(entry["ranking"]), float(entry["seconds"])
-                if self._file(number).is_file():
+                if self._is_there(number):
                     self._known[key] = number, seconds
                     sound.append(line + b"\n")
         if b"".join(sound) != content:
@@ -159,6 +159,11 @@ class Answers:
 
     def _file(self, number: int) -> Path:
         return self._folder / _RANKINGS / f"{number:06}.npy"
+
+    def _is_there(self, number: int) -> bool:
+        """Whether a ranking is there; a machine that went down may have left a file without contents."""
+        file = self._file(number)
+        return file.is_file() and file.stat().st_size > 0
 
     def __contains__(self, key: str) -> bool:
         return key in self._known

@@ -87,7 +87,7 @@ def find_source(
     folder = work / VOCABULARIES / f"{name}-{key_of(settings)[:12]}"
     with run_folder(folder, {"options": settings["options"], "photos": folders_of(source.images)}) as kept:
         where = folder / f"{name}.cairn"
-        if not kept.noted("made"):
+        if not kept.noted("made") or not where.is_dir():
             with Collection.create(where, plain) as collection:
                 make_vocabulary(collection, paths, workers=workers, progress=progress)
             kept.note("made", True)

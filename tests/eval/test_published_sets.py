@@ -1,6 +1,7 @@
 """Published sets, tiny and in their true layouts, measured by one command each; runs that were stopped go on."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,6 +106,10 @@ def test_a_vocabulary_of_other_photos_is_made_once_and_taken(
     with Collection.open(taken) as collection, Collection.open(made) as origin:
         assert collection.vocabulary.fingerprint == origin.vocabulary.fingerprint
         assert origin.catalogue.counts()["indexed"] == 0
+    shutil.rmtree(made)
+    shutil.rmtree(report["work"]["folder"])
+    again = cairn(*command, *own).json
+    assert again["vocabulary"] == report["vocabulary"] and again["queries"][0]["ap"] == report["queries"][0]["ap"]
     monkeypatch.setattr("eval.retrieval.vocabulary.make_vocabulary", lambda *_, **__: pytest.fail("made again"))
     by_folder = ("evaluate", "retrieval", "--images", paris, "--gt", sets.root / "paris6k" / "paris_120310")
     shared = cairn(*by_folder, *own, *command[4:]).json
@@ -230,9 +235,16 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
     assert sorted(asked) == [query.name for query in sorted(report.scores, key=lambda score: score.name)]
     assert report.work["done_before"] == 2
     assert lines.read_bytes().startswith(whole) and len(lines.read_bytes().splitlines()) == 4
+    # What was lost when the machine went down, or removed, is made again.
+    stop_after = 100
+    next(lines.parent.glob("rankings/*.npy")).write_bytes(b"")
+    mended = [run()]
+    shutil.rmtree(next((tmp_path / "work").glob("*/ox.cairn")))
+    mended.append(run())
+    assert [one.work["done_before"] for one in mended] == [3, 0]
+    assert all([score.ranking for score in one.scores] == [s.ranking for s in report.scores] for one in mended)
     # What other code has made is made again.
     monkeypatch.setattr("eval.retrieval.kept.code_fingerprint", lambda: "other")
-    stop_after = 8
     again = run()
     assert [score.ranking for score in again.scores] == [score.ranking for score in report.scores]
     assert again.work["done_before"] == 0
