@@ -5,6 +5,7 @@ finds them again, and so that the vocabulary is made from descriptors streamed f
 """
 
 import contextlib
+import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -61,6 +62,12 @@ class Staging:
         self.image = image
         self.folder = folder / staging_folder(extractor.fingerprint, image)
         self.folder.mkdir(parents=True, exist_ok=True)
+
+    def key(self, path: Path, content: str) -> str:
+        """What a photo is staged under: its content, which other programs may have described twice, and not alike."""
+        if not self.extractor.is_foreign:
+            return content
+        return f"{content}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
 
     def descriptors(self, key: str) -> Path:
         """File of a photo's descriptors (N, D) float16."""

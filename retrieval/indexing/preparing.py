@@ -1,7 +1,5 @@
 """Who prepares new photos for a segment: the processes of this machine, or something that keeps the same contract."""
 
-import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,10 +80,7 @@ class LocalPreparer:
         return Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
 
     def _key(self, file: FoundFile) -> str:
-        """What a photo is staged under: its content, which other programs may have described twice, and not alike."""
-        if not self._collection.extractor.is_foreign:
-            return file.key
-        return f"{file.key}-{hashlib.sha256(os.fsencode(file.path)).hexdigest()[:16]}"
+        return self._staging.key(file.path, file.key)
 
     def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
         """Read files: see `Preparer.checksums`."""

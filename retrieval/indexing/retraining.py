@@ -274,7 +274,7 @@ class _Retraining:
         return paths
 
     def _stage(self, numbers: list[int]) -> list[tuple[int, str]]:
-        """Extract photos again; give the numbers and hashes of those that are what they were."""
+        """Extract photos again; give the numbers and keys of those that are what they were."""
         photos = []
         for number in numbers:
             row = self.images[number]
@@ -285,7 +285,7 @@ class _Retraining:
                 self.unreadable[number] = f"the file cannot be read ({error.strerror})"
                 continue
             if same and row.sha256 is not None:
-                photos.append((number, Path(row.path), row.sha256))
+                photos.append((number, Path(row.path), self._key(number)))
             else:
                 self.unreadable[number] = "the file has changed since it was indexed: run cairn index"
         with self.report.timed("extract"):
@@ -299,6 +299,10 @@ class _Retraining:
             else:
                 good.append((number, key))
         return good
+
+    def _key(self, number: int) -> str:
+        row = self.images[number]
+        return self.staging.key(Path(row.path), str(row.sha256))
 
     def _rewrite(self, row: SegmentRow, segment: Segment, vocabulary: Vocabulary) -> NDArray[np.float64]:
         """Write a segment with new words, unless an earlier run has; give the quantisation errors of its photos."""
@@ -341,7 +345,7 @@ class _Retraining:
             side = max(row.width or 1, row.height or 1)
             column = encode_geometry(features, side, upright=self.collection.options.features.upright)
             yield number, features.descriptors.astype(np.float32), column
-        self.staging.discard(str(self.images[number].sha256) for number in live)
+        self.staging.discard(map(self._key, live))
 
     def _switch_over(self, vocabulary: Vocabulary, errors: list[NDArray[np.float64]]) -> None:
         """Give the new vocabulary and segments their places, and make them the collection's: all or nothing."""

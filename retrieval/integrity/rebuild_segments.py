@@ -168,14 +168,17 @@ def _rewrite(
     for start in range(0, len(good), batch):
         some = good[start : start + batch]
         staged: list[Staged] = []
-        for one in stage_all(staging, [(place, str(image.sha256)) for image, place in some], workers):
+        keys = [staging.key(place, str(image.sha256)) for image, place in some]
+        for one in stage_all(staging, [(place, key) for (_, place), key in zip(some, keys, strict=True)], workers):
             others = staging.extractor.is_foreign and one.features != some[len(staged)][0].features
             if one.reason is None and others:
                 one = replace(one, reason="its features are others than those that were indexed")
             staged.append(one)
             tell(start + len(staged))
         lost += [(image, one.reason) for (image, _), one in zip(some, staged, strict=True) if one.reason]
-        kept = [(image.number, one) for (image, _), one in zip(some, staged, strict=True) if not one.reason]
+        kept = [
+            (image.number, key, one) for (image, _), key, one in zip(some, keys, staged, strict=True) if not one.reason
+        ]
         if kept:
             new.append(_write(collection, staging, kept))
     if not drop_missing:
@@ -188,17 +191,16 @@ def _rewrite(
     catalogue.replace_segments([row.id], new, leave_out=[image.number for image, _ in lost])
     shutil.rmtree(collection.folder / SEGMENTS / row.folder, ignore_errors=True)
     # Not before: what was written is not committed yet, and a repair that is killed or refused goes on from here.
-    staging.discard(str(image.sha256) for image, _ in good)
+    staging.discard(staging.key(place, str(image.sha256)) for image, place in good)
     done.segments.append(row.folder)
     done.photos += len(good)
     done.lost += [{"name": image.name or "", "path": image.path, "reason": reason} for image, reason in lost]
 
 
-def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, Staged]]) -> Rewritten:
-    """Write a segment of staged photos, given by their numbers."""
+def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, str, Staged]]) -> Rewritten:
+    """Write a segment of staged photos, given by their numbers and the keys that they are staged under."""
     written = []
-    rows = collection.catalogue.images([number for number, _ in photos])
-    for row, (_, one) in zip(rows, photos, strict=True):
-        features = staging.read(str(row.sha256))
-        written.append(quantise(collection, features, max(one.width, one.height))[0])
+    rows = collection.catalogue.images([number for number, _, _ in photos])
+    for _, key, one in photos:
+        written.append(quantise(collection, staging.read(key), max(one.width, one.height))[0])
     return Rewritten(write_photos(collection, rows, written), np.array([row.number for row in rows]))

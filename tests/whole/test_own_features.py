@@ -187,6 +187,15 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
         images = opened.index.images
         assert counts["coffee/copy.png"] == 50 < counts["coffee/0.png"]
         assert all(len(images.features(row.number).words) == row.features for row in opened.catalogue.images())
+    again = ("--features", features, "--workers", 1)
+    cairn("retrain", copies, "--words", 90, *again)
+    (geometry,) = copies.glob("segments/*/column_geometry.npy")
+    geometry.write_bytes(geometry.read_bytes()[:-100])
+    assert cairn("repair", copies, *again).code == 0
+    with Collection.open(copies) as opened:
+        assert {
+            row.name: len(opened.index.images.features(row.number).words) for row in opened.catalogue.images()
+        } == counts
 
     for option in (("--detector", "hessian-affine"), ("--rotated",), ("--cluster", "local:1")):
         assert "--features goes without" in cairn(*asked, *option).refused()
