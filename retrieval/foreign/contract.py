@@ -59,7 +59,8 @@ class Entry:
     is_binary : bool
         Whether the file says that descriptors are packed bits.
     is_as_stored : bool
-        Whether that picture is the photo as it is stored, and not turned as its EXIF says.
+        Whether that picture is the photo as it is stored, and not turned as its EXIF says, unless its size tells that
+        it was turned.
     """
 
     geometry: str

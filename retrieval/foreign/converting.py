@@ -35,8 +35,11 @@ def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry
     CairnError
         The picture was another, or a keypoint lies outside the photo: the reason alone.
     """
-    if entry.is_as_stored and orientation > 1:
-        entry = _upright(entry, (width, height) if orientation < 5 else (height, width), orientation)
+    stored = (width, height) if orientation < 5 else (height, width)
+    # Versions of a program differ in this: a size that is the upright photo's alone tells that it was turned.
+    was_turned = entry.size and _is_of(entry.size, (width, height)) and not _is_of(entry.size, stored)
+    if entry.is_as_stored and orientation > 1 and not was_turned:
+        entry = _upright(entry, stored, orientation)
     if entry.size is not None and entry.size != (width, height):
         entry = _scaled(entry, width, height)
     if not len(entry):
@@ -55,16 +58,20 @@ def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry
 
 def _scaled(entry: Entry, width: int, height: int) -> Entry:
     assert entry.size is not None
-    across, down = width / entry.size[0], height / entry.size[1]
-    if abs(across / down - 1) > 1 / min(*entry.size, width, height):
+    if not _is_of(entry.size, (width, height)):
         turned = entry.size == (height, width)
         raise CairnError(
             f"its features are of a picture of {entry.size[0]} by {entry.size[1]} pixels, and the photo has {width} by "
             f"{height}" + (" when it is upright: describe it turned as its EXIF says" if turned else "")
         )
-    scale = np.array([across, down])
+    scale = np.array([width, height]) / entry.size
     linear = entry.linear * scale[:, None] if entry.linear is not None else None
     return replace(entry, centres=(entry.centres + 0.5) * scale - 0.5, linear=linear, size=(width, height))
+
+
+def _is_of(size: tuple[int, int], photo: tuple[int, int]) -> bool:
+    """Whether a picture of a size may be a photo, enlarged or reduced."""
+    return abs(photo[0] * size[1] / (size[0] * photo[1]) - 1) <= 1 / min(*size, *photo)
 
 
 def _upright(entry: Entry, stored: tuple[int, int], orientation: int) -> Entry:

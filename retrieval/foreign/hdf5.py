@@ -1,7 +1,7 @@
 """Features in one HDF5 file, as hloc (Hierarchical-Localization) writes it: a group a photo, named as it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ class HlocFile:
     """A file of hloc's: ``keypoints`` (N, 2), ``descriptors`` (D, N), and maybe ``scores``, ``scales`` and ``oris``.
 
     Keypoints are in pixels of the photo, the centre of the top-left one at (0, 0): hloc adds 0.5 when it fills COLMAP's
-    database. ``oris`` are degrees.
+    database. It takes photos as they are stored, whatever their EXIF says of turns; before its pull request 373 it
+    took them turned, which ``image_size`` tells of quarter turns. ``oris`` are degrees.
 
     Raises
     ------
@@ -53,7 +54,7 @@ class HlocFile:
         except Exception as error:  # a damaged file fails in any way
             raise CairnError(f"its features in {self.path} cannot be read: the file is damaged") from error
         try:
-            return entry_of(_with_scales(arrays), columns_first=True)
+            return replace(entry_of(_with_scales(arrays), columns_first=True), is_as_stored=True)
         except CairnError as error:
             raise CairnError(f"its features in {self.path} cannot be used: {error}") from error
 

@@ -146,3 +146,6 @@ def test_keypoints_of_a_stored_photo_are_turned_with_it(orientation: int, tmp_pa
     assert upright[round(y), round(x)] == 255
     end = np.array([x, y]) + along
     assert upright[round(end[1]), round(end[0])] == 10 and np.linalg.det(photo.entry.linear[0]) > 0
+    if orientation >= 5:  # the size of the upright photo tells that the other program has turned it
+        turned = Entry(ORIENTED, np.array([[3.0, 55.0]]), np.eye(2)[None], np.ones((1, 4)), None, (40, 60), False, True)
+        np.testing.assert_array_equal(placed(turned, 40, 60, orientation).centres, turned.centres)

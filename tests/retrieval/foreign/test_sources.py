@@ -61,6 +61,7 @@ def test_all_formats_give_the_same_features(tmp_path: Path) -> None:
         else:
             np.testing.assert_allclose(entry.linear, LINEAR, atol=1e-4)
     assert given["hloc"][1].size == given["colmap"][1].size == (64, 64)
+    assert {name for name, (_, entry) in given.items() if entry.is_as_stored} == {"hloc", "colmap"}
     (tmp_path / "database.db").unlink()
     entry = read(write_colmap(tmp_path, frames + np.array([0.5, 0.5, 0, 0, 0, 0]), ROWS))
     assert entry.geometry == AFFINE and entry.is_as_stored
