@@ -13,6 +13,8 @@ MOST = 200_000
 """Features of a photo."""
 
 _LARGEST_ANGLE = 4 * np.pi  # radians; more is degrees
+_LENGTHS = 1e-3, 1e5  # pixels: of the axes of a region
+_THINNEST = 100.0  # times as long as the other that an axis may be: of thinner ones, single precision keeps nothing
 
 
 def entry_of(
@@ -42,7 +44,9 @@ def entry_of(
     CairnError
         Arrays are missing, or of another shape, or have what is no number: the reason alone.
     """
-    geometry, centres, linear = _geometry(arrays)
+    with np.errstate(all="ignore"):  # what is far too large is refused
+        geometry, centres, linear = _geometry(arrays)
+        _check_axes(linear)
     rows = _rows(arrays, len(centres), columns_first)
     scores = None
     if "scores" in arrays:
@@ -96,6 +100,16 @@ def _checked(linear: NDArray[np.float64]) -> NDArray[np.float64]:
     if not (np.linalg.det(linear) > 0).all():
         raise CairnError("a frame is flat or mirrored: its determinant is not more than 0")
     return linear
+
+
+def _check_axes(linear: NDArray[np.float64] | None) -> None:
+    if linear is None:
+        return
+    axes = np.linalg.svd(linear, compute_uv=False) if np.isfinite(linear).all() else np.full((1, 2), np.inf)
+    if not ((axes >= _LENGTHS[0]) & (axes <= _LENGTHS[1])).all():
+        raise CairnError("the region of a keypoint is far too small or too large: give scales in pixels")
+    if (axes[:, 0] > _THINNEST * axes[:, 1]).any():
+        raise CairnError(f"the region of a keypoint is more than {_THINNEST:g} times as long as it is wide")
 
 
 def _rows(arrays: dict[str, NDArray[Any]], count: int, columns_first: bool) -> NDArray[Any]:
