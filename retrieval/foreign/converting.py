@@ -194,7 +194,9 @@ def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescrip
             raise CairnError(
                 f"Descriptors of {rows.shape[1]} whole numbers may be bits or numbers: say --binary or --as-they-are."
             )
-    elif values == AS_THEY_ARE and are_bytes(rows) and rows.max() > 1:
+    if values == UNIT and rows.dtype.kind != "f":
+        raise CairnError("Descriptors are whole numbers, which are not brought to unit length: say --as-they-are.")
+    if values == AS_THEY_ARE and are_bytes(rows) and rows.max() > 1:
         values = BYTES
     try:
         dim = unpacked(rows).shape[1] if values == BITS else rows.shape[1]

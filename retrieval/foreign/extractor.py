@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.text import printable_name
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.foreign import ForeignDescriptor
 from retrieval.features.extraction import Extractor, Features
@@ -27,6 +28,7 @@ _NOWHERE = ScaleSpace(np.zeros((0, 0), np.float32), [], [], ScaleSpaceOptions())
 class DescribedPhoto(Photo):
     """A photo, and what a file has of it; its pixels are few, and for nothing to be taken from."""
 
+    path: Path
     entry: Entry
 
 
@@ -77,7 +79,7 @@ class ForeignExtractor(Extractor):
         entry = self.source.entry(path, list(names_of(path, self.roots)))
         orientation = read_orientation(path) if entry.is_as_stored else 1
         entry = placed(entry, photo.width, photo.height, orientation)
-        return DescribedPhoto(photo.grey, photo.width, photo.height, entry)
+        return DescribedPhoto(photo.grey, photo.width, photo.height, path, entry)
 
     def extract(self, photo: Photo) -> Features:
         """Give the features of a photo; CairnError where they are of another kind than the collection's."""
@@ -88,7 +90,8 @@ class ForeignExtractor(Extractor):
                 photo.entry, self._foreign, regions.detector, photo.width, photo.height, regions.max_features
             )
         except Unfit as error:
-            raise Unfit(f"The features in {self.source.path if self.source else ''} do not fit: {error}.") from error
+            where = f" in {self.source.path}" if self.source is not None else ""
+            raise Unfit(f"The features of {printable_name(str(photo.path))}{where} do not fit: {error}.") from error
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
         """Give the places of a photo's features: see `Extractor.detect`."""

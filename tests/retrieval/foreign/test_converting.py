@@ -83,6 +83,8 @@ def test_what_descriptors_are_is_told_from_the_first() -> None:
     for rows, values, reason in (
         (packed, None, "--binary or --as-they-are"),
         (floats, BITS, "packed bits"),
+        (wide, UNIT, "--as-they-are"),
+        (packed.astype(np.int32) - 99, None, "--as-they-are"),
         (np.ones((3, 5000)), None, "1 to 4096"),
     ):
         with pytest.raises(CairnError, match=reason):
