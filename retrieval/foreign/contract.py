@@ -27,6 +27,9 @@ TURNED = (ORIENTED, AFFINE)
 """Of these the turn in the plane is known, too."""
 
 
+_NEEDED = "its collection is of features of another program: give those of this photo with --features"
+
+
 class Unfit(CairnError):
     """Features of another kind or dimension than those of the collection: no photo more is taken in."""
 
@@ -34,8 +37,8 @@ class Unfit(CairnError):
 class FeaturesNeeded(CairnError):
     """Nothing has the features of a photo that is not in the collection."""
 
-    def __init__(self) -> None:
-        super().__init__("its collection is of features of another program: give those of this photo with --features")
+    def __init__(self, reason: str = _NEEDED) -> None:
+        super().__init__(reason)
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,12 @@ def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
     photo : Path
         Its file.
     roots : sequence of Path
-        Folders that are indexed, and photos. None of them: the file's name alone may be its name.
+        Folders that are indexed, without links in their paths. None of them: the file's name alone may be its name.
     """
-    path, real = photo.absolute(), [root.resolve() for root in roots]
-    if not any(root in path.parents for root in real):
+    path = photo.absolute()
+    if not any(root in path.parents for root in roots):
         path = photo.parent.resolve() / photo.name  # the photo may be a link to one of another name
-    within = [len(path.parts) - len(root.parts) for root in real if root in path.parents]
+    within = [len(path.parts) - len(root.parts) for root in roots if root in path.parents]
     parts = path.parts[1:]
     for count in range(len(parts), min(within, default=1) - 1, -1):
         yield "/".join(parts[-count:])

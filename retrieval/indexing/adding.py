@@ -184,7 +184,7 @@ def make_vocabulary(
 
             def extracted(file: FoundFile, one: Staged) -> None:
                 ready.add(file.path)
-                tell("extract", len(ready), min(len(files), collection.options.sample))
+                tell("extract", len(ready), min(len(files), collection.options.sample or len(files)))
 
             if not files or not _make_vocabulary(collection, preparer, files, report, extracted, tell):
                 where = ", ".join(printable(str(path)) for path in paths[:3])

@@ -11,6 +11,7 @@ from retrieval.collection.options import CollectionOptions, read_options
 from retrieval.descriptors.foreign import AS_THEY_ARE, BYTES, ForeignDescriptor, is_foreign, parse_foreign
 from retrieval.foreign.contract import FeatureSource
 from retrieval.foreign.extractor import ForeignExtractor
+from retrieval.foreign.npz import NpzFile
 from retrieval.foreign.opening import identify, open_features, roots_of
 
 
@@ -45,7 +46,7 @@ def create_described(
     CairnError
         There are no such features, or none that can be used, or the collection has features of its own.
     """
-    source = open_features(features)
+    source = _open_many(features)
     if _has_vocabulary(folder, catalogue):
         own = read_options(folder / OPTIONS)
         if not is_foreign(own.descriptor):
@@ -59,6 +60,14 @@ def create_described(
     collection = Collection.create(folder, options, catalogue=catalogue)
     use_features(collection, source, photos)
     return collection
+
+
+def _open_many(features: Path) -> FeatureSource:
+    """Open features of many photos; CairnError where they are of one, which any photo would be given."""
+    source = open_features(features)
+    if isinstance(source, NpzFile):
+        raise CairnError(f"{features} has the features of one photo, for cairn query: give the folder of such files.")
+    return source
 
 
 def _refuse_other(folder: Path, own: str, label: str | None, values: str | None) -> None:
@@ -81,7 +90,7 @@ def _has_vocabulary(folder: Path, catalogue: str | None) -> bool:
 
 def use_features_again(collection: Collection, features: Path) -> None:
     """Let an open collection take the features of its own photos from where they are: see `use_features`."""
-    use_features(collection, open_features(features), sorted(set(_roots(collection))))
+    use_features(collection, _open_many(features), sorted(set(_roots(collection))))
 
 
 def _roots(collection: Collection) -> Iterator[Path]:

@@ -166,7 +166,8 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
         assert reason in reasons[path.stem]
 
     np.savez(first, **arrays | {"descriptors": arrays["descriptors"][:, :64]})
-    assert "64 dimensions" in cairn(*asked).refused()  # at once, and nothing is lost
+    refused = cairn(*asked).refused()  # at once, and nothing is lost
+    assert "64 dimensions" in refused and str(first.relative_to(features).with_suffix(".png")) in refused
     for path in (first, second, third):
         shutil.copy(sift / path.relative_to(features), path)
     assert "come from elsewhere" in cairn("index", collection, scenes.photos).refused()
@@ -204,6 +205,8 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     assert "names no descriptor" in cairn("index", tmp_path / "new", *asked[2:], "--features-name", "a b").refused()
     assert not (tmp_path / "new").exists()
     assert "go with --features" in cairn("index", collection, scenes.photos, "--binary").refused()
+    one = next(sift.rglob("*.npz"))
+    assert "features of one photo" in cairn("index", tmp_path / "new", scenes.photos, "--features", one).refused()
     assert "nowhere" in cairn("index", collection, scenes.photos, "--features", tmp_path / "nowhere").refused()
 
 

@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from retrieval.foreign.contract import AFFINE, ELLIPSES, ORIENTED, POINTS, SCALES, Entry, names_of
-from retrieval.foreign.opening import open_features
+from retrieval.foreign.contract import (
+    AFFINE,
+    ELLIPSES,
+    ORIENTED,
+    POINTS,
+    SCALES,
+    Entry,
+    FeaturesNeeded,
+    names_of,
+)
+from retrieval.foreign.opening import open_features, roots_of
 from retrieval.regions.geometry import ellipses_of_shapes
 from tests.support.feature_files import KEYPOINTS, LINEAR, ROWS, D, N, write_colmap, write_hloc, write_npz
 
@@ -93,6 +102,10 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "flat": (broken(keypoints=KEYPOINTS[:, 0]), "shape"),
     "not finite": (broken(keypoints=np.where(KEYPOINTS > 50, np.nan, KEYPOINTS)), "not finite"),
     "no scale": (broken(keypoints=KEYPOINTS * [1, 1, 0, 1]), "scale that is not more than 0"),
+    "vast": (broken(keypoints=KEYPOINTS * [1, 1, 1e200, 1]), "far too small or too large"),
+    "tiny": (broken(keypoints=KEYPOINTS * [1, 1, 1e-30, 1]), "far too small or too large"),
+    "no region": (broken(frames=np.tile([5.0, 5, 1e-320, 0, 1e300], (N, 1))), "no ellipse|far too small"),
+    "a line": (broken(lafs=np.tile(np.array([[1e2, 0, 5], [0, 1e-2, 5]]), (N, 1, 1))), "100 times as long"),
     "degrees": (broken(keypoints=KEYPOINTS * [1, 1, 1, 57.3]), "radians"),
     "no descriptors": (broken(descriptors=None), "no descriptors"),
     "of others": (broken(descriptors=ROWS[1:]), r"shape \(11, 128\) where it has 12 keypoints"),
@@ -182,9 +195,13 @@ def test_a_photo_takes_no_other_photos_features(tmp_path: Path) -> None:
     folder = write_npz(tmp_path, keypoints=KEYPOINTS, descriptors=ROWS)
     source = open_features(folder)
     assert len(source.entry(photo, names)) == N
-    (photos / "a" / "1.png").touch()  # whose features would be in a/1.npz as well
-    with pytest.raises(CairnError, match=r"1\.jpg or of 1\.png.*1\.jpg\.npz"):
-        source.entry(photo, names)
+    for twin in ("1.PNG", "1.png"):  # whose features would be in a/1.npz as well
+        (photos / "a" / twin).touch()
+        with pytest.raises(CairnError, match=rf"(?i)1\.jpg or of {twin}.*1\.jpg\.npz"):
+            source.entry(photo, names)
+    assert roots_of([photo, photo, photos / "a", photos]) == [(photos / "a").resolve(), photos.resolve()]
+    needed = pickle.loads(pickle.dumps(FeaturesNeeded()))  # as processes send it
+    assert type(needed) is FeaturesNeeded and "--features" in str(needed)
     (folder / "a" / "1.npz").rename(folder / "a" / "1.jpg.npz")
     assert len(source.entry(photo, names)) == N
     with pytest.raises(CairnError, match="no features of it"):
