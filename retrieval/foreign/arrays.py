@@ -62,15 +62,15 @@ def _geometry(arrays: dict[str, NDArray[Any]]) -> tuple[str, NDArray[np.float64]
     if not given:
         raise CairnError("it has neither keypoints nor frames nor lafs")
     values = _numbers(arrays[given[0]], given[0])
+    if not values.size:
+        return POINTS, np.zeros((0, 2)), None
     if given[0] == "lafs":
         values = values[0] if values.ndim == 4 and len(values) == 1 else values
         if values.ndim != 3 or values.shape[1:] != (2, 3):
             raise CairnError(f"its lafs have the shape {values.shape}, and not (N, 2, 3)")
         return AFFINE, values[:, :, 2], _checked(values[:, :, :2])
-    if not values.size:
-        values = np.zeros((0, values.shape[1] if values.ndim == 2 else 2))
     widths = (5, 6) if given[0] == "frames" else (2, 3, 4)
-    if values.ndim != 2 or values.shape[1] not in (widths if len(values) else range(8)):
+    if values.ndim != 2 or values.shape[1] not in widths:
         raise CairnError(f"its {given[0]} have the shape {values.shape}, and not (N, {widths[0]}) to (N, {widths[-1]})")
     if len(values) > MOST:
         raise CairnError(f"it has {len(values)} keypoints, which is more than {MOST}")
@@ -83,7 +83,7 @@ def _geometry(arrays: dict[str, NDArray[Any]]) -> tuple[str, NDArray[np.float64]
         raise CairnError("a keypoint has a scale that is not more than 0")
     if values.shape[1] == 3:
         return SCALES, centres, rest[:, :1, None] * np.eye(2)
-    if len(rest) and np.abs(rest[:, 1]).max() > _LARGEST_ANGLE:
+    if np.abs(rest[:, 1]).max() > _LARGEST_ANGLE:
         raise CairnError("its angles go beyond 4π: give them in radians")
     return ORIENTED, centres, rest[:, :1, None] * rotations(rest[:, 1]).astype(np.float64)
 

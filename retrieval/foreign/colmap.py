@@ -43,7 +43,7 @@ class ColmapDatabase:
             return replace(entry, size=size, is_as_stored=True)
         except sqlite3.Error as error:
             raise CairnError(f"its features in {self.path} cannot be read: the database is damaged") from error
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise CairnError(f"its features in {self.path} are damaged") from error
 
 

@@ -89,6 +89,6 @@ def _with_scales(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     if scales is None or places is None or places.ndim != 2 or places.shape[1] != 2:
         return arrays
     columns = [places, scales] if angles is None else [places, scales, np.deg2rad(angles.astype(np.float64))]
-    if any(len(one) != len(places) or one.size != len(places) for one in columns[1:]):
+    if any(one.shape[:1] != (len(places),) or one.size != len(places) for one in columns[1:]):
         raise CairnError("it has not one scale and orientation for each keypoint")
     return arrays | {"keypoints": np.column_stack([one.astype(np.float64) for one in columns])}

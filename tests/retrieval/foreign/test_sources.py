@@ -1,6 +1,7 @@
 """The same features from every format that is read, and one sentence for all that is wrong with them."""
 
 import pickle
+import sqlite3
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -83,7 +84,10 @@ def test_all_formats_give_the_same_features(tmp_path: Path) -> None:
     assert np.array_equal(
         read(write_hloc(tmp_path, keypoints=KEYPOINTS[:, :2], descriptors=square)).descriptors, square.T
     )
-    assert len(read(write_npz(tmp_path, keypoints=np.zeros((0, 2)), descriptors=np.zeros((0, 8))))) == 0
+    for name in ("keypoints", "frames", "lafs"):  # an image that shows nothing
+        for shape in ((0,), (0, 0), (0, 2), (0, 2, 3)):
+            arrays = {name: np.zeros(shape), "descriptors": np.zeros((0, 8))}
+            assert len(read(write_npz(tmp_path, **arrays))) == 0
 
 
 def broken(**instead: Any) -> Callable[[Path], Path]:
@@ -161,6 +165,16 @@ def test_damaged_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> N
                 read(whole)
             except CairnError as error:
                 assert "\n" not in str(error)
+    hloc.unlink()
+    arrays = {"keypoints": KEYPOINTS[:, :2], "descriptors": ROWS.T, "scales": np.float32(2)}
+    with pytest.raises(CairnError, match="one scale"):
+        read(write_hloc(tmp_path, **arrays))
+    colmap.unlink()
+    write_colmap(tmp_path, KEYPOINTS, ROWS)
+    with sqlite3.connect(colmap) as database:
+        database.execute("UPDATE descriptors SET data = ?", ("a" * (N * D),))  # a text in place of bytes
+    with pytest.raises(CairnError, match="damaged"):
+        read(colmap)
     other = tmp_path / "notes.txt"
     other.write_text("no features")
     for odd in (other, tmp_path / "nowhere"):
