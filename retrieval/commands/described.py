@@ -28,7 +28,14 @@ FeaturesAgain = Annotated[
         help="Features of the photos, of a collection that was made with cairn index --features.",
     ),
 ]
-_OWN = ("descriptor", "detector", "measurement_scale", "upright", "cluster")  # options that go without --features
+_OWN = (
+    "descriptor",
+    "detector",
+    "measurement_scale",
+    "upright",
+    "max_side",
+    "cluster",
+)  # options that go without --features
 
 
 @dataclass(frozen=True)

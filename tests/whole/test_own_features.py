@@ -198,7 +198,7 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
             row.name: len(opened.index.images.features(row.number).words) for row in opened.catalogue.images()
         } == counts
 
-    for option in (("--detector", "hessian-affine"), ("--rotated",), ("--cluster", "local:1")):
+    for option in (("--detector", "hessian-affine"), ("--rotated",), ("--max-side", "800"), ("--cluster", "local:1")):
         assert "--features goes without" in cairn(*asked, *option).refused()
     assert "calls its descriptor" in cairn(*asked, "--features-name", "net").refused()
     assert "compares descriptors otherwise" in cairn(*asked, "--binary").refused()
