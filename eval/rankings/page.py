@@ -1,6 +1,5 @@
 """A page to read failures by: each query's box and ranking as thumbnails, in one HTML file."""
 
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -9,16 +8,14 @@ from eval.rankings.drawings import boxed_photo, curve_drawing, strip_drawing
 from eval.rankings.names import plain_name
 from eval.rankings.photos import PhotoFiles, Picture, picture
 from eval.rankings.scoring import RankingReport, ScoredQuery
-from index.arrays import save_bytes
-from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable_name
+from learning.reports.html import check_html, document, write_html
 
 SHOWN = 20
 """Photos of a ranking that are shown from its top; of the positives behind them, as many again."""
 
 _THUMBNAIL, _QUERY = 132, 260  # longer sides, pixels
-_SUFFIXES = (".html", ".htm")
 _KINDS = {"right": "✓", "wrong": "✗", "junk": "–"}
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d1d1f; --paper: #fff; --soft: #5b5b60; --rule: #d3d3d8; --right: #15803d;
@@ -48,13 +45,7 @@ th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px sol
 
 def check_page(path: Path) -> None:
     """Raise a CairnError where no page can be written to a path: before the work that it is to show."""
-    path = Path(path)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise CairnError(f"{path.name} is no name for a page: let it end with .html.")
-    if not path.parent.is_dir():
-        raise CairnError(f"The folder {path.parent} for the page does not exist: make it first, or choose another.")
-    if path.is_dir():
-        raise CairnError(f"{path} is a folder: choose another name for the page.")
+    check_html(path, "page")
 
 
 def write_page(
@@ -100,25 +91,7 @@ def write_page(
             body.append(draw.query(score))
             done += 1
             progress("page", done, total)
-    page = _page(title, f"{_STYLE}\n{draw.style()}", body)
-    try:
-        save_bytes(Path(path), page.encode())
-    except OSError as error:
-        raise CairnError(f"The page {path} cannot be written ({error.strerror}).") from error
-
-
-def _page(title: str, style: str, body: Sequence[str]) -> str:
-    # The policy makes a browser keep to what the file promises: nothing is loaded, nothing runs.
-    head = [
-        '<meta charset="utf-8">',
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
-        "style-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{_text(title)}</title>",
-        f"<style>{style}</style>",
-    ]
-    lines = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", *body, "</body>", "</html>"]
-    return "\n".join(lines) + "\n"
+    write_html(path, document(title, f"{_STYLE}\n{draw.style()}", body), "page")
 
 
 def _head(report: RankingReport, facts: dict[str, str]) -> list[str]:

@@ -15,6 +15,7 @@ from eval.reproduce.running import Bench, printed
 from index.arrays import load_json, save_bytes, save_json
 from index.errors import CairnError
 from learning.reports.figures import image_bytes, new_figure, require_matplotlib
+from learning.reports.html import document, write_html
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #ccc; --soft: #666; }
@@ -161,7 +162,7 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
     told = outcome.as_json()
     save_json(page.with_suffix(".json"), told)
     save_bytes(page.with_suffix(".csv"), _csv(told).encode())
-    save_bytes(page, _page(outcome, told, bench).encode())
+    write_html(page, _page(outcome, told, bench), "page")
     return page
 
 
@@ -175,7 +176,8 @@ def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
     ]
     page = folder / "index.html"
     folder.mkdir(parents=True, exist_ok=True)
-    save_bytes(page, _document("Experiments", f"<h1>Experiments</h1><ul>{''.join(lines)}</ul>").encode())
+    contents = ["<h1>Experiments</h1>", "<ul>", *lines, "</ul>"]
+    write_html(page, document("Experiments", _STYLE, contents), "page")
     return page
 
 
@@ -242,15 +244,7 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
         f"<h2>Commands</h2><p>Cairn {escape(outcome.version)}; {outcome.seconds / 3600:.2f} hours of commands, those "
         f"shared with other experiments with them.</p><pre>{escape(commands)}</pre>"
     )
-    return _document(experiment.title, "\n".join(parts))
-
-
-def _document(title: str, body: str) -> str:
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body>\n{body}\n</body></html>\n"
-    )
+    return document(experiment.title, _STYLE, parts)
 
 
 def _table(table: Table, cells: Sequence[Mapping[str, Any]]) -> str:

@@ -6,8 +6,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from index.arrays import save_bytes
-from index.errors import CairnError
 from index.text import printable
 from learning.convex.whitening import STAGE
 from learning.latent.alternation import LogEntry
@@ -15,13 +13,13 @@ from learning.reports.closeup import KINDS, Closeup
 from learning.reports.closeup_drawing import closeup_figure
 from learning.reports.figures import image_bytes, require_matplotlib
 from learning.reports.history_drawing import history_figure
+from learning.reports.html import check_html, document, write_html
 from learning.reports.pooling_drawing import pooling_figure
 from retrieval.descriptors.learnt import LearntModel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SUFFIXES = (".html", ".htm")
 _HEADINGS = {  # of the table of models, by the key of a model's entry
     "stage": "stage",
     "share": "K, share of features",
@@ -50,13 +48,7 @@ th { overflow-wrap: normal; }
 
 def check_report(path: Path) -> None:
     """Raise a CairnError where no report can be written to a path: before the work that it is to tell of."""
-    path = Path(path)
-    if path.suffix.lower() not in _SUFFIXES:
-        raise CairnError(f"{path.name} is no name for a report: let it end with .html.")
-    if not path.parent.is_dir():
-        raise CairnError(f"The folder {path.parent} for the report does not exist: make it first, or choose another.")
-    if path.is_dir():
-        raise CairnError(f"{path} is a folder: choose another name for the report.")
+    check_html(path, "report")
     require_matplotlib()
 
 
@@ -114,25 +106,7 @@ def write_report(
         "<h2>Models tried</h2>",
         _tried(tried),
     ]
-    page = _page(title, parts)
-    try:
-        save_bytes(Path(path), page.encode())
-    except OSError as error:
-        raise CairnError(f"The report {path} cannot be written ({error.strerror}).") from error
-
-
-def _page(title: str, parts: list[str]) -> str:
-    # The policy makes a browser keep to what the file promises: nothing is loaded, nothing runs.
-    head = [
-        '<meta charset="utf-8">',
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
-        "style-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{_text(title)}</title>",
-        f"<style>{_STYLE}</style>",
-    ]
-    lines = ["<!DOCTYPE html>", '<html lang="en">', "<head>", *head, "</head>", "<body>", *parts, "</body>", "</html>"]
-    return "\n".join(lines) + "\n"
+    write_html(path, document(title, _STYLE, parts), "report")
 
 
 def _facts(facts: dict[str, str]) -> str:
