@@ -146,6 +146,7 @@ class TestSigterm:
         with pytest.raises(KeyError), stopping_in_order():
             raise KeyError
 
+    @pytest.mark.slow
     def test_it_ends_a_wait_for_workers(self, tmp_path: Path) -> None:
         jobs = [partial(write_later, tmp_path / f"{number}") for number in range(4)]
         with pytest.raises(Terminated), stopping_in_order():

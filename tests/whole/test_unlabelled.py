@@ -326,6 +326,7 @@ def test_what_searches_find_decides(
     assert asked["staged"].name == FEATURES and not (tmp_path / "d.learning" / "mined").exists()
 
 
+@pytest.mark.slow
 def test_without_the_judge_nothing_is_searched(
     made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -625,6 +626,7 @@ def index(cairn: Cairn, folder: Path, *photos: Path) -> Path:
     return folder / "c"
 
 
+@pytest.mark.slow
 def test_a_collection_that_tells_too_little_is_one_sentence(made: Made, cairn: Cairn, tmp_path: Path) -> None:
     with Collection.create(tmp_path / "none", CollectionOptions()):
         pass

@@ -68,6 +68,7 @@ def test_each_fold_is_measured_with_what_was_learnt_for_it(photos: RetrievalSet,
     assert (half.difference.mean, half.difference.scenes) == (0, len(folds[0].tested))
 
 
+@pytest.mark.slow
 def test_a_fold_is_learnt_once_from_its_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_views(tmp_path / "photos", *SHOWN)
     fold = Fold(0, tuple(sorted(folder.iterdir())), ())

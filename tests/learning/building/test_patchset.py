@@ -181,6 +181,7 @@ def test_names_counts_and_provenance_agree(built: Path) -> None:
     assert not [path for path in built.parent.iterdir() if path != built]  # nothing temporary is left
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(built: Path, sequence: Path, tmp_path: Path) -> None:
     folders = [sequence, sequence.parent / "second"]
     build_from_sequences(tmp_path / "again", folders, splits=ALL)

@@ -77,6 +77,7 @@ def test_a_photo_that_is_not_there_is_never_found(pictures: Collection, tmp_path
             assert (found[place] <= 0.5).all() and (all_there[place] > found[place]).all()
 
 
+@pytest.mark.slow
 def test_what_is_indexed_is_used_again(pictures: Collection, sift: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pictures.catalogue.images()
     with Collection.open(sift) as collection:
@@ -105,6 +106,7 @@ def test_empty_questions_have_no_figures(sift: Path) -> None:
     assert search_boxes(sift, [], {}).shape == (0, len(ENGINES)) and np.isfinite(search_boxes(sift, [], {})).all()
 
 
+@pytest.mark.slow
 def test_features_that_mining_has_extracted_are_taken(
     pictures: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,7 @@ def test_further_rounds_look_for_nearer_negatives_and_are_kept_only_where_they_h
     assert once.projection.validation <= found.projection.validation
 
 
+@pytest.mark.slow
 def test_each_stage_by_itself(mined: MinedMatches, spy: Spy, tmp_path: Path) -> None:
     pooled = learn_unlabelled(mined, tmp_path / "pooling", replace(QUICK, stage="pooling"))
     assert pooled.projection is None and pooled.model.projection is None and pooled.model.pooling is not None
@@ -280,6 +281,7 @@ def test_a_stopped_run_goes_on_where_it_was(
     assert spy.learnt == whole[2]  # those that were there are not learnt again
 
 
+@pytest.mark.slow
 def test_what_is_tried_later_does_not_mix_with_what_is_there(
     mined: MinedMatches, whole: tuple[Unlabelled, Path, Counter[str]], spy: Spy, tmp_path: Path
 ) -> None:

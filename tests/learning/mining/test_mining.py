@@ -190,6 +190,7 @@ def test_patches_are_those_that_descriptors_see(mined: tuple[Path, MiningReport]
     assert np.array_equal(np.unique(named), np.arange(len(matches.patches)))
 
 
+@pytest.mark.slow
 def test_patches_are_as_large_as_the_scale_that_is_given(few: Path, tmp_path: Path) -> None:
     # What is learnt from them describes the photos of a collection with that scale.
     options = replace(OPTIONS, features=FeatureOptions(measurement_scale=8.0))
@@ -291,6 +292,7 @@ def test_random_pairs_of_very_many_photos() -> None:
     assert 4e6 < pairs.mean() < 6e6
 
 
+@pytest.mark.slow
 def test_a_ranking_proposes_what_overlaps(indexed: Indexed, command: Callable[..., Ran], tmp_path: Path) -> None:
     small = ("--max-side", 300, "--inliers", 20, "--work", tmp_path / "work", "--workers", 1, "--json")
     report = command(indexed.folder, "--out", tmp_path / "a.npz", "--pairs", 12, *small).json

@@ -166,6 +166,7 @@ def test_what_was_committed_before_the_answer_was_lost_is_not_done_twice(postgre
         assert catalogue.counts() == before
 
 
+@pytest.mark.slow
 def test_writers_go_on_when_the_server_has_started_anew(own_server: Server) -> None:
     address = own_server.new_database()
     Catalogue.open(address, create=True).close()

@@ -201,6 +201,7 @@ def test_what_is_wrong_is_said_before_anything_is_made(
     assert not (tmp_path / "c.cairn").exists()
 
 
+@pytest.mark.slow
 def test_the_storage_is_remembered(cairn: Callable[..., Ran], photos: Path, tmp_path: Path) -> None:
     folder, there = tmp_path / "c.cairn", tmp_path / "there"
     first, second = photos / "a-copy.png", photos / "cat_001.jpg"

@@ -134,6 +134,7 @@ def test_what_was_there_is_kept_beside_it(folder: Path, address: str) -> None:
         assert kept == 99999
 
 
+@pytest.mark.slow
 def test_a_lost_table_of_photos_costs_what_only_it_knew(folder: Path, address: str, before: dict[str, Any]) -> None:
     execute(address, "DROP TABLE images CASCADE")
     found = check_collection(folder, catalogue=address)
@@ -161,6 +162,7 @@ def test_a_lost_database_is_made_from_the_segments(folder: Path, address: str, b
     assert check_collection(folder, catalogue=address).ok
 
 
+@pytest.mark.slow
 def test_blocks_that_cannot_be_read_hide_no_others(folder: Path, own_server: Server, before: dict[str, Any]) -> None:
     address = own_server.new_database()
     move_to(folder, address)
@@ -215,6 +217,7 @@ def test_a_server_that_does_not_answer_is_no_damage(folder: Path, address: str, 
     assert check_collection(folder, catalogue=address).ok
 
 
+@pytest.mark.slow
 def test_two_collections_in_one_database_are_changed_and_repaired_apart(
     folder: Path, address: str, tmp_path: Path, before: dict[str, Any], cairn: Callable[..., Ran]
 ) -> None:

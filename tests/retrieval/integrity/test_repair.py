@@ -564,6 +564,7 @@ def test_damaged_notes_need_no_photos(
     assert contents(folder) == before and check_collection(folder).ok
 
 
+@pytest.mark.slow
 def test_a_drive_that_goes_off_meanwhile_loses_no_photo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(folder)["photos"]
     flip(second_segment(folder) / "column_geometry.npy", 300)
@@ -597,6 +598,7 @@ def test_pipes_are_not_waited_for(folder: Path) -> None:
         assert check_collection(folder).ok
 
 
+@pytest.mark.slow
 def test_all_segments_are_made_again(folder: Path, before: dict[str, Any]) -> None:
     shutil.rmtree(folder / SEGMENTS)
     (folder / SEGMENTS).touch()

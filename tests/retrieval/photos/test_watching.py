@@ -16,6 +16,7 @@ from tests.support.hostile import photo
 from tests.support.paths import ROOT
 
 
+@pytest.mark.slow
 def test_it_yields_at_once_after_a_change_and_when_time_is_up(tmp_path: Path) -> None:
     inside = tmp_path / "c.cairn"
     inside.mkdir()

@@ -63,6 +63,7 @@ def request(number: int) -> dict[str, object]:
     return SearchRequest(queries=[QueryPhoto(photo=number)], turns=1).model_dump(mode="json")
 
 
+@pytest.mark.slow
 def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tmp_path: Path) -> None:
     from tests.support.written_photos import extraction_from_files
 

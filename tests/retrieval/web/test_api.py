@@ -416,6 +416,7 @@ def test_groups_are_what_was_found(
 # A collection that changes
 
 
+@pytest.mark.slow
 def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) -> None:
     from retrieval.indexing.adding import index_photos
 

@@ -109,6 +109,7 @@ def test_the_overlay_registers_the_photos(visit: Visit, indexed: Indexed, addres
     assert np.abs(estimate - project(indexed.homography(QUERY, PHOTO), middle)).max() < 3
 
 
+@pytest.mark.slow
 def test_flicker_and_slider(visit: Visit, address: str) -> None:
     page = visit.open(address)
     button = page.get_by_role("button", name="Flicker")
@@ -135,6 +136,7 @@ def test_flicker_and_slider(visit: Visit, address: str) -> None:
     assert page.locator(".above").evaluate("above => getComputedStyle(above).clipPath") == "none"
 
 
+@pytest.mark.slow
 def test_downloads(visit: Visit, address: str) -> None:
     page = visit.open(address)
     lines = drawn_lines(page)

@@ -117,6 +117,7 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
         assert page.get_by_role("link", name=LONG[1], exact=True).count() == 1
 
 
+@pytest.mark.slow
 def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     total = 100_000
 
@@ -290,6 +291,7 @@ def test_a_server_that_is_gone_is_said(visit: Visit) -> None:
     visit.excuse("Failed to load resource")
 
 
+@pytest.mark.slow
 def test_a_busy_server_is_asked_again(visit: Visit) -> None:
     page = visit.page
     busy = [True, True]
@@ -308,6 +310,7 @@ def test_a_busy_server_is_asked_again(visit: Visit) -> None:
     visit.excuse("Failed to load resource")
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said(visit: Visit) -> None:
     page = visit.open("/photo?number=987654321")
     page.wait_for_selector("#error:not(:empty)")

@@ -126,7 +126,7 @@ def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:
         assert np.abs(np.subtract(read_box(page), (120, 90, 420, 330))).max() <= 3  # two pixels are one of the screen's
 
 
-@pytest.mark.parametrize("how", ["picker", "paste", "drop"])
+@pytest.mark.parametrize("how", ["picker", *(pytest.param(one, marks=pytest.mark.slow) for one in ("paste", "drop"))])
 def test_a_turned_phone_photo_is_uploaded_boxed_and_found(
     visit: Visit,
     indexed: Indexed,
@@ -181,6 +181,7 @@ def test_a_bad_upload_is_said_beside_it_and_changes_nothing_else(
     assert page.locator(".chip").count() == 2
 
 
+@pytest.mark.slow
 def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:
     # One from the collection, a second picked there for it, a third from the results.
     box = ",".join(map(str, asked_box(indexed)))
@@ -299,6 +300,7 @@ def focused(page: Any) -> str:
     return str(page.evaluate("document.activeElement.id"))
 
 
+@pytest.mark.slow
 def test_an_answer_is_completed_for_what_was_asked(visit: Visit) -> None:
     """Though a box was drawn on its query, and not searched with, in between."""
     page = visit.open("/")
@@ -368,6 +370,7 @@ def test_an_answer_comes_upright_first_and_is_completed(visit: Visit, indexed: I
     assert "photos show this" in page.locator("#said").inner_text()
 
 
+@pytest.mark.slow
 def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, indexed: Indexed, tmp_path: Path) -> None:
     _turned_upload(visit, indexed, tmp_path, 90)
     page = visit.page

@@ -314,6 +314,7 @@ def test_what_is_asked_has_no_part_in_which_page_is_shown(client: httpx.Client, 
             assert answer.status_code == 200 and answer.content == plain.content
 
 
+@pytest.mark.slow
 def test_a_filter_is_no_pattern_and_no_sql(client: httpx.Client) -> None:
     for text in (
         "%",

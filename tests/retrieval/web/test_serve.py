@@ -85,6 +85,7 @@ def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: 
         assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
+@pytest.mark.slow
 def test_all_the_network_is_told_of_with_a_warning(indexed: Indexed, tmp_path: Path) -> None:
     with _serve(indexed.folder, "--cache", tmp_path, "--host", "0.0.0.0", "--workers", 1) as (process, address):
         assert httpx.get(f"{address}api/health", headers={"Host": "my.server"}).status_code == 200

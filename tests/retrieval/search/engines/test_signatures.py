@@ -136,6 +136,7 @@ def test_the_command_line_makes_and_searches_a_collection_with_signatures(
         assert answer.status_code == 400 and "needs signatures of features" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_the_server_searches_by_signatures(
     indexed: Indexed, opened: Collection, tmp_path: Path, cairn: Callable[..., Ran]
 ) -> None:
