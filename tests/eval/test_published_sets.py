@@ -241,7 +241,9 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
     mended = [run()]
     shutil.rmtree(next((tmp_path / "work").glob("*/ox.cairn")))
     mended.append(run())
-    assert [one.work["done_before"] for one in mended] == [3, 0]
+    assert mended[0].work["done_before"] == 3
+    # A collection that is made anew within a second is the same to the bit, and its answers are taken.
+    assert mended[1].work["done_before"] in (0, 4)
     assert all([score.ranking for score in one.scores] == [s.ranking for s in report.scores] for one in mended)
     # What other code has made is made again.
     monkeypatch.setattr("eval.retrieval.kept.code_fingerprint", lambda: "other")
