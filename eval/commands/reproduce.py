@@ -56,8 +56,8 @@ def reproduce(
     run goes on where it was. At full scale most take hours or days: the list tells how many.
     """
     from eval.papers.registry import chosen
-    from eval.reproduce.plan import Scale
     from eval.reproduce.running import Bench
+    from eval.reproduce.steps import Scale
 
     if names == [LIST]:
         _list(json=json)

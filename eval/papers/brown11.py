@@ -4,23 +4,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, few, made, roc_curves, row
-from eval.reproduce.plan import (
-    Argument,
-    Cell,
-    Data,
-    Experiment,
-    Here,
-    Least,
-    Listed,
-    Made,
-    Measure,
-    Picture,
-    Plot,
-    Scale,
-    Series,
-    Step,
-    Table,
-)
+from eval.reproduce.measures import Least, Listed, Measure
+from eval.reproduce.plan import Cell, Experiment, Picture, Plot, Series, Table
+from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Brown, Hua, Winder: Discriminative Learning of Local Image Descriptors (PAMI 2011)"
 UNIT = "Error at 95% of the true matches, percent; in square brackets the dimensions"

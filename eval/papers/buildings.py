@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from eval.reproduce.plan import Argument, Data, Here, Made, Scale, Step, Value
+from eval.reproduce.measures import Value
+from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 TITLES = {
     "oxford5k": "Oxford5K",

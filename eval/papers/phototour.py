@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from eval.reproduce.plan import Argument, Data, Here, Made, Picture, Scale, Step, Value
+from eval.reproduce.measures import Value
+from eval.reproduce.plan import Picture
+from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SETS = {"Yos": "yosemite", "ND": "notredame", "Lib": "liberty"}
 """The sets by their short names in tables."""

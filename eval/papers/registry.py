@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from eval.papers import brown11, revisited, simonyan14_buildings, simonyan14_patches, trzcinski12, yan13
-from eval.reproduce.plan import Experiment, Scale
+from eval.reproduce.plan import Experiment
+from eval.reproduce.steps import Scale
 from index.errors import CairnError
 from index.text import one_of, shown
 

@@ -1,7 +1,9 @@
 """Radenović et al. (CVPR 2018): Oxford5K and Paris6K with new annotation, and three protocols."""
 
 from eval.papers.buildings import TITLES, searched
-from eval.reproduce.plan import Cell, Experiment, Scale, Step, Table, Value
+from eval.reproduce.measures import Value
+from eval.reproduce.plan import Cell, Experiment, Table
+from eval.reproduce.steps import Scale, Step
 
 SOURCE = "Radenović, Iscen, Tolias, Avrithis, Chum: Revisiting Oxford and Paris (CVPR 2018)"
 

@@ -5,20 +5,9 @@ from collections.abc import Mapping, Sequence
 from eval.papers.buildings import TITLES, mean_precision, searched
 from eval.papers.phototour import drawing, made
 from eval.papers.simonyan14_patches import QUICK_PROJECTIONS, QUICK_REGIONS, SOURCE
-from eval.reproduce.plan import (
-    Argument,
-    Cell,
-    Data,
-    Experiment,
-    Gain,
-    Here,
-    Made,
-    Plot,
-    Scale,
-    Series,
-    Step,
-    Table,
-)
+from eval.reproduce.measures import Gain
+from eval.reproduce.plan import Cell, Experiment, Plot, Series, Table
+from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 _ENGINES = ("tf-idf", "tf-idf-sp")
 _TURNED: tuple[Argument, ...] = ("--detector", "hessian-affine", "--measurement-scale", "1.7320508", "--rotated")

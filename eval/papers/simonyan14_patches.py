@@ -3,22 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from eval.papers.phototour import FIRST_FOUR, PAIRS, SETS, dimensions, drawing, error, few, made, roc_curves, row
-from eval.reproduce.plan import (
-    Argument,
-    Cell,
-    Data,
-    Experiment,
-    Here,
-    Listed,
-    Made,
-    Mean,
-    Measure,
-    Plot,
-    Scale,
-    Series,
-    Step,
-    Table,
-)
+from eval.reproduce.measures import Listed, Mean, Measure
+from eval.reproduce.plan import Cell, Experiment, Plot, Series, Table
+from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Simonyan, Vedaldi, Zisserman: Learning Local Feature Descriptors Using Convex Optimisation (TPAMI 2014)"
 UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"

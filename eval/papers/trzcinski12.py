@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from eval.papers.phototour import SETS, dimensions, drawing, error, few, made, roc_curves, row
-from eval.reproduce.plan import Argument, Cell, Data, Experiment, Here, Picture, Scale, Step, Table
+from eval.reproduce.plan import Cell, Experiment, Picture, Table
+from eval.reproduce.steps import Argument, Data, Here, Scale, Step
 
 SOURCE = "Trzcinski, Christoudias, Lepetit, Fua: Learning Image Descriptors with the Boosting-Trick (NIPS 2012)"
 UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"

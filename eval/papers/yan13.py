@@ -3,27 +3,9 @@
 from collections.abc import Callable
 
 from eval.papers.buildings import COLLECTION, TITLES, mean_precision, searched
-from eval.reproduce.plan import (
-    Argument,
-    Cell,
-    Data,
-    Experiment,
-    Gain,
-    Here,
-    Listed,
-    Made,
-    Mean,
-    MeanOfListed,
-    Measure,
-    Picture,
-    Plot,
-    Scale,
-    Series,
-    Spread,
-    Step,
-    Table,
-    Value,
-)
+from eval.reproduce.measures import Gain, Listed, Mean, MeanOfListed, Measure, Spread, Value
+from eval.reproduce.plan import Cell, Experiment, Picture, Plot, Series, Table
+from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Yan, Yu: Sparse Similarity Matrix Learning for Visual Object Retrieval (IJCNN 2013)"
 FILE = "similarity.npz"

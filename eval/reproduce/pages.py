@@ -10,7 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from eval.reproduce.plan import Experiment, Measure, Picture, Plot, Results, Series, Table
+from eval.reproduce.measures import Measure, Results
+from eval.reproduce.plan import Experiment, Picture, Plot, Series, Table
 from eval.reproduce.running import Bench, printed
 from index.arrays import load_json, save_bytes, save_json
 from index.errors import CairnError

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.reproduce.plan import Argument, Data, Here, Made, Step
+from eval.reproduce.steps import Argument, Data, Here, Made, Step
 from eval.sets.layouts import locate
 from index.arrays import load_json, save_bytes, save_json
 from index.errors import CairnError

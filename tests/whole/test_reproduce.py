@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval.papers.registry import experiments
-from eval.reproduce.plan import Scale
+from eval.reproduce.steps import Scale
 from tests.conftest import Ran
 from tests.support.made_once import made_once
 from tests.support.published_sets import write_all

@@ -5,7 +5,8 @@ import typer
 
 from cairn import make_app
 from eval.papers.registry import chosen, experiments
-from eval.reproduce.plan import Data, Here, Made, Picture, Scale, Step, Table
+from eval.reproduce.plan import Picture, Table
+from eval.reproduce.steps import Data, Here, Made, Scale, Step
 from index.errors import CairnError
 
 ALL = experiments()

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from eval.reproduce.measures import Listed, Value
 from eval.reproduce.pages import Outcome, write_contents, write_outcome
-from eval.reproduce.plan import Cell, Data, Experiment, Here, Listed, Picture, Plot, Series, Step, Table, Value
+from eval.reproduce.plan import Cell, Experiment, Picture, Plot, Series, Table
 from eval.reproduce.running import Bench
+from eval.reproduce.steps import Data, Here, Step
 
 TEST = Step("test <b>", ("evaluate", "patches", Data("liberty")), 0.5)
 DRAW = Step("draw", ("plot", "regions", "d.npz", "--out", Here("r.svg")), 0.1, prints=False)

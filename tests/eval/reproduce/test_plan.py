@@ -1,25 +1,8 @@
-"""What an experiment is: steps in order, keys, measures."""
+"""What an experiment is: its steps in order, its data, its tables."""
 
-import pytest
-
-from eval.reproduce.plan import (
-    Cell,
-    Data,
-    Experiment,
-    Gain,
-    Here,
-    Least,
-    Listed,
-    Made,
-    Mean,
-    MeanOfListed,
-    Scale,
-    Spread,
-    Step,
-    Table,
-    Value,
-)
-from index.errors import CairnError
+from eval.reproduce.measures import Mean, Value
+from eval.reproduce.plan import Cell, Experiment, Table
+from eval.reproduce.steps import Data, Here, Made, Step
 
 LEARN = Step("learn", ("learn", "descriptor", Data("liberty"), "--out", Here("d.npz")), 2.0)
 TEST = Step("test", ("evaluate", "patches", Data("notredame"), "--descriptor", Made(LEARN, "d.npz")), 0.5)
@@ -33,56 +16,3 @@ def test_steps_come_after_what_they_build_on_and_each_once() -> None:
     assert experiment.data == ["liberty", "notredame", "yosemite"]
     assert experiment.hours == 3.0
     assert (table.rows, table.columns) == (["a", "c"], ["b"])
-
-
-def test_a_step_is_known_by_its_command_and_by_what_it_builds_on() -> None:
-    same = Step("another title", LEARN.arguments, 9.0)
-    changed = Step("learn", (*LEARN.arguments, "--seed", "1"))
-    assert same == LEARN
-    assert len({LEARN, same, changed}) == 2
-    on_changed = Step("test", (*TEST.arguments[:-1], Made(changed, "d.npz")))
-    assert len({LEARN.key, TEST.key, OTHER.key, changed.key, on_changed.key}) == 5
-
-
-def test_measures_are_taken_from_what_steps_printed() -> None:
-    printed = {
-        TEST.key: {"fpr95": 0.05, "deep": [{"x": 3}], "none": None, "rows": [{"name": "a_1", "ap": 0.5}]},
-        OTHER.key: {"fpr95": 0.1, "rows": []},
-    }
-    low, high, none = Value(TEST, ("fpr95",), 100), Value(OTHER, ("fpr95",), 100), Value(TEST, ("none",))
-    assert low.of(printed) == pytest.approx(5)
-    assert Value(TEST, ("deep", 0, "x")).of(printed) == 3
-    assert Mean((low, high)).of(printed) == pytest.approx(7.5)
-    assert Mean((low, none)).of(printed) is None
-    assert Least((high, none, low)).of(printed) == pytest.approx(5)
-    assert Spread((low, high)).of(printed) == pytest.approx(5 / 2**0.5)
-    assert Spread((low,)).of(printed) is None
-    assert Gain(high, low).of(printed) == pytest.approx(100)
-    assert Gain(low, none).of(printed) is None
-    assert MeanOfListed(TEST, ("rows",), "ap", "a_").of(printed) == 0.5
-    assert MeanOfListed(TEST, ("rows",), "ap", "b_").of(printed) is None
-    with pytest.raises(CairnError, match=r"nothing called 'deep\.0\.y'"):
-        Value(TEST, ("deep", 0, "y")).of(printed)
-
-
-def test_listed_points_are_those_of_the_right_kind_in_the_order_of_x() -> None:
-    rows = [
-        {"stage": "pooling", "dim": 64, "test": {"nd": 0.2}},
-        {"stage": "pooling", "dim": 32, "test": {"nd": 0.3}},
-        {"stage": "projection", "dim": 8, "test": {"nd": 0.4}},
-        {"stage": "pooling", "dim": 16, "test": {"nd": None}},
-    ]
-    listed = Listed(TEST, ("tested",), "dim", "test.nd", 100, (("stage", "pooling"),))
-    assert listed.of({TEST.key: {"tested": rows}}) == [(32, pytest.approx(30)), (64, pytest.approx(20))]
-    assert Listed(TEST, ("tested",), "", "dim").of({TEST.key: {"tested": rows}}) == [(0, 64), (1, 32), (2, 8), (3, 16)]
-
-
-@pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])
-def test_a_scale_is_a_share(share: float) -> None:
-    with pytest.raises(CairnError, match="above 0 and not above 1"):
-        Scale(share)
-
-
-def test_counts_follow_the_scale_but_not_below_the_least() -> None:
-    assert (Scale().count(500, 10), Scale(0.1).count(500, 10), Scale(0.001).count(500, 10)) == ("500", "50", "10")
-    assert Scale(0.001).count(5, 10) == "5"

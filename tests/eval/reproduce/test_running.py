@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eval.reproduce.plan import Data, Here, Made, Step
 from eval.reproduce.running import COMMAND, RESULT, Bench, Standing, printed, run_command, run_steps
+from eval.reproduce.steps import Data, Here, Made, Step
 from index.errors import CairnError
 
 LEARN = Step("learn", ("learn", "descriptor", Data("liberty"), "--out", Here("d.npz")), 2.0)

@@ -1,0 +1,172 @@
+"""Numbers that follow from what steps printed."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from eval.reproduce.steps import Step
+from index.errors import CairnError
+
+Results: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""The JSON object that each step printed, by the step's key."""
+
+
+class Measure:
+    """A number that follows from what steps printed."""
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps whose output it needs."""
+        raise NotImplementedError
+
+    def of(self, results: Results) -> float | None:
+        """Give the number; None where a step printed none."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Value(Measure):
+    """A number in the JSON object of one step, such as ``("validation", "fpr95")``, times a factor."""
+
+    step: Step
+    path: tuple[str | int, ...]
+    factor: float = 1.0
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [self.step]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        found = look_up(results[self.step.key], self.path)
+        return None if found is None else self.factor * float(found)
+
+
+@dataclass(frozen=True)
+class _OfSeveral(Measure):
+    """What follows from several numbers."""
+
+    parts: tuple[Measure, ...]
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [step for part in self.parts for step in part.steps]
+
+    def _known(self, results: Results) -> list[float]:
+        """The numbers that are not None."""
+        return [one for one in (part.of(results) for part in self.parts) if one is not None]
+
+
+@dataclass(frozen=True)
+class Mean(_OfSeveral):
+    """The mean of numbers; None where one of them is None."""
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        known = self._known(results)
+        return math.fsum(known) / len(known) if known and len(known) == len(self.parts) else None
+
+
+@dataclass(frozen=True)
+class Least(_OfSeveral):
+    """The smallest of numbers, those left out that are None: what a paper calls the best of several methods."""
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        return min(self._known(results), default=None)
+
+
+@dataclass(frozen=True)
+class Spread(_OfSeveral):
+    """The standard deviation of numbers over several runs, with one less than their number below the sum."""
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        known = self._known(results)
+        return statistics.stdev(known) if len(known) > 1 else None
+
+
+@dataclass(frozen=True)
+class MeanOfListed(Measure):
+    """The mean of a number over the objects of a list that one step printed, of those whose name begins so."""
+
+    step: Step
+    path: tuple[str | int, ...]
+    value: str
+    prefix: str = ""
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [self.step]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        rows = look_up(results[self.step.key], self.path) or []
+        found = [float(row[self.value]) for row in rows if str(row.get("name", "")).startswith(self.prefix)]
+        return statistics.fmean(found) if found else None
+
+
+@dataclass(frozen=True)
+class Gain(Measure):
+    """By how many percent one number is above another."""
+
+    part: Measure
+    base: Measure
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [*self.part.steps, *self.base.steps]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        part, base = self.part.of(results), self.base.of(results)
+        return None if part is None or not base else 100 * (part - base) / base
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Points that one step printed as a list of objects, by the keys of x and y, such as ``test.notredame``.
+
+    Those for which ``where`` holds.
+    """
+
+    step: Step
+    path: tuple[str | int, ...]
+    x: str  # "" for their numbers in the list, from 0
+    y: str
+    factor: float = 1.0  # of y
+    where: tuple[tuple[str, Any], ...] = ()
+
+    def of(self, results: Results) -> list[tuple[float, float]]:
+        """Give the points, in the order of x."""
+        rows = look_up(results[self.step.key], self.path) or []
+        taken = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
+        numbered = enumerate(taken)
+        points = [
+            (look_up(row, self.x.split(".")) if self.x else at, look_up(row, self.y.split("."))) for at, row in numbered
+        ]
+        return sorted((float(x), self.factor * float(y)) for x, y in points if x is not None and y is not None)
+
+
+def look_up(printed: Any, path: Sequence[str | int]) -> Any:
+    """Follow a path into a JSON object; None where it does not go on.
+
+    Raises
+    ------
+    CairnError
+        A key of an object is missing: the command does not print what the experiment reads.
+    """
+    for name in path:
+        if printed is None:
+            return None
+        try:
+            printed = printed[name]
+        except (KeyError, IndexError, TypeError):
+            raise CairnError(f"The command printed nothing called {'.'.join(map(str, path))!r}.") from None
+    return printed
