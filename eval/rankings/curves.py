@@ -1,20 +1,17 @@
 """Precision against recall: of one ranking, interpolated, and the mean over queries; and the table that keeps them."""
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.rankings.files import check_table, read_rankings
+from eval.rankings.files import check_table, read_rankings, write_rows
 from eval.rankings.ground_truth import read_truth_of_rankings
 from eval.rankings.scoring import ScoredQuery, score_rankings
-from index.arrays import save_bytes
 from index.errors import CairnError
-from index.text import printable, shown
+from index.text import shown
 from retrieval.catalogue.tables.reading import open_csv
 
 RECALLS = np.linspace(0, 1, 101)
@@ -119,14 +116,16 @@ def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
         See `check_table`.
     """
     check_table(path)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER)
+    write_rows(path, _written(protocols))
+
+
+def _written(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:
+    """The rows of a table of curves, its header first."""
+    yield HEADER
     for protocol, curves in protocols.items():
         for query, curve in {MEAN: curves.mean, **curves.queries}.items():
-            of = zip(RECALLS.tolist(), curve.tolist(), strict=True)
-            writer.writerows((protocol, query, f"{recall:.2f}", f"{precision:.9f}") for recall, precision in of)
-    save_bytes(Path(path), printable(text.getvalue()).encode())
+            for recall, precision in zip(RECALLS.tolist(), curve.tolist(), strict=True):
+                yield protocol, query, f"{recall:.2f}", f"{precision:.9f}"
 
 
 def is_table_of_curves(path: Path) -> bool:

@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -96,15 +96,24 @@ def write_rankings(path: Path, rankings: Rankings) -> None:
         See `check_table`.
     """
     check_table(path)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    write_rows(path, _written(rankings))
+
+
+def _written(rankings: Rankings) -> Iterator[list[object]]:
+    """The rows of a table of rankings, its header first."""
     has_protocol, has_distractor = bool(rankings.protocols), bool(rankings.distractors)
-    writer.writerow([*[PROTOCOL] * has_protocol, *HEADER, *[DISTRACTOR] * has_distractor])
+    yield [*[PROTOCOL] * has_protocol, *HEADER, *[DISTRACTOR] * has_distractor]
     for protocol, queries in {**({"": rankings.photos} if rankings.photos else {}), **rankings.protocols}.items():
         for query, photos in queries.items():
             for rank, photo in enumerate(photos, start=1):
                 marked = [int(photo in rankings.distractors)] * has_distractor
-                writer.writerow([*[protocol] * has_protocol, query, rank, photo, *marked])
+                yield [*[protocol] * has_protocol, query, rank, photo, *marked]
+
+
+def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write the rows of a table as CSV, so that it is there whole or not at all."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
     save_bytes(Path(path), printable(text.getvalue()).encode())
 
 
