@@ -253,16 +253,18 @@ def _working(
         **({"features": _feature_states(features)} if features is not None else {}),
     }
     about = {**settings, "images": photos.folders, "distractors": len(photos.distractor_files)}
+    if features is not None:
+        about["features"] = str(features)
     name = f"{folder_name(work.name)}-{key_of(settings)[:12]}"
     with run_folder(work.root / name, about) as place:
         yield place, work.root
 
 
-def _feature_states(features: Path) -> list[Any]:
+def _feature_states(features: Path) -> list[tuple[str, int, int]]:
     """What tells whether files of features are those of an earlier run."""
-    return list(
-        states_of(sorted(one for one in features.rglob("*") if one.is_file()) if features.is_dir() else [features])
-    )
+    if features.is_file():
+        return states_of([features])
+    return states_of(sorted(one for one in features.rglob("*") if one.is_file()))
 
 
 def _open(folder: Path, options: CollectionOptions, features: Path | None, photos: BenchmarkPhotos) -> Collection:
