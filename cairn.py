@@ -1,6 +1,13 @@
-"""The `cairn` command: mounts what each package offers.
+"""Find the photos of a collection that show the same object or landmark, geometrically verified.
 
-A command's module, and all it needs, is imported when the command runs: `cairn --help` answers at once.
+    import cairn
+
+    with cairn.create("holiday.cairn", exist_ok=True) as collection:
+        collection.add("Pictures/holiday", progress=True)
+        answer = collection.search("church.jpg")
+
+`PUBLIC` names all there is. Each name is imported when it is first used, and each command's module when the command
+runs: both `import cairn` and `cairn --help` answer at once.
 """
 
 import atexit
@@ -8,7 +15,7 @@ import gc
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
 
@@ -16,6 +23,60 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     import typer
+
+
+PUBLIC = {
+    # Collections
+    "open": "retrieval.library.opening:open",
+    "create": "retrieval.library.opening:create",
+    "check": "retrieval.library.collection:check",
+    "Collection": "retrieval.library.collection:Collection",
+    "Filter": "retrieval.catalogue.filters:PhotoFilter",
+    # Results
+    "Answer": "retrieval.library.answers:Answer",
+    "Result": "retrieval.library.answers:Result",
+    "Match": "retrieval.library.answers:Match",
+    "QueryPhoto": "retrieval.library.answers:QueryPhoto",
+    "Photo": "retrieval.library.photos:Photo",
+    "Photos": "retrieval.library.photos:Photos",
+    "Group": "retrieval.library.groups:Group",
+    "Groups": "retrieval.library.groups:Groups",
+    "Added": "retrieval.library.reports:Added",
+    "Info": "retrieval.library.reports:Info",
+    "Removed": "retrieval.library.reports:Removed",
+    "Compacted": "retrieval.library.reports:Compacted",
+    "Retrained": "retrieval.library.reports:Retrained",
+    "Check": "retrieval.library.reports:Check",
+    "Damage": "retrieval.library.reports:Damage",
+    # Errors
+    "CairnError": "index.errors:CairnError",
+    "CollectionNotFound": "retrieval.collection.collection:CollectionNotFound",
+    "CollectionExists": "retrieval.library.opening:CollectionExists",
+    "CollectionLocked": "retrieval.collection.locking:CollectionLocked",
+    "CollectionChanged": "retrieval.collection.collection:CollectionChanged",
+    "PhotoNotFound": "retrieval.search.answers:PhotoNotFound",
+    "PhotoUnusable": "retrieval.search.query:PhotoUnusable",
+    "FeaturesNeeded": "retrieval.foreign.contract:FeaturesNeeded",
+    "NotGrouped": "retrieval.groups.groups:NotGrouped",
+    "Unreadable": "index.errors:Unreadable",
+    "LaterVersion": "index.errors:LaterVersion",
+}
+"""Every public name, and where it is: module:object."""
+
+__all__ = [*PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version()
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'cairn' has no attribute {name!r}")
+    found = globals()[name] = resolve_name(PUBLIC[name])
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *PUBLIC, "__version__"})
 
 
 COMMANDS = {

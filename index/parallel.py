@@ -40,6 +40,12 @@ _LOOK = 0.5  # seconds between two looks of a worker at whether its parent is th
 _unfinished: set[Generator[Any, None, None]] = set()  # results of processes, not read to their end
 
 
+def cores() -> int:
+    """Number of cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 class Terminated(BaseException):
     """The process was told to stop, by SIGTERM."""
 

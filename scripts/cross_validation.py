@@ -37,9 +37,9 @@ from learning.mining.mining import GEOMETRIES, MiningOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
-from retrieval.commands.progress import INDEXING
 from retrieval.descriptors.learnt import BASES
 from retrieval.features.options import FeatureOptions
+from retrieval.library.progress import INDEXING
 from retrieval.photos.listing import list_photos
 from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES

@@ -25,8 +25,8 @@ from learning.reports.figures import new_figure
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
-from retrieval.commands.progress import INDEXING
 from retrieval.features.options import FeatureOptions
+from retrieval.library.progress import INDEXING
 from retrieval.regions.detectors.registry import DETECTORS, find_detector
 from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES

@@ -35,8 +35,8 @@ from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import progress_bars
 from retrieval.commands.options import cores
-from retrieval.commands.progress import INDEXING
 from retrieval.features.options import FeatureOptions
+from retrieval.library.progress import INDEXING
 from retrieval.regions.options import RegionOptions
 from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
 

@@ -23,7 +23,7 @@ from retrieval.commands.options import (
     Workers,
     cores,
 )
-from retrieval.commands.progress import INDEXING
+from retrieval.library.progress import INDEXING
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
 

@@ -42,7 +42,7 @@ from retrieval.commands.options import (
     cores,
 )
 from retrieval.commands.panels import FEATURES, MEASURED, RUNNING, VOCABULARY
-from retrieval.commands.progress import INDEXING
+from retrieval.library.progress import INDEXING
 from retrieval.search.engines.registry import DEFAULT
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from learning.measures.precision import mean_average_precision
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
-from retrieval.search.answers import answer_query
+from retrieval.library.opening import open as open_collection
 from retrieval.search.options import SearchOptions
 
 _SETTINGS = {
@@ -72,8 +72,9 @@ def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> d
         best, most = rows[int(tried[0])], -1
         for number in tried:
             row = rows[int(number)]
-            results = answer_query(collection.folder, [str(row.name)], top=2)["results"]
-            inliers = sum(entry["inliers"] for entry in results if entry["name"] != row.name)
+            with open_collection(collection.folder) as opened:
+                answer = opened.search(str(row.name), top=2)
+            inliers = sum(one.inliers for one in answer if one.name != row.name)
             if inliers > most:
                 best, most = row, inliers
         width, height = best.width or 1, best.height or 1
@@ -83,7 +84,8 @@ def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> d
 
 def _picture(collection: Collection, out: Path, name: str, box: tuple[float, float, float, float]) -> dict[str, Any]:
     picture = out / "matches.jpg"
-    answer_query(collection.folder, [name], box=box, picture=picture)
+    with open_collection(collection.folder) as opened:
+        opened.search(name, box).save_picture(picture)
     counts = collection.catalogue.counts()
     return {
         "collection": str(collection.folder),

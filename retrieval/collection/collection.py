@@ -53,6 +53,10 @@ _LOOKS = 5  # how often a collection is looked at again that changes while it is
 _FIRST = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", SEGMENTS, LOCK, DESCRIPTOR, IDENTITY)
 
 
+class CollectionNotFound(CairnError):
+    """There is no collection in the folder."""
+
+
 class CollectionChanged(CairnError):
     """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
 
@@ -99,7 +103,7 @@ class Collection:
         """
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
-            raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
+            raise CollectionNotFound(f"There is no collection at {folder}: make one with cairn index.")
         options = read_options(folder / OPTIONS)
         if catalogue is None:
             refuse_without_catalogue(folder)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from index.text import printable_name
-from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.console import print_json, say
 from retrieval.commands.described import FeaturesAgain
 from retrieval.commands.options import (
     CatalogueAddress,
@@ -15,10 +15,8 @@ from retrieval.commands.options import (
     Seed,
     Signature,
     Workers,
-    cores,
     vocabulary_sample,
 )
-from retrieval.commands.progress import INDEXING
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 
@@ -47,23 +45,19 @@ def remove(
     it stays out, also where its file is moved, renamed or edited, until cairn index --again takes it in. Where a name
     is not in the collection, nothing is removed.
     """
-    from retrieval.collection.collection import Collection
-    from retrieval.indexing.removal import remove_photos
+    from retrieval.library.opening import open
 
-    with Collection.open(collection, catalogue=catalogue) as opened:
-        removed = remove_photos(opened, names or [], missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
-        images = opened.catalogue.count()
-        back = len(opened.catalogue.missing()) if missing and not dry_run else 0
+    with open(collection, catalogue=catalogue) as opened:
+        report = opened.remove(names or (), missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
+        back = len(opened.opened.catalogue.missing()) if missing and not dry_run else 0
+    if json:
+        print_json({"collection": str(collection), **report.to_dict()})
+        return
+    removed, images = report.names, report.images
     if dry_run:
-        if json:
-            print_json({"collection": str(collection), "would_remove": removed, "for_good": for_good, "images": images})
-            return
         for name in removed:
             say(f"would be removed: {printable_name(name)}")
         say(f"{collection}: {len(removed)} of {images} photos would be removed; nothing was changed.")
-        return
-    if json:
-        print_json({"collection": str(collection), "removed": removed, "for_good": for_good, "images": images})
         return
     for name in removed if len(removed) <= 20 else []:
         say(f"removed: {printable_name(name)}")
@@ -84,30 +78,18 @@ def compact(
     room as the largest part that it writes. Before all else it removes what stopped runs of index and retrain have left
     to go on from.
     """
-    from retrieval.collection.collection import Collection
-    from retrieval.indexing.compaction import compact as compact_collection
+    from retrieval.library.opening import open
 
-    with Collection.open(collection, catalogue=catalogue) as opened:
-        with progress_bars(quiet or json, {"compact": "Compacting (features)"}) as tell:
-            report = compact_collection(opened, progress=tell)
-        images = opened.catalogue.count()
+    with open(collection, catalogue=catalogue) as opened:
+        report = opened.compact(progress=not (quiet or json))
     if json:
-        print_json(
-            {
-                "collection": str(collection),
-                "images": images,
-                "removed": report.removed,
-                "segments": {"before": report.segments[0], "after": report.segments[1]},
-                "bytes": {"before": report.bytes[0], "after": report.bytes[1]},
-                "thumbnails": report.thumbnails,
-                "seconds": round(report.seconds, 3),
-            }
-        )
+        print_json({"collection": str(collection), **report.to_dict()})
         return
+    segments, size = report.segments, report.bytes
     say(
-        f"{collection}: {report.segments[0]} segments are {report.segments[1]} now, {report.removed} removed photos "
-        f"are gone; {report.bytes[0] / 1e6:.1f} MB were {report.bytes[1] / 1e6:.1f} MB in {report.seconds:.1f} s."
-        if report.segments[0] != report.segments[1] or report.removed or report.bytes[0] != report.bytes[1]
+        f"{collection}: {segments['before']} segments are {segments['after']} now, {report.removed} removed photos "
+        f"are gone; {size['before'] / 1e6:.1f} MB were {size['after'] / 1e6:.1f} MB in {report.seconds:.1f} s."
+        if segments["before"] != segments["after"] or report.removed or size["before"] != size["after"]
         else f"{collection}: there is nothing to compact."
     )
 
@@ -141,40 +123,31 @@ def retrain(
     the old vocabulary until the new one takes over, at once. An interrupted run is picked up by running the same
     command again.
     """
-    from index.hamming.kinds import full_name, parse_signature
-    from retrieval.collection.collection import Collection
-    from retrieval.indexing.described import use_features_again
-    from retrieval.indexing.retraining import RetrainOptions
-    from retrieval.indexing.retraining import retrain as retrain_collection
+    from retrieval.library.opening import open
 
-    if signature:
-        signature = full_name(parse_signature(signature))
     sample = None if vocabulary_photos is None else vocabulary_sample(vocabulary_photos, None)[0]
-    options = RetrainOptions(words, seed, drop_missing, signature, sample, kmeans_passes)
-    with Collection.open(collection, catalogue=catalogue) as opened:
-        if features is not None:
-            use_features_again(opened, features)
-        with progress_bars(quiet or json, INDEXING) as tell:
-            report = retrain_collection(opened, options, workers=workers or cores(), progress=tell)
-        images = opened.catalogue.count()
-    if json:
-        print_json(
-            {
-                "collection": str(collection),
-                "images": images,
-                "words": {"before": report.words[0], "after": report.words[1]},
-                "quantisation_error": {"before": round(report.error[0], 6), "after": round(report.error[1], 6)},
-                "dropped": report.dropped,
-                "augmentation_emptied": report.forgotten,
-                "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
-            }
+    with open(collection, catalogue=catalogue) as opened:
+        report = opened.retrain(
+            words=words,
+            signature=signature,
+            vocabulary_photos=sample,
+            kmeans_passes=kmeans_passes,
+            drop_missing=drop_missing,
+            features=features,
+            seed=seed,
+            workers=workers,
+            progress=not (quiet or json),
         )
+    if json:
+        print_json({"collection": str(collection), **report.to_dict()})
         return
+    changed, error = report.words, report.quantisation_error
     say(
-        f"{collection}: {report.words[1]} words instead of {report.words[0]}; the quantisation error of {images} "
-        f"photos is {report.error[1]:.4g}, and was {report.error[0]:.4g}; {report.seconds['total']:.1f} s."
+        f"{collection}: {changed['after']} words instead of {changed['before']}; the quantisation error of "
+        f"{report.images} photos is {error['after']:.4g}, and was {error['before']:.4g}; "
+        f"{report.seconds['total']:.1f} s."
     )
-    if report.forgotten:
+    if report.augmentation_emptied:
         say(
             f"What photos borrowed was of the earlier words: run cairn group {collection}, which lets them borrow anew."
         )

@@ -5,13 +5,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
-from retrieval.commands.console import FAILED, print_json, progress_bars, say, tell_error
+from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, QueryFeatures, make_collection
 from retrieval.commands.joining import joined, searching_on
 from retrieval.commands.option_groups import grouped
@@ -45,13 +45,14 @@ from retrieval.commands.options import (
     VocabularyPhotos,
     Words,
     Workers,
-    cores,
     vocabulary_sample,
 )
 from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
 from retrieval.commands.printing import print_answer, print_facts, report_index
-from retrieval.commands.progress import INDEXING
 from retrieval.search.engines.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from retrieval.library.reports import Added
 
 
 @grouped
@@ -135,7 +136,6 @@ def index(
     from index.hamming.kinds import full_name, parse_signature
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
-    from retrieval.indexing.adding import index_photos
     from retrieval.photos.listing import list_photos
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
@@ -171,28 +171,26 @@ def index(
         ),
     )
     with joined(cluster, storage) as join:
-        opened = make_collection(collection, options, files, photos, catalogue)
-        _tell_unused(context, opened, options)
+        made = make_collection(collection, options, files, photos, catalogue)
+        _tell_unused(context, made.opened, options)
 
-        def run() -> Any:
-            with progress_bars(quiet or json, INDEXING) as tell:
-                return index_photos(
-                    opened,
-                    photos,
-                    vocabulary=vocabulary,
-                    again=again,
-                    workers=workers or cores(),
-                    preparer=join(opened) if join is not None else None,
-                    time_limit=60 * time_limit if time_limit is not None else None,
-                    progress=tell,
-                )
+        def run() -> "Added":
+            return made.add_prepared(
+                photos,
+                vocabulary=vocabulary,
+                again=again,
+                workers=workers,
+                preparer=join(made.opened) if join is not None else None,
+                time_limit=60 * time_limit if time_limit is not None else None,
+                progress=not (quiet or json),
+            )
 
         if watch:
-            _keep_indexing(opened, photos, run, every, json)
+            _keep_indexing(collection, photos, run, every, json)
             return
         report = run()
-    report_index(opened, report, json)
-    if report.failed and (strict or not opened.catalogue.count()):
+    report_index(collection, report, json)
+    if report.failed and (strict or not report.images):
         raise typer.Exit(FAILED)
 
 
@@ -251,15 +249,15 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
         )
 
 
-def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], every: float, json: bool) -> None:
+def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]", every: float, json: bool) -> None:
     """Index whenever photos have changed, until Ctrl-C; what goes wrong is said, and tried again."""
     from retrieval.photos.watching import WatchOptions, changes
 
     if not json:
-        say(f"{collection.folder}: watching; Ctrl-C ends it.")
+        say(f"{folder}: watching; Ctrl-C ends it.")
     known_failures = None
     with contextlib.suppress(KeyboardInterrupt):
-        for _ in changes(photos, collection.folder, WatchOptions(every=every)):
+        for _ in changes(photos, folder, WatchOptions(every=every)):
             try:
                 report = _when_free(run)
             except CairnError as error:
@@ -267,11 +265,11 @@ def _keep_indexing(collection: Any, photos: list[Path], run: Callable[[], Any], 
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
             if report.added or report.back or report.moved or report.vanished or failures != known_failures:
-                report_index(collection, report, json)
+                report_index(folder, report, json)
             known_failures = failures
 
 
-def _when_free(run: Callable[[], Any]) -> Any:
+def _when_free(run: "Callable[[], Added]") -> "Added":
     """Run as soon as no other process is changing the collection."""
     from retrieval.collection.locking import CollectionLocked
 
@@ -288,10 +286,10 @@ def info(
     json: bool = Json,
 ) -> None:
     """Tell what a collection holds, and what each feature costs."""
-    from retrieval.collection.collection import Collection
-    from retrieval.collection.summary import describe_collection
+    from retrieval.library.opening import open
 
-    facts = describe_collection(Collection.open(collection, catalogue=catalogue))
+    with open(collection, catalogue=catalogue) as opened:
+        facts = opened.info().to_dict()
     if json:
         print_json(facts)
         return
@@ -384,11 +382,10 @@ def query(
     json: bool = Json,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
-    from index.inverted import ScoringOptions
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
+    from retrieval.library.opening import open
     from retrieval.metadata.places import Near
-    from retrieval.search.answers import answer_query
-    from retrieval.search.options import SearchOptions
+    from retrieval.search.picture import check_picture
 
     wanted = PhotoFilter(
         name=name,
@@ -402,28 +399,25 @@ def query(
         near=Near(*near) if near is not None else None,
         where=tuple(parse_condition(one) for one in where or ()),
     )
-    options = SearchOptions(
-        engine=engine,
-        expand=expand,
-        turns=turns,
-        every_turn=every_turn,
-        augmented=augmented,
-        soft=soft,
-        scoring=ScoringOptions(tf),
-        similarity=similarity,
-    )
-    with searching_on(cluster, shards) as others:
-        result = answer_query(
-            collection,
+    if picture is not None:
+        check_picture(picture)
+    with searching_on(cluster, shards) as make_searcher, open(collection, catalogue=catalogue) as opened:
+        answer = opened.searched_by(make_searcher).search(
             photos,
-            box=box,
+            box,
             top=top,
-            options=options,
+            engine=engine,
+            expand=expand,
+            where=wanted,
             match_all=match_all,
-            wanted=wanted,
-            picture=picture,
-            catalogue=catalogue,
+            turns=turns,
+            every_turn=every_turn,
+            augmented=augmented,
+            soft=soft,
+            tf=tf,
+            similarity=similarity,
             features=features,
-            **others,
         )
-    print_answer(result, picture, json)
+        if picture is not None:
+            answer.save_picture(picture)
+    print_answer(answer, picture, json)

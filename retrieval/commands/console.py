@@ -2,16 +2,15 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
 
 from index.errors import CairnError
 from index.parallel import Terminated, stopping_in_order
-from index.progress import Progress
 from index.text import printable_name
+from retrieval.library.progress import progress_bars as progress_bars
 
 DONE, FAILED, WRONG, STOPPED, TERMINATED = 0, 1, 2, 130, 143
 """Exit codes: done; done but something asked for failed; the request was wrong; stopped by Ctrl-C; by SIGTERM."""
@@ -117,37 +116,6 @@ def likely(probability: float) -> str:
     """Write a probability in percent, never so rounded that it were certain or impossible."""
     whole = round(100 * probability)
     return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"
-
-
-@contextmanager
-def progress_bars(quiet: bool, titles: dict[str, str]) -> Iterator[Progress]:
-    """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    titles : dict of str to str
-        What each step is called; see `retrieval.commands.progress`.
-
-    Yields
-    ------
-    callable
-        To be called with a step, how much of it is done, and how much there is.
-    """
-    from rich.console import Console
-
-    from retrieval.commands.progress import bars, lines
-
-    console = Console(stderr=True)
-    if quiet:
-        yield lambda step, done, of: None
-    elif console.is_terminal and not console.is_dumb_terminal:
-        with bars(console, titles) as tell:
-            yield tell
-    else:
-        with lines(titles) as tell:
-            yield tell
 
 
 def print_failures(failed: list[dict[str, str]]) -> None:

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from index.errors import CairnError
 from retrieval.commands.panels import FEATURES
+
+if TYPE_CHECKING:
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.library.collection import Collection
 
 QueryFeatures = Annotated[
     Path | None,
@@ -101,19 +105,19 @@ class FeatureFiles:
             raise CairnError("--features-name, --normalise, --as-they-are and --binary go with --features.")
 
 
-def make_collection(folder: Path, options: Any, files: FeatureFiles, photos: list[Path], catalogue: str | None) -> Any:
+def make_collection(
+    folder: Path, options: "CollectionOptions", files: FeatureFiles, photos: list[Path], catalogue: str | None
+) -> "Collection":
     """Create or open a collection, of features of other programs where these are given."""
-    from retrieval.collection.collection import Collection
+    from retrieval.library.opening import make
 
     if files.features is None:
-        return Collection.create(folder, options, catalogue=catalogue)
-    from retrieval.indexing.described import create_described
-
-    return create_described(
+        return make(folder, options, catalogue=catalogue)
+    return make(
         folder,
         options,
-        files.features,
-        photos,
+        features=files.features,
+        photos=photos,
         label=files.features_name,
         values=files.values,
         catalogue=catalogue,

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.console import print_json, say
 from retrieval.commands.joining import asking_on
-from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers, cores
+from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers
 
 
 def group(
@@ -46,40 +46,32 @@ def group(
     """
     from time import perf_counter
 
-    from retrieval.collection.collection import Collection
-    from retrieval.groups.groups import GroupOptions, check_table, group_photos, groups_table, write_table
+    from retrieval.groups.groups import check_table
+    from retrieval.library.opening import open
 
     began = perf_counter()
     if out is not None:
         check_table(out)
-    with asking_on(cluster) as join, Collection.open(collection, catalogue=catalogue) as opened:
-        titles = {
-            "verify": "Verifying (photos)",
-            "look": "Comparing looks (photos)",
-            "borrow": "Borrowing (photos)",
-        }
-        with progress_bars(quiet or json, titles) as tell:
-            options = GroupOptions(inliers=inliers, augment=augment)
-            asker = join(opened) if join is not None else None
-            found = group_photos(opened, options, workers=workers or cores(), asker=asker, progress=tell)
+    with asking_on(cluster) as join, open(collection, catalogue=catalogue) as opened:
+        found = opened.group_asked(
+            inliers,
+            augment=augment,
+            workers=workers,
+            asker=join(opened.opened) if join is not None else None,
+            progress=not (quiet or json),
+        )
         if out is not None:
-            write_table(out, groups_table(opened, found.groups))
+            found.save_table(out)
     summary = {
         "collection": str(collection),
-        "photos": found.photos,
-        "inliers": found.inliers,
-        "groups": len(found.groups),
-        "grouped": sum(len(one.photos) for one in found.groups),
-        "links": sum(one.links for one in found.groups),
-        "duplicates": sum(len(one.duplicates) for one in found.groups),
-        "augmented": found.augmented,
+        **found.to_dict(),
         "out": str(out) if out is not None else None,
         "seconds": round(perf_counter() - began, 3),
     }
     if json:
         print_json(summary)
         return
-    if not found.groups:
+    if not found:
         say(f"{collection}: no two of {found.photos} photos are linked by {inliers} verified matches.")
     else:
         say(

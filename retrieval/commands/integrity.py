@@ -23,12 +23,11 @@ def check(
     Nothing is changed, and other commands may be at work meanwhile. It takes as long as the disk needs to read the
     collection. Ends with code 1 if anything is damaged.
     """
-    from retrieval.integrity.check import check_collection, report_json
+    from retrieval.library.collection import check as check_collection
 
-    with progress_bars(quiet or json, {"check": "Reading (MB)"}) as tell:
-        report = check_collection(collection, catalogue=catalogue, progress=tell)
+    report = check_collection(collection, catalogue=catalogue, progress=not (quiet or json))
     if json:
-        print_json(report_json(collection, report))
+        print_json({"collection": str(collection), **report.to_dict()})
     else:
         for one in report.damaged:
             say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from index.errors import CairnError
 from retrieval.commands.options import cores
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from retrieval.collection.collection import Collection
     from retrieval.groups.links import Asker
     from retrieval.indexing.preparing import Preparer
+    from retrieval.library.searches import MakeSearcher
 
 _PATIENCE = 10.0  # seconds that are waited for a scheduler that has gone, while somebody waits for an answer
 
@@ -74,24 +75,26 @@ def at_work(address: str | None, processes: int, folder: Path) -> Iterator["int 
 
 
 @contextmanager
-def searching_on(address: str | None, shards: int) -> Iterator[dict[str, Any]]:
+def searching_on(address: str | None, shards: int) -> Iterator["MakeSearcher"]:
     """Connect to the cluster that a query is answered on; leave it at the end of the block.
 
     Yields
     ------
-    dict of str to object
-        What `answer_query` is given for it; nothing without an address.
+    callable
+        Makes what searches a collection: see `Collection.searched_by`.
     """
     if address is None:
         if shards:
             raise CairnError("--shards says how a collection is shared among workers: name some with --cluster.")
-        yield {}
+        from retrieval.search.searcher import Searcher
+
+        yield Searcher
         return
     from index.cluster.connection import Cluster
     from retrieval.shards.cluster import cluster_searchers
 
     with Cluster.connect(address, patience=_PATIENCE) as cluster:
-        yield {"make_searcher": cluster_searchers(cluster, shards)}
+        yield cluster_searchers(cluster, shards)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from index.errors import CairnError
+from index.parallel import cores as cores
 from index.text import one_of, shown
 from retrieval.commands.panels import CLUSTER, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
 from retrieval.regions.detectors.registry import DETECTORS
@@ -201,14 +202,6 @@ Similarity = Annotated[
         help="Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary.",
     ),
 ]
-
-
-def cores() -> int:
-    """Number of cores this process may use."""
-    import os
-
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")

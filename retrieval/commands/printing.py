@@ -2,68 +2,49 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from index.text import printable_name
 from retrieval.commands.console import likely, note, print_failures, print_json, say
+
+if TYPE_CHECKING:
+    from retrieval.library.answers import Answer
+    from retrieval.library.reports import Added
 
 _LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
 _SHOWN = 5  # files that are printed of those that were left out
 
 
-def report_index(collection: Any, report: Any, json: bool) -> None:
+def report_index(folder: Path, report: "Added", json: bool) -> None:
     """Say what a run of indexing did."""
-    from retrieval.collection.summary import describe_collection
     from retrieval.search.answers import IF_MOVED
 
     for text in report.notes:
         note(text)
-    facts = describe_collection(collection)
     if json:
-        print_json(
-            {
-                "collection": str(collection.folder),
-                "added": report.added,
-                "unchanged": report.unchanged,
-                "back": report.back,
-                "moved": report.moved,
-                "vanished": report.vanished,
-                "failed": report.failed,
-                "failed_before": len(report.failed_before),
-                "passed_over": dict(report.passed_over.most_common()),
-                "left": report.left,
-                "kept_out": report.kept_out,
-                "kept_out_reasons": report.kept_out_reasons,
-                "images": facts["images"],
-                "features": facts["features"],
-                "words": facts["words"],
-                "bytes_per_feature": facts["bytes_per_feature"],
-                "seconds": {step: round(seconds, 3) for step, seconds in report.seconds.items()},
-            }
-        )
+        print_json({"collection": str(folder), **report.to_dict()})
         return
     back = f" ({len(report.back)} back)" if report.back else ""
     say(
-        f"{collection.folder}: {report.added} added, {report.unchanged} unchanged{back}, {len(report.moved)} moved, "
+        f"{folder}: {report.added} added, {report.unchanged} unchanged{back}, {len(report.moved)} moved, "
         f"{len(report.vanished)} vanished, {len(report.failed)} failed; "
-        f"{facts['images']} photos, {facts['features']} features, {facts['words']} words "
+        f"{report.images} photos, {report.features} features, {report.words} words "
         f"in {report.seconds['total']:.1f} s."
     )
     if report.left:
         say(f"The time is up, and {report.left} photos are left: the same command goes on with them.")
     if report.vanished:
         say(f"Files that have gone: {len(report.vanished)}; {IF_MOVED}.")
-    before = set(report.failed_before)
-    print_failures([entry for entry in report.failed if entry["path"] not in before])
-    if before:
-        say(f"Of the failed, {len(before)} failed before and are unchanged: cairn info lists them.")
+    print_failures(report.newly_failed)
+    if report.failed_before:
+        say(f"Of the failed, {report.failed_before} failed before and are unchanged: cairn info lists them.")
     for entry in report.kept_out_reasons[:_SHOWN]:
         say(f"left out: {printable_name(entry['path'])}: {printable_name(entry['reason'])}")
     if report.kept_out:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
         say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
     if report.passed_over:
-        say(f"Passed over: {_endings(report.passed_over.most_common())} (no photos that Cairn reads).")
+        say(f"Passed over: {_endings(list(report.passed_over.items()))} (no photos that Cairn reads).")
 
 
 def _endings(counted: list[tuple[str, int]]) -> str:
@@ -114,21 +95,20 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
     print_failures(facts["failed"])
 
 
-def print_answer(result: dict[str, Any], picture: Path | None, json: bool) -> None:
-    """Say what a query found, as `answer_query` gives it."""
-    if result["missing_shards"]:
-        note(f"{len(result['missing_shards'])} shards of the collection were missing, whose photos were not searched.")
+def print_answer(answer: "Answer", picture: Path | None, json: bool) -> None:
+    """Say what a query found."""
+    if answer.missing_shards:
+        note(f"{len(answer.missing_shards)} shards of the collection were missing, whose photos were not searched.")
     if json:
-        print_json(result)
+        print_json(answer.to_dict())
         return
-    if not result["results"]:
-        say("No photo of the collection passes the filters." if result["passing"] == 0 else "Nothing found.")
+    if not answer:
+        say("No photo of the collection passes the filters." if answer.passing == 0 else "Nothing found.")
     found = True
-    for entry in result["results"]:
-        if found and not entry["found"]:
-            say("Perhaps:" if entry["rank"] > 1 else "Nothing found for sure. Perhaps:")
-        found = entry["found"]
-        called = printable_name(entry["name"])
-        say(f"{entry['rank']:4d}  {likely(entry['probability']):>4}  {entry['score']:.4f}  {called}")
+    for one in answer:
+        if found and not one.found:
+            say("Perhaps:" if one.rank > 1 else "Nothing found for sure. Perhaps:")
+        found = one.found
+        say(f"{one.rank:4d}  {likely(one.probability):>4}  {one.score:.4f}  {printable_name(one.name)}")
     if picture is not None:
         say(f"Picture: {picture}")

@@ -82,7 +82,7 @@ class Groups:
     augmented: int | None = None  # photos that what they borrow was found for anew; None: they borrow nothing
 
 
-class NotGroupedError(CairnError):
+class NotGrouped(CairnError):
     """Groups were never looked for."""
 
 
@@ -169,14 +169,14 @@ def read_groups(collection: Collection) -> Groups:
 
     Raises
     ------
-    NotGroupedError
+    NotGrouped
         It was never run.
     CairnError
         The file is damaged.
     """
     path = collection.folder / FILE
     if not path.is_file():
-        raise NotGroupedError(f"Groups have not been looked for yet: run cairn group {collection.folder}.")
+        raise NotGrouped(f"Groups have not been looked for yet: run cairn group {collection.folder}.")
     there = collection.catalogue.numbers()
     known = set(there.tolist())
     try:

@@ -47,7 +47,7 @@ from retrieval.integrity.rebuild_server import what_is_lost
 from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
 from retrieval.photos.thumbnails import CACHE
 
-__all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection", "report_json"]
+__all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection"]
 
 CATALOGUE = "catalogue"
 """What a catalogue is called that is no file of the collection."""
@@ -290,16 +290,3 @@ class _Check:
                 if foreign:
                     what = "none of the collection's: it holds photos that the catalogue has never had"
                 self.findings.note(f"{SEGMENTS}/{orphan.name} is {what}.")
-
-
-def report_json(folder: Path, report: CheckReport) -> dict[str, object]:
-    """What `cairn check --json` prints."""
-    return {
-        "collection": str(folder),
-        "ok": report.ok,
-        "files": report.files,
-        "bytes": report.bytes,
-        "damaged": [{"file": one.file, "what": one.what, "remedy": one.remedy} for one in report.damaged],
-        "notes": report.notes,
-        "seconds": round(report.seconds, 3),
-    }

@@ -1,13 +1,12 @@
-"""Answers as the command line and the web application report them: names, paths, scores, homographies in pixels."""
+"""From photos that are asked with to the photos to report: names, rows, homographies in pixels."""
 
 import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +16,20 @@ from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import photo_called
 from retrieval.catalogue.schema import ImageRow
-from retrieval.collection.collection import Collection, CollectionChanged
-from retrieval.foreign.npz import NpzFile
-from retrieval.foreign.opening import open_features
-from retrieval.indexing.described import use_features
+from retrieval.collection.collection import Collection
 from retrieval.photos.options import ImageOptions
 from retrieval.search.homography import homography, may_fix
-from retrieval.search.options import SearchOptions
-from retrieval.search.outlines import found_region
 from retrieval.search.photos import NotHere
-from retrieval.search.query import Box, Query, Source, extract_query, recall_described, recall_query
+from retrieval.search.query import Box, PhotoUnusable, Query, Source, extract_query, recall_described, recall_query
 from retrieval.search.ranking import Hit, combine
 from retrieval.search.searcher import Answer, Searcher
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
 """What mends that a photo's file is not where it was, to end a sentence with."""
 
-_LOOKS = 3  # how often a collection is searched again that changes meanwhile
+
+class PhotoNotFound(CairnError):
+    """There is no such photo, neither in the collection nor as a file."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +41,7 @@ class Asked:
     box: Box | None = None  # what is searched for in it; None: all of it
     row: ImageRow | None = None  # where it is a photo of the collection, and its file is what was indexed
     content: str | None = None  # SHA-256 of the file, where that is known
+    max_pixels: int | None = None  # that its file may have; None: as photos of the collection
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Result:
+class Chosen:
     """A photo of the answer to one or several queries."""
 
     which: int  # the query that it matches
@@ -79,7 +76,7 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> As
         row = photo_called(collection.catalogue, photo)
     if row is not None:
         return ask_with_photo(row, photo, box)
-    raise CairnError(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
+    raise PhotoNotFound(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
@@ -116,11 +113,11 @@ def photo_file(row: ImageRow) -> Path:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         pass
     except OSError as error:
-        raise CairnError(
+        raise PhotoUnusable(
             f"The photo {row.name!r} is in the collection, but its file {row.path} cannot be read ({error.strerror}): "
             "check its rights and its drive."
         ) from error
-    raise CairnError(
+    raise PhotoUnusable(
         f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}."
     )
 
@@ -171,71 +168,12 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
 
 
-def answer_query(
-    folder: Path,
-    photos: Sequence[str],
-    *,
-    box: Box | None = None,
-    top: int = 20,
-    options: SearchOptions | None = None,
-    match_all: bool = False,
-    wanted: PhotoFilter | None = None,
-    picture: Path | None = None,
-    catalogue: str | None = None,
-    features: Path | None = None,
-    make_searcher: Callable[[Collection, SearchOptions], Searcher] = Searcher,
-) -> dict[str, Any]:
-    """Search a collection, or its photos that pass a filter, and report as `cairn query --json` does.
-
-    A searcher of photos that are elsewhere is made by another function: see `Searcher`. In a collection of features of
-    another program, those of photos that are not in it are in `features`: see `open_features`.
-
-    Raises
-    ------
-    CairnError
-        The request cannot be met.
-    """
-    if not photos:
-        raise CairnError("A query needs a photo.")
-    if box is not None and len(photos) > 1:
-        raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
-    if picture is not None:
-        from retrieval.search.picture import check_picture
-
-        check_picture(picture)
-    source = open_features(features) if features is not None else None
-    if isinstance(source, NpzFile) and len(photos) > 1:
-        raise CairnError(f"{features} has the features of one photo: give one photo, or a folder of features.")
-    for look in range(_LOOKS):
-        with Collection.open(folder, catalogue=catalogue) as collection:
-            if source is not None:
-                use_features(collection, source)
-            try:
-                searcher = make_searcher(collection, options or SearchOptions())
-                asked = [find_photo(collection, photo, box) for photo in photos]
-                among = passing_numbers(collection, wanted)
-                found = [search_photo(searcher, one, among, top) for one in asked]
-                results = best_results(searcher, found, top=top, match_all=match_all)
-                break
-            except (CollectionChanged, KeyError):  # by another process, while it was searched
-                if look == _LOOKS - 1:
-                    raise CollectionChanged(f"{folder} changes faster than it can be searched: try again.") from None
-    if picture is not None:
-        from retrieval.search.picture import draw_matches
-
-        # Beside a photo of the collection, that photo itself is no news.
-        own = {str(one.path) for one in asked}
-        shown = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
-        draw_matches(picture, searcher.index, shown, found[0].query)
-    return report_answer(searcher, asked, found, results, wanted, among)
-
-
 def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> NDArray[np.int64] | None:
     """Numbers of the photos that pass a filter, ascending int64; None where all do."""
     return collection.catalogue.numbers(wanted=wanted) if wanted else None
 
 
-def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Result]:
+def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Chosen]:
     """Choose the photos to report, at most `top`: those that have something in common with the query, the best first.
 
     Raises
@@ -250,65 +188,6 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     needed = [hit.number for _, hit in ranked if may_fix(hit)]
     images = dict(zip(needed, searcher.index.images.features_of(needed), strict=True))
     return [
-        Result(which, hit, row, homography(hit, found[which].query, row, images.get(hit.number)))
+        Chosen(which, hit, row, homography(hit, found[which].query, row, images.get(hit.number)))
         for (which, hit), row in zip(ranked, rows, strict=True)
     ]
-
-
-def report_answer(
-    searcher: Searcher,
-    asked: Sequence[Asked],
-    found: Sequence[Found],
-    results: Sequence[Result],
-    wanted: PhotoFilter | None = None,
-    among: NDArray[np.integer] | None = None,
-) -> dict[str, Any]:
-    """Write an answer as `cairn query --json` and the web application give it.
-
-    The region of a result is where the query's box, or all of its photo, lies in the photo, clipped to it (see
-    `found_region`): three to eight corners; None where there is none that can be trusted.
-    """
-    seconds = {step: sum(one.answer.seconds[step] for one in found) for step in ("extract", "search", "verify")}
-    seconds["extract"] += sum(one.extract for one in found)
-    seconds["total"] = sum(seconds.values())
-    boxes = [_rounded(one.query.box) for one in found]
-    return {
-        "query": asked[0].name if len(asked) == 1 else [one.name for one in asked],
-        "box": boxes[0] if len(boxes) == 1 else None,
-        "boxes": boxes,
-        "engine": searcher.options.engine,
-        "expand": searcher.options.expand,
-        "augmented": searcher.index.borrows,
-        "similarity": searcher.describe_similarity(),
-        "filter": wanted.describe() if wanted else None,
-        "passing": len(among) if among is not None else None,
-        "turned": any(one.answer.turned for one in found),
-        "sure": all(one.answer.sure for one in found),
-        "missing_shards": sorted({shard for one in found for shard in one.answer.missing}),
-        "results": [_report_result(place + 1, one, found[one.which].query) for place, one in enumerate(results)],
-        "seconds": {step: round(value, 4) for step, value in seconds.items()},
-    }
-
-
-def _rounded(box: Box | None) -> list[float] | None:
-    return [round(value, 3) for value in box] if box is not None else None
-
-
-def _report_result(place: int, result: Result, query: Query) -> dict[str, Any]:
-    return {
-        "rank": place,
-        "name": result.row.name,
-        "title": result.row.title,
-        "path": result.row.path,
-        "score": round(result.hit.score, 6),
-        "inliers": result.hit.verification.inliers,
-        "probability": result.hit.probability,
-        "found": result.hit.found,
-        "homography": result.homography.tolist() if result.homography is not None else None,
-        "number": result.row.number,
-        "width": result.row.width,
-        "height": result.row.height,
-        "query_index": result.which,
-        "turn": round(query.views[result.hit.view].turn, 6),
-        "region": found_region(query, result.homography, result.row.width, result.row.height),
-    }

@@ -28,6 +28,18 @@ Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the upright original."""
 
 
+class PhotoUnusable(CairnError):
+    """A photo that cannot be searched for: it is damaged, or no photo, or its file has gone.
+
+    Attributes
+    ----------
+    path : Path or None
+        Its file.
+    """
+
+    path: Path | None = None
+
+
 TURNED_REGIONS = 2_000
 """Regions described at other turns than upright; measured, see docs/decisions.md."""
 
@@ -119,7 +131,9 @@ class Source:
             try:
                 photo = self.extractor.read(self.path, self._image)
             except CairnError as error:
-                raise CairnError(f"The query {self.path.name!r} cannot be used: {error}.") from error
+                unusable = PhotoUnusable(f"The query {self.path.name!r} cannot be used: {error}.")
+                unusable.path = self.path
+                raise unusable from error
             clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
             known = self._known
             regions = self.extractor.detect(photo, clipped) if known is None else self.extractor.known(photo, known)

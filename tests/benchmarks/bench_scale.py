@@ -51,9 +51,10 @@ from retrieval.features.encoding import decode_geometry, encode_geometry
 from retrieval.features.extraction import Features
 from retrieval.features.staging import Staging
 from retrieval.indexing.adding import index_photos
+from retrieval.library.answers import make_answer
 from retrieval.photos.listing import list_photos
 from retrieval.regions.geometry import ellipses_of_shapes
-from retrieval.search.answers import ask_with_photo, best_results, report_answer, search_photo
+from retrieval.search.answers import ask_with_photo, best_results, search_photo
 from retrieval.search.engines.registry import find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -336,7 +337,7 @@ def time_report(folder: Path, number: int) -> float:
         found = [search_photo(searcher, asked)]
         start = time.process_time()
         results = best_results(searcher, found, top=20)
-        report_answer(searcher, [asked], found, results)
+        make_answer(searcher, [asked], found, results).to_dict()
         return round(1000 * (time.process_time() - start), 1)
 
 

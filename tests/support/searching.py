@@ -1,11 +1,25 @@
 """Searches with a query that was read from a photo."""
 
+from pathlib import Path
+
 import numpy as np
 
-from retrieval.search.query import Query
-from retrieval.search.searcher import Answer, Searcher
+from retrieval.collection.collection import Collection
+from retrieval.library.answers import Answer
+from retrieval.library.searches import Searches
+from retrieval.search.answers import find_photo
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import Box, Query
+from retrieval.search.searcher import Answer as Ranked
+from retrieval.search.searcher import Searcher
 
 
-def answer_to(query: Query, searcher: Searcher, among: np.ndarray | None = None) -> Answer:
+def answer_to(query: Query, searcher: Searcher, among: np.ndarray | None = None) -> Ranked:
     """Search for a query as the command line does."""
     return searcher.search(query.views, among, region=query.region)
+
+
+def ask_for(folder: Path, photo: str, box: Box | None = None, *, options: SearchOptions, top: int = 20) -> Answer:
+    """Search a collection once, as a command does."""
+    with Collection.open(folder) as collection:
+        return Searches(collection).search([find_photo(collection, photo, box)], options, top=top)

@@ -469,7 +469,7 @@ def test_whoever_searches_meanwhile_sees_the_collection_of_one_moment(
                 break
         try:
             seen.append(album.answers())
-        except (CollectionChanged, KeyError):  # `answer_query` looks again then
+        except (CollectionChanged, KeyError):  # `cairn query` looks again then
             again += 1
     writer.join(60)
     assert writer.exitcode == 0

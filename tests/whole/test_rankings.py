@@ -15,9 +15,9 @@ import pytest
 
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.collection.collection import Collection
-from retrieval.search.answers import answer_query
 from retrieval.search.options import SearchOptions
 from tests.conftest import Indexed
+from tests.support.searching import ask_for
 
 RECORDED = Path(__file__).with_name("rankings.json")
 SETTINGS = {
@@ -49,8 +49,8 @@ def rankings_of(folder: Path, gt: Path, name: str) -> dict[str, list[list[Any]]]
         names = {Path(row.path).stem: str(row.name) for row in collection.catalogue.images()}
     found = {}
     for query in read_ground_truth(gt):
-        results = answer_query(folder, [names[query.stem]], box=query.box, options=SETTINGS[name])["results"]
-        found[query.name] = [[one["name"], one["score"], one["inliers"]] for one in results]
+        results = ask_for(folder, names[query.stem], query.box, options=SETTINGS[name])
+        found[query.name] = [[one.name, one.score, one.inliers] for one in results]
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.groups.groups import Groups, NotGroupedError, groups_table, read_groups
+from retrieval.groups.groups import Groups, NotGrouped, groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_photos, service_of
@@ -64,7 +64,7 @@ def groups_file(request: Request) -> Response:
 def _read(service: Service) -> Groups:
     try:
         return read_groups(service.collection)
-    except NotGroupedError as error:
+    except NotGrouped as error:
         raise ProblemError(404, str(error)) from None
 
 

@@ -16,7 +16,7 @@ from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions
-from retrieval.search.answers import answer_query, ask_with_photo, find_photo, make_query
+from retrieval.search.answers import ask_with_photo, find_photo, make_query
 from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
@@ -27,7 +27,7 @@ from retrieval.search.ranking import Hit, Ranking, Tried, combine
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import LazyViews, View, indexed_view
 from tests.conftest import OBJECTS, Indexed, Ran
-from tests.support.searching import answer_to
+from tests.support.searching import answer_to, ask_for
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)
 UPRIGHT = SearchOptions(engine="tf-idf-sp", turns=1)
@@ -610,10 +610,10 @@ def test_verification_and_expansion_are_spent_on_the_photos_asked_for(collection
 
 
 def test_an_answer_stops_where_nothing_matches(indexed: Indexed) -> None:
-    answer = answer_query(indexed.folder, ["page_001.jpg"], top=3, options=UPRIGHT)
-    assert [entry["rank"] for entry in answer["results"]] == [1, 2, 3]
-    all_of_them = answer_query(indexed.folder, ["page_001.jpg"], top=1000, options=UPRIGHT)["results"]
-    assert all(entry["score"] > 0 or entry["inliers"] for entry in all_of_them)
+    answer = ask_for(indexed.folder, "page_001.jpg", top=3, options=UPRIGHT)
+    assert [one.rank for one in answer] == [1, 2, 3]
+    all_of_them = ask_for(indexed.folder, "page_001.jpg", top=1000, options=UPRIGHT)
+    assert all(one.score > 0 or one.inliers for one in all_of_them)
 
 
 def _ranking(*photos: tuple[int, int, float]) -> Ranking:

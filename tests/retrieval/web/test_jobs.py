@@ -33,14 +33,14 @@ def _best(of: SearchJobs, photo: int) -> list[str]:
 
 def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexed, tmp_path: Path) -> None:
     searching = SearchJobs(Place(folder))
-    opened = searching._opened()
+    opened = searching._opened().collection
     before, index = opened.segments, opened.index
     names = _best(searching, 0)
     assert not searching.is_outdated()
     # What a search reads from the catalogue each time makes nothing outdated.
     with Collection.open(folder) as collection:
         collection.catalogue.set_setting("some", "value")
-    assert not searching.is_outdated() and searching._opened().index is index
+    assert not searching.is_outdated() and searching._opened().collection.index is index
     (tmp_path / "more").mkdir()
     with Image.open(indexed.photos / names[0]) as photo:
         photo.rotate(3).save(tmp_path / "more" / "new.png")
@@ -48,16 +48,16 @@ def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexe
         index_photos(collection, [tmp_path / "more"])
     assert searching.is_outdated()
     assert "new.png" not in _best(searching, 0)  # until it is told to
-    queries = dict(searching._queries)
+    queries = dict(searching._opened()._queries)
     searching.renew()
-    after = searching._opened().segments
+    after = searching._opened().collection.segments
     assert not searching.is_outdated() and len(after) > len(before)
     assert all(one is other for one, other in zip(before, after, strict=False))
-    assert dict(searching._queries) == queries  # its words are the same
+    assert dict(searching._opened()._queries) == queries  # its words are the same
     assert "new.png" in _best(searching, 0)
     # The process that workers are forked from keeps no connection.
     searching.let_go()
-    assert searching._opened().catalogue._database._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+    assert searching._opened().collection.catalogue._database._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
     searching.let_go()
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from retrieval.commands import console, progress
 from retrieval.commands.console import progress_bars
-from retrieval.commands.progress import EVERY, INDEXING, Pace, Told, bars
+from retrieval.library import progress
+from retrieval.library.progress import EVERY, INDEXING, Pace, Told, bars
 
 
 class Clock:
@@ -89,8 +89,8 @@ def test_lines_go_to_standard_error_and_quiet_is_silent(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pause = Pause()
-    monkeypatch.setattr("retrieval.commands.progress.threading.Event", lambda: pause)
-    monkeypatch.setattr("retrieval.commands.progress.threading.Thread", _AtTheEnd)
+    monkeypatch.setattr("retrieval.library.progress.threading.Event", lambda: pause)
+    monkeypatch.setattr("retrieval.library.progress.threading.Thread", _AtTheEnd)
     for quiet, lines in ((False, ["cairn: Reading: 1 of 3 MB (33%), 0 s so far."] * 2), (True, [])):
         with progress_bars(quiet, {"check": "Reading (MB)"}) as tell:
             tell("check", 1, 3)
@@ -160,7 +160,7 @@ def test_a_terminal_gets_bars_and_anything_else_lines(monkeypatch: pytest.Monkey
             patch.setattr("rich.console.Console", lambda stderr: Console(file=io.StringIO(), **how))  # type: ignore[arg-type]
             for name, kept in real.items():
                 patch.setattr(progress, name, lambda *given, name=name, kept=kept: called.append(name) or kept(*given))
-            with console.progress_bars(False, {}):
+            with progress.progress_bars(False, {}):
                 pass
         return called[0]
 

@@ -34,6 +34,62 @@ INDEXING = {
 
 _WORKING = "Working"  # what goes on where no step is under way
 
+Telling = bool | Progress | None
+"""Who is told how far a long call is: nobody (None, False), bars (True), or a function."""
+
+
+@contextmanager
+def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
+    """Give what a long call tells how far it is, as its caller wishes.
+
+    Parameters
+    ----------
+    progress : bool or callable, optional
+        True shows bars on a terminal or in a notebook; a callable gets the name of a step, how much of it is done, and
+        how much there is; without, nobody is told.
+    titles : mapping of str to str
+        What each step is called.
+
+    Yields
+    ------
+    callable
+        To be called with a step, how much of it is done, and how much there is.
+    """
+    if callable(progress):
+        yield progress
+        return
+    with progress_bars(not progress, titles) as tell:
+        yield tell
+
+
+@contextmanager
+def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
+    """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.
+    titles : mapping of str to str
+        What each step is called.
+
+    Yields
+    ------
+    callable
+        To be called with a step, how much of it is done, and how much there is.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda step, done, of: None
+    elif console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
+        with bars(console, titles) as tell:
+            yield tell
+    else:
+        with lines(titles) as tell:
+            yield tell
+
 
 class Pace:
     """How fast a step gets on.

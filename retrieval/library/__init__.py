@@ -1,0 +1,1 @@
+"""What `import cairn` gives: collections, searches and their results."""

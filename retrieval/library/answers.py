@@ -1,0 +1,521 @@
+"""Answers to searches, and matches of two photos: small objects that know how to be printed, tabulated and drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.features.encoding import decode_geometry
+from retrieval.regions.geometry import ellipses_of_shapes
+from retrieval.search.homography import homography
+from retrieval.search.outlines import found_region
+from retrieval.search.query import Box
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from retrieval.catalogue.filters import PhotoFilter
+    from retrieval.catalogue.schema import ImageRow
+    from retrieval.search.answers import Asked, Chosen, Found
+    from retrieval.search.picture import PictureOptions
+    from retrieval.search.query import Query
+    from retrieval.search.ranking import Hit
+    from retrieval.search.searcher import Searcher
+
+
+@dataclass(frozen=True)
+class QueryPhoto:
+    """A photo that was searched for, or a box in one.
+
+    Attributes
+    ----------
+    name : str
+        What the answer calls it: a name in the collection, or a file.
+    path : str
+        Its file.
+    width, height : int
+        Pixels of the upright original.
+    box : tuple of four floats or None
+        x0, y0, x1, y1 in pixels of the upright original, clipped to it; None for the whole photo.
+    """
+
+    name: str
+    path: str
+    width: int
+    height: int
+    box: Box | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give name, width, height and box, as ``/api/match`` does."""
+        return {"name": self.name, "width": self.width, "height": self.height, "box": _rounded(self.box)}
+
+
+@dataclass(frozen=True)
+class Result:
+    """One photo of an answer.
+
+    Attributes
+    ----------
+    rank : int
+        Place in the answer, from 1.
+    name : str
+        Name of the photo in the collection.
+    title : str or None
+        Title, where one is known.
+    path : str
+        Its file.
+    score : float
+        Similarity by the engine: 0 for nothing in common.
+    inliers : int
+        Matches that agree on one map between the photos; 0 where geometry does not confirm the photo.
+    probability : float
+        That it shows the same, 0 to 1: calibrated, see the page on verification.
+    found : bool
+        Whether it is found for sure, and not only perhaps.
+    homography : ndarray, shape (3, 3), float64, or None
+        Takes pixels of the query's photo to pixels of this one.
+    number : int
+        Number of the photo in the collection.
+    width, height : int or None
+        Pixels of the upright original.
+    query_index : int
+        Which of several queries it matches.
+    turn : float
+        Angle in radians, clockwise, at which the query was found.
+    region : list of [x, y] or None
+        Corners of where the query's box, or all of it, lies in the photo, clipped to it.
+    """
+
+    rank: int
+    name: str
+    title: str | None
+    path: str
+    score: float
+    inliers: int
+    probability: float
+    found: bool
+    homography: NDArray[np.float64] | None = field(compare=False)
+    number: int
+    width: int | None
+    height: int | None
+    query_index: int
+    turn: float
+    region: list[list[float]] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all attributes, as ``cairn query --json`` prints them."""
+        matrix = self.homography.tolist() if self.homography is not None else None
+        return {**vars(self), "homography": matrix}
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What an answer or a match was made of, to draw it."""
+
+    searcher: "Searcher"
+    found: "Sequence[tuple[Query, Hit, ImageRow]]"
+    query: "Query"
+    asked: "Sequence[Asked]"  # whose files may last no longer than these
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(Sequence[Result]):
+    """The photos that show what a query shows, the best first: a sequence of `Result`.
+
+    ``pandas.DataFrame(answer)`` has a row for each. In a notebook it shows itself, with the region that was found.
+
+    Attributes
+    ----------
+    queries : tuple of QueryPhoto
+        What was searched for: one photo, or several.
+    results : tuple of Result
+        The photos, the best first.
+    engine, expand : str
+        How they were ranked and the query expanded.
+    augmented : bool
+        Whether photos were scored with what they borrow of linked ones.
+    similarity : dict or None
+        The learnt similarity of words that they were scored by.
+    filter : dict or None
+        Which photos were searched: only what was asked for.
+    passing : int or None
+        How many photos pass the filter.
+    turned : bool
+        Whether the query was tried at other turns than upright.
+    sure : bool
+        Whether other turns can hardly change the answer.
+    missing_shards : tuple of int
+        Parts of the collection that were not searched, as no worker of the cluster held them.
+    seconds : dict of str to float
+        Time of the steps: extract, search, verify, total.
+
+    Examples
+    --------
+    >>> answer = collection.search("church.jpg")  # doctest: +SKIP
+    >>> [result.name for result in answer.found]  # doctest: +SKIP
+    ['rome/042.jpg', 'rome/044.jpg']
+    """
+
+    queries: tuple[QueryPhoto, ...]
+    results: tuple[Result, ...]
+    engine: str
+    expand: str
+    augmented: bool
+    similarity: dict[str, Any] | None
+    filter: dict[str, Any] | None
+    passing: int | None
+    turned: bool
+    sure: bool
+    missing_shards: tuple[int, ...]
+    seconds: dict[str, float]
+    _shown: _Shown = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @overload
+    def __getitem__(self, place: int) -> Result: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Result, ...]: ...
+    def __getitem__(self, place: int | slice) -> Result | tuple[Result, ...]:
+        return self.results[place]
+
+    @property
+    def query(self) -> str | list[str]:
+        """What was searched for: a name, or a list of several."""
+        names = [one.name for one in self.queries]
+        return names[0] if len(names) == 1 else names
+
+    @property
+    def box(self) -> Box | None:
+        """The box of a single query; None where there is none."""
+        return self.queries[0].box if len(self.queries) == 1 else None
+
+    @property
+    def found(self) -> tuple[Result, ...]:
+        """The results that are found for sure."""
+        return tuple(one for one in self.results if one.found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the answer as ``cairn query --json`` prints it."""
+        boxes = [_rounded(one.box) for one in self.queries]
+        return {
+            "query": self.query,
+            "box": boxes[0] if len(boxes) == 1 else None,
+            "boxes": boxes,
+            "engine": self.engine,
+            "expand": self.expand,
+            "augmented": self.augmented,
+            "similarity": self.similarity,
+            "filter": self.filter,
+            "passing": self.passing,
+            "turned": self.turned,
+            "sure": self.sure,
+            "missing_shards": list(self.missing_shards),
+            "results": [one.to_dict() for one in self.results],
+            "seconds": self.seconds,
+        }
+
+    def save_picture(self, path: str | Path) -> Path:
+        """Write a picture of the best matches: the box, the inliers, the lines between them.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to; .jpg or .png.
+
+        Returns
+        -------
+        Path
+            The picture.
+
+        Raises
+        ------
+        CairnError
+            It cannot be written there.
+        """
+        from retrieval.search.picture import check_picture, draw_matches
+
+        path = Path(path)
+        check_picture(path)
+        draw_matches(path, self._shown.searcher.index, self._shown.found, self._shown.query)
+        return path
+
+    def plot(self) -> "Figure":
+        """Draw the query and the best results with matplotlib; give the figure.
+
+        Raises
+        ------
+        CairnError
+            Matplotlib is not installed.
+        """
+        from retrieval.library.display.plots import plot_answer
+
+        return plot_answer(self)
+
+    def _repr_html_(self) -> str:
+        from retrieval.library.display.html import answer_html
+
+        return answer_html(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """What a query has in common with one photo of a collection.
+
+    Attributes
+    ----------
+    query : QueryPhoto
+        The photo that was asked with.
+    name : str
+        Name of the other in the collection.
+    path : str
+        Its file.
+    number : int
+        Its number.
+    width, height : int or None
+        Pixels of its upright original.
+    score : float
+        Similarity by the engine.
+    inliers : int
+        Matches that agree on one map; 0 where there is none.
+    probability : float
+        That both show the same, 0 to 1.
+    found : bool
+        Whether that is for sure.
+    homography : ndarray, shape (3, 3), float64, or None
+        Takes pixels of the query's photo to pixels of the other.
+    region : list of [x, y] or None
+        Where the query lies in the other, clipped to it.
+    turn : float
+        Angle in radians, clockwise, at which the query was found.
+    query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
+        Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
+    """
+
+    query: QueryPhoto
+    name: str
+    path: str
+    number: int
+    width: int | None
+    height: int | None
+    score: float
+    inliers: int
+    probability: float
+    found: bool
+    homography: NDArray[np.float64] | None
+    region: list[list[float]] | None
+    turn: float
+    query_ellipses: NDArray[np.float32] = field(repr=False)
+    photo_ellipses: NDArray[np.float32] = field(repr=False)
+    _shown: _Shown = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the match as the server's ``/api/match`` does."""
+        here, there = _short(self.query_ellipses), _short(self.photo_ellipses)
+        return {
+            "query": self.query.to_dict(),
+            "number": self.number,
+            "score": round(self.score, 6),
+            "inliers": self.inliers,
+            "probability": self.probability,
+            "found": self.found,
+            "homography": self.homography.tolist() if self.homography is not None else None,
+            "region": self.region,
+            "turn": self.turn,
+            "matches": [
+                {"query": one[:2], "photo": other[:2], "query_ellipse": one[2:], "photo_ellipse": other[2:]}
+                for one, other in zip(here, there, strict=True)
+            ],
+        }
+
+    def save_picture(self, path: str | Path, options: "PictureOptions | None" = None) -> Path:
+        """Write a picture of both photos, and of what matches in them.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to; .jpg or .png.
+        options : PictureOptions, optional
+            Sizes.
+
+        Returns
+        -------
+        Path
+            The picture.
+
+        Raises
+        ------
+        CairnError
+            It cannot be written there.
+        """
+        from retrieval.search.picture import check_picture, draw_matches
+
+        path = Path(path)
+        check_picture(path)
+        draw_matches(path, self._shown.searcher.index, self._shown.found, self._shown.query, options)
+        return path
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw both photos side by side with what matches, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; new axes otherwise.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        CairnError
+            Matplotlib is not installed.
+        """
+        from retrieval.library.display.plots import plot_match
+
+        return plot_match(self, ax)
+
+    def _repr_html_(self) -> str:
+        from retrieval.library.display.html import match_html
+
+        return match_html(self)
+
+
+def make_answer(
+    searcher: "Searcher",
+    asked: "Sequence[Asked]",
+    found: "Sequence[Found]",
+    results: "Sequence[Chosen]",
+    wanted: "PhotoFilter | None" = None,
+    among: NDArray[np.integer] | None = None,
+) -> Answer:
+    """Make the answer to some queries of what was found.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        That searched.
+    asked, found : sequences
+        The photos of the query, and what was found of each.
+    results : sequence
+        The photos to report: see `best_results`.
+    wanted : PhotoFilter, optional
+        The filter.
+    among : ndarray, optional
+        Numbers of the photos that pass it.
+
+    Returns
+    -------
+    Answer
+    """
+    seconds = {step: sum(one.answer.seconds[step] for one in found) for step in ("extract", "search", "verify")}
+    seconds["extract"] += sum(one.extract for one in found)
+    seconds["total"] = sum(seconds.values())
+    own = {str(one.path) for one in asked}  # beside a photo of the collection, that photo itself is no news
+    return Answer(
+        queries=tuple(_query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
+        results=tuple(_result(place, one, found[one.which].query) for place, one in enumerate(results, 1)),
+        engine=searcher.options.engine,
+        expand=searcher.options.expand,
+        augmented=searcher.index.borrows,
+        similarity=searcher.describe_similarity(),
+        filter=wanted.describe() if wanted else None,
+        passing=len(among) if among is not None else None,
+        turned=any(one.answer.turned for one in found),
+        sure=all(one.answer.sure for one in found),
+        missing_shards=tuple(sorted({shard for one in found for shard in one.answer.missing})),
+        seconds={step: round(value, 4) for step, value in seconds.items()},
+        _shown=_Shown(
+            searcher,
+            [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own],
+            found[0].query,
+            asked,
+        ),
+    )
+
+
+def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
+    """Make the match of a query and a photo of what was found of it.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        That searched.
+    asked : Asked
+        The photo that was asked with.
+    query : Query
+        Its features.
+    row : ImageRow
+        The other photo.
+    hit : Hit
+        What was found of it.
+
+    Returns
+    -------
+    Match
+    """
+    image = searcher.index.images.features(hit.number)
+    matches = hit.verification.matches
+    frames = decode_geometry(image.columns, matches[:, 1])
+    side = float(max(row.width or 1, row.height or 1))
+    matrix = homography(hit, query, row, image)
+    return Match(
+        query=_query_photo(asked, query),
+        name=row.name or "",
+        path=row.path,
+        number=row.number,
+        width=row.width,
+        height=row.height,
+        score=hit.score,
+        inliers=hit.verification.inliers,
+        probability=hit.probability,
+        found=hit.found,
+        homography=matrix,
+        region=found_region(query, matrix, row.width, row.height),
+        turn=round(query.views[hit.view].turn, 6),
+        query_ellipses=query.ellipses(hit.view, matches[:, 0]),
+        photo_ellipses=ellipses_of_shapes(
+            frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side
+        ),
+        _shown=_Shown(searcher, [(query, hit, row)], query, [asked]),
+    )
+
+
+def _query_photo(asked: "Asked", query: "Query") -> QueryPhoto:
+    return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box)
+
+
+def _result(place: int, result: "Chosen", query: "Query") -> Result:
+    row, hit = result.row, result.hit
+    return Result(
+        rank=place,
+        name=row.name or "",
+        title=row.title,
+        path=row.path,
+        score=round(hit.score, 6),
+        inliers=hit.verification.inliers,
+        probability=hit.probability,
+        found=hit.found,
+        homography=result.homography,
+        number=row.number,
+        width=row.width,
+        height=row.height,
+        query_index=result.which,
+        turn=round(query.views[hit.view].turn, 6),
+        region=found_region(query, result.homography, row.width, row.height),
+    )
+
+
+def _rounded(box: Box | None) -> list[float] | None:
+    return [round(value, 3) for value in box] if box is not None else None
+
+
+def _short(ellipses: NDArray[np.float32]) -> list[list[float]]:
+    """Ellipse rows (N, 5) as numbers of seven figures, which is what a float32 holds."""
+    return [[float(f"{value:.7g}") for value in row] for row in ellipses.tolist()]

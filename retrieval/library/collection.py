@@ -1,0 +1,746 @@
+"""A collection of photos, as `import cairn` and the commands use it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from index.errors import CairnError
+from index.inverted import ScoringOptions
+from index.parallel import cores
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.schema import FILE
+from retrieval.collection.collection import Collection as Opened
+from retrieval.collection.collection import CollectionChanged
+from retrieval.collection.summary import describe_collection
+from retrieval.library.answers import Answer, Match
+from retrieval.library.given import Given, InCollection, ask, row_of, several
+from retrieval.library.groups import Groups, make_groups
+from retrieval.library.photos import Photo, Photos, cache_of, photos_of
+from retrieval.library.progress import INDEXING, Telling, telling
+from retrieval.library.reports import Added, Check, Compacted, Damage, Info, Removed, Retrained, rounded
+from retrieval.library.searches import MakeSearcher, Searches
+from retrieval.metadata.places import Near
+from retrieval.search.engines.registry import DEFAULT
+from retrieval.search.options import SearchOptions
+from retrieval.search.searcher import Searcher
+
+if TYPE_CHECKING:
+    from retrieval.groups.links import Asker
+    from retrieval.indexing.preparing import Preparer
+
+_LOOKS = 3  # how often a collection is searched again that changes meanwhile
+
+T = TypeVar("T")
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""One path, or several."""
+
+
+class Collection:
+    """A collection of photos: a folder with what Cairn knows of them; the photos stay where they are.
+
+    It is made by `cairn.create` and `cairn.open`, and closed by `close` or ``with``. Calls from several threads are
+    safe, and wait for each other; to search at the same time, let each thread open the collection. What other processes
+    change is seen by the next call.
+
+    Parameters
+    ----------
+    opened : Collection
+        What the folder holds.
+    make_searcher : callable, optional
+        Makes what searches it, where the photos are on other machines.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is.
+    opened : Collection
+        What the folder holds, for the other parts of Cairn: it may change with any version.
+
+    Examples
+    --------
+    >>> import cairn
+    >>> with cairn.create("holiday.cairn") as collection:  # doctest: +SKIP
+    ...     collection.add("Pictures/holiday", progress=True)
+    ...     for result in collection.search("church.jpg").found:
+    ...         print(result.name, f"{result.probability:.0%}")
+    """
+
+    def __init__(self, opened: Opened, make_searcher: MakeSearcher = Searcher) -> None:
+        self.folder = opened.folder
+        self.opened = opened
+        self._searches = Searches(opened, make_searcher)
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Collection {str(self.folder)!r}: {len(self)} photos>"
+
+    def __len__(self) -> int:
+        return self.opened.catalogue.count()
+
+    def __iter__(self) -> Iterator[Photo]:
+        return iter(self.photos())
+
+    def __contains__(self, photo: object) -> bool:
+        name = photo.name if isinstance(photo, Photo) else photo
+        return isinstance(name, str) and self.opened.catalogue.image_by_name(name) is not None
+
+    def searched_by(self, make_searcher: MakeSearcher) -> "Collection":
+        """The same collection, searched in another way, such as by the workers of a cluster."""
+        return Collection(self.opened, make_searcher)
+
+    def close(self) -> None:
+        """Close the catalogue; whatever was added is kept."""
+        with self._lock:
+            self.opened.catalogue.close()
+
+    def add(
+        self,
+        photos: Paths,
+        *,
+        vocabulary: str | os.PathLike[str] | None = None,
+        again: bool = False,
+        workers: int = 0,
+        time_limit: float | None = None,
+        progress: Telling = None,
+    ) -> Added:
+        """Add photos, and bring up to date what is known of those that are in the collection.
+
+        Photos that are in it and unchanged are skipped; those that have moved are recognised by their content. A call
+        that was interrupted is picked up by the next one.
+
+        Parameters
+        ----------
+        photos : path-like or iterable of them
+            Photos, and folders of photos.
+        vocabulary : path-like, optional
+            Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
+        again : bool
+            Take in photos that were removed for good, too.
+        workers : int
+            Processes; 0: one for each core. The result does not depend on it.
+        time_limit : float, optional
+            Seconds after which no further photo is begun; the next call goes on with those that are left.
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        Added
+            Photos that could not be read are in it, with the reason.
+
+        Raises
+        ------
+        CollectionLocked
+            Another process is changing the collection.
+        CairnError
+            A path does not exist, or the vocabulary does not fit.
+        """
+        return self.add_prepared(
+            paths_of(photos),
+            vocabulary=Path(vocabulary) if vocabulary is not None else None,
+            again=again,
+            workers=workers,
+            time_limit=time_limit,
+            progress=progress,
+        )
+
+    def add_prepared(
+        self,
+        photos: Sequence[Path],
+        *,
+        vocabulary: Path | None = None,
+        again: bool = False,
+        workers: int = 0,
+        time_limit: float | None = None,
+        preparer: "Preparer | None" = None,
+        progress: Telling = None,
+    ) -> Added:
+        """Add photos: see `add`. On a cluster, a preparer is given."""
+        from retrieval.indexing.adding import index_photos
+
+        with self._lock:
+            with telling(progress, INDEXING) as tell:
+                report = index_photos(
+                    self.opened,
+                    photos,
+                    vocabulary=vocabulary,
+                    again=again,
+                    workers=workers or cores(),
+                    preparer=preparer,
+                    time_limit=time_limit,
+                    progress=tell,
+                )
+            facts = describe_collection(self.opened)
+        return Added(
+            added=report.added,
+            unchanged=report.unchanged,
+            back=report.back,
+            moved=report.moved,
+            vanished=report.vanished,
+            failed=report.failed,
+            failed_before=len(report.failed_before),
+            passed_over=dict(report.passed_over.most_common()),
+            left=report.left,
+            kept_out=report.kept_out,
+            kept_out_reasons=report.kept_out_reasons,
+            images=facts["images"],
+            features=facts["features"],
+            words=facts["words"],
+            bytes_per_feature=facts["bytes_per_feature"],
+            seconds=rounded(report.seconds),
+            notes=report.notes,
+            _failed_before=frozenset(report.failed_before),
+        )
+
+    def search(
+        self,
+        photo: Given | Sequence[Given],
+        box: Sequence[float] | None = None,
+        *,
+        top: int = 20,
+        engine: str = DEFAULT,
+        expand: str = "none",
+        where: PhotoFilter | Mapping[str, Any] | None = None,
+        match_all: bool = False,
+        turns: int = 8,
+        every_turn: bool = False,
+        augmented: bool = True,
+        soft: int = 1,
+        tf: str = "linear",
+        similarity: str | os.PathLike[str] | None = None,
+        features: str | os.PathLike[str] | None = None,
+    ) -> Answer:
+        """Find the photos that show the same object or landmark as a photo, or as a box in one.
+
+        Parameters
+        ----------
+        photo : str, path-like, bytes, ndarray, Photo or Result; or a sequence of them
+            A name in the collection or a file; the content of a file; an image (H, W) or (H, W, 3), uint8 or float
+            0..1, RGB; or a photo of the collection. Several are searched for together.
+        box : sequence of four floats, optional
+            x0, y0, x1, y1 in pixels of the upright photo: search for what is in it.
+        top : int
+            Number of results.
+        engine : str
+            How photos are ranked: one that ``cairn query --help`` names.
+        expand : {"none", "average", "discriminative"}
+            Search again with what the verified photos add.
+        where : Filter or mapping, optional
+            Which photos are searched: a `cairn.Filter`, or its fields, such as ``{"folder": "rome"}``.
+        match_all : bool
+            With several photos: results must match all of them, not any.
+        turns : int
+            Turns at which the query may be tried; 1: upright only.
+        every_turn : bool
+            Try them all, also where they can hardly change the answer.
+        augmented : bool
+            Score photos with what they borrow of linked ones, where they do.
+        soft : int
+            Nearest words that a feature of the query is shared between.
+        tf : {"linear", "sqrt"}
+            How much a word counts that a photo has several times.
+        similarity : path-like, optional
+            File of a learnt similarity of words.
+        features : path-like, optional
+            Features of photos that are not in a collection of features of another program.
+
+        Returns
+        -------
+        Answer
+            The photos that have something in common with the query, the best first.
+
+        Raises
+        ------
+        PhotoNotFound, PhotoUnusable
+            There is no such photo, or it cannot be read.
+        CairnError
+            The request cannot be met.
+        """
+        options = SearchOptions(
+            engine=engine,
+            expand=expand,
+            turns=turns,
+            every_turn=every_turn,
+            augmented=augmented,
+            soft=soft,
+            scoring=ScoringOptions(tf),
+            similarity=Path(similarity) if similarity is not None else None,
+        )
+        queries = several(photo)
+        if not queries:
+            raise CairnError("A query needs a photo.")
+        if box is not None and len(queries) > 1:
+            raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+        if top < 1:
+            raise CairnError(f"A search has one result at least, not {top}.")
+        wanted = filter_from(where)
+        with self._lock:
+            if features is not None:
+                self._use_features(Path(features), len(queries))
+
+            def search() -> Answer:
+                asked = [ask(self.opened, one, box) for one in queries]
+                return self._searches.search(asked, options, wanted=wanted, top=top, match_all=match_all)
+
+            return self._steadily(search)
+
+    def search_many(
+        self, photos: Iterable[Given], boxes: Iterable[Sequence[float] | None] | None = None, **how: Any
+    ) -> Iterator[Answer]:
+        """Search for many photos, one after the other.
+
+        Parameters
+        ----------
+        photos : iterable
+            Photos, as `search` takes them.
+        boxes : iterable, optional
+            A box of each, or None.
+        **how
+            See `search`.
+
+        Yields
+        ------
+        Answer
+            Of each photo.
+
+        Raises
+        ------
+        CairnError
+            As `search`; or there are not as many boxes as photos.
+        """
+        if boxes is None:
+            for photo in photos:
+                yield self.search(photo, **how)
+            return
+        try:
+            for photo, box in zip(photos, boxes, strict=True):
+                yield self.search(photo, box, **how)
+        except ValueError as error:
+            if "zip()" not in str(error):
+                raise
+            raise CairnError("There must be as many boxes as photos: None stands for a whole photo.") from None
+
+    def match(
+        self,
+        photo: Given,
+        other: str | int | InCollection,
+        box: Sequence[float] | None = None,
+        *,
+        engine: str = DEFAULT,
+        turns: int = 8,
+    ) -> Match:
+        """Look what a photo, or a box in one, has in common with one photo of the collection.
+
+        Parameters
+        ----------
+        photo : str, path-like, bytes, ndarray, Photo or Result
+            Any photo, as `search` takes it.
+        other : str, int, Photo or Result
+            A photo of the collection: its name, its number, or what a search or a list gave.
+        box : sequence of four floats, optional
+            x0, y0, x1, y1 in pixels of the upright photo.
+        engine : str
+            How they are matched.
+        turns : int
+            Turns at which the photo may be tried.
+
+        Returns
+        -------
+        Match
+            With no inliers where geometry finds nothing.
+
+        Raises
+        ------
+        PhotoNotFound, PhotoUnusable
+            There is no such photo, or it cannot be read.
+        CairnError
+            The request cannot be met.
+        """
+        options = SearchOptions(engine=engine, turns=turns)
+
+        def match() -> Match:
+            return self._searches.match(ask(self.opened, photo, box), row_of(self.opened, other), options)
+
+        with self._lock:
+            return self._steadily(match)
+
+    def photos(self, where: PhotoFilter | Mapping[str, Any] | None = None) -> Photos:
+        """List photos by name.
+
+        Parameters
+        ----------
+        where : Filter or mapping, optional
+            Which: a `cairn.Filter`, or its fields; all otherwise.
+
+        Returns
+        -------
+        Photos
+            A sequence of `Photo` that is read some at a time.
+
+        Raises
+        ------
+        CairnError
+            The filter is not understood.
+        """
+        return Photos(self.opened.catalogue, cache_of(self.folder), filter_from(where) or PhotoFilter())
+
+    def photo(self, photo: str | int | InCollection) -> Photo:
+        """Find one photo of the collection.
+
+        Parameters
+        ----------
+        photo : str, int or Result
+            Its name or number, or what a search gave.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is none.
+        """
+        row = row_of(self.opened, photo)
+        return photos_of(self.opened.catalogue, [row], cache_of(self.folder))[0]
+
+    def group(
+        self,
+        inliers: int = 20,
+        *,
+        augment: bool | None = None,
+        workers: int = 0,
+        progress: Telling = None,
+    ) -> Groups:
+        """Find groups of photos that show the same, and near duplicates among them, and keep them.
+
+        Only photos that were added since the last call are searched for; a call that was interrupted is picked up.
+
+        Parameters
+        ----------
+        inliers : int
+            Fewest verified matches that link two photos.
+        augment : bool, optional
+            Let linked photos borrow features of each other, so that more is found; without, as the last call.
+        workers : int
+            Processes; 0: one for each core.
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        Groups
+            None at all where no photos are linked.
+
+        Raises
+        ------
+        CairnError
+            Another process is looking for groups.
+        """
+        return self.group_asked(inliers, augment=augment, workers=workers, progress=progress)
+
+    def group_asked(
+        self,
+        inliers: int,
+        *,
+        augment: bool | None,
+        workers: int,
+        asker: "Asker | None" = None,
+        progress: Telling = None,
+    ) -> Groups:
+        """Find groups: see `group`. On a cluster, what asks it is given."""
+        from retrieval.groups.groups import GroupOptions, group_photos
+
+        options = GroupOptions(inliers=inliers, augment=augment)
+        titles = {
+            "verify": "Verifying (photos)",
+            "look": "Comparing looks (photos)",
+            "borrow": "Borrowing (photos)",
+        }
+        with self._lock, telling(progress, titles) as tell:
+            found = group_photos(self.opened, options, workers=workers or cores(), asker=asker, progress=tell)
+            return make_groups(self.opened, found)
+
+    def groups(self) -> Groups:
+        """Give the groups that `group` found last; photos that were removed since are left out.
+
+        Raises
+        ------
+        NotGrouped
+            They were never looked for.
+        """
+        from retrieval.groups.groups import read_groups
+
+        with self._lock:
+            return make_groups(self.opened, read_groups(self.opened))
+
+    def remove(
+        self,
+        names: str | Photo | Iterable[str | Photo] = (),
+        *,
+        missing: bool = False,
+        folder: str | None = None,
+        for_good: bool = False,
+        dry_run: bool = False,
+    ) -> Removed:
+        """Take photos out of the collection; their files stay where they are.
+
+        Parameters
+        ----------
+        names : str, Photo, or iterable of them
+            Photos of the collection.
+        missing : bool
+            Also those whose files were gone when they were last looked for, and are gone still.
+        folder : str, optional
+            Also those whose names lie in this folder, or below it.
+        for_good : bool
+            Keep them out when their folders are indexed again.
+        dry_run : bool
+            Change nothing.
+
+        Returns
+        -------
+        Removed
+
+        Raises
+        ------
+        CairnError
+            There is no photo of one of the names, or nothing is asked for; nothing is removed then.
+        """
+        from retrieval.indexing.removal import remove_photos
+
+        some = [names] if isinstance(names, (str, Photo)) else names
+        called = [one.name if isinstance(one, Photo) else one for one in some]
+        with self._lock:
+            removed = remove_photos(
+                self.opened, called, missing=missing, folder=folder, for_good=for_good, dry_run=dry_run
+            )
+            return Removed(removed, for_good, dry_run, self.opened.catalogue.count())
+
+    def compact(self, *, progress: Telling = None) -> Compacted:
+        """Merge what was added bit by bit, and give back the room of what was removed.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        Compacted
+
+        Raises
+        ------
+        CollectionLocked
+            Another process is changing the collection.
+        """
+        from retrieval.indexing.compaction import compact
+
+        with self._lock, telling(progress, {"compact": "Compacting (features)"}) as tell:
+            report = compact(self.opened, progress=tell)
+            images = self.opened.catalogue.count()
+        return Compacted(
+            images=images,
+            removed=report.removed,
+            segments={"before": report.segments[0], "after": report.segments[1]},
+            bytes={"before": report.bytes[0], "after": report.bytes[1]},
+            thumbnails=report.thumbnails,
+            seconds=round(report.seconds, 3),
+        )
+
+    def retrain(
+        self,
+        *,
+        words: int = 0,
+        signature: str = "",
+        vocabulary_photos: int | None = None,
+        kmeans_passes: int | None = None,
+        drop_missing: bool = False,
+        features: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+        workers: int = 0,
+        progress: Telling = None,
+    ) -> Retrained:
+        """Make a new vocabulary from the photos that the collection holds now; searches go on meanwhile.
+
+        Parameters
+        ----------
+        words : int
+            Visual words; 0: one for 30 features, at most 500,000.
+        signature : str
+            Kind of the features' signatures from now on; as before, where it is left out.
+        vocabulary_photos, kmeans_passes : int, optional
+            Photos whose features make the vocabulary (0: all), and passes of k-means; as the collection was made
+            otherwise.
+        drop_missing : bool
+            Leave out photos that can no longer be read.
+        features : path-like, optional
+            Features of the photos, of a collection of features of another program.
+        seed : int
+            Of everything random.
+        workers : int
+            Processes; 0: one for each core.
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        Retrained
+
+        Raises
+        ------
+        CollectionLocked
+            Another process is changing the collection.
+        CairnError
+            Photos cannot be read, and are not to be left out.
+        """
+        from index.hamming.kinds import full_name, parse_signature
+        from retrieval.indexing.described import use_features_again
+        from retrieval.indexing.retraining import RetrainOptions, retrain
+
+        signature = full_name(parse_signature(signature)) if signature else ""
+        options = RetrainOptions(words, seed, drop_missing, signature, vocabulary_photos, kmeans_passes)
+        with self._lock:
+            if features is not None:
+                use_features_again(self.opened, Path(features))
+            with telling(progress, INDEXING) as tell:
+                report = retrain(self.opened, options, workers=workers or cores(), progress=tell)
+            images = self.opened.catalogue.count()
+        return Retrained(
+            images=images,
+            words={"before": report.words[0], "after": report.words[1]},
+            quantisation_error={"before": round(report.error[0], 6), "after": round(report.error[1], 6)},
+            dropped=report.dropped,
+            augmentation_emptied=report.forgotten,
+            seconds=rounded(report.seconds),
+        )
+
+    def info(self) -> Info:
+        """Tell what the collection holds, and what each feature costs."""
+        with self._lock:
+            return Info(**describe_collection(self.opened))
+
+    def check(self, *, progress: Telling = None) -> Check:
+        """Read every file of the collection again, and tell what is damaged; nothing is changed.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        Check
+        """
+        catalogue = self.opened.catalogue
+        address = None
+        if catalogue.file != self.folder / FILE:
+            address = catalogue.address.render_as_string(hide_password=False)
+        return check(self.folder, catalogue=address, progress=progress)
+
+    def _steadily(self, do: Callable[[], T]) -> T:
+        """Do something with the collection as it is now, again where it changes meanwhile."""
+        for _ in range(_LOOKS):
+            if self._searches.is_outdated():
+                self._searches.renew()
+            try:
+                return do()
+            except (CollectionChanged, KeyError):  # by another process, while it was searched
+                time.sleep(0)
+                self._searches.renew()
+        raise CollectionChanged(f"{self.folder} changes faster than it can be searched: try again.")
+
+    def _use_features(self, features: Path, queries: int) -> None:
+        """Take features of photos that are not in the collection from where they are."""
+        from retrieval.foreign.npz import NpzFile
+        from retrieval.foreign.opening import open_features
+        from retrieval.indexing.described import use_features
+
+        source = open_features(features)
+        if isinstance(source, NpzFile) and queries > 1:
+            raise CairnError(f"{features} has the features of one photo: give one photo, or a folder of features.")
+        use_features(self.opened, source)
+
+
+def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
+    """Read every file of a collection again, also where it cannot be opened; nothing is changed.
+
+    Parameters
+    ----------
+    folder : path-like
+        Its folder.
+    catalogue : str, optional
+        SQLAlchemy address of its catalogue.
+    progress : bool or callable, optional
+        True shows bars; a callable is told step, done and total.
+
+    Returns
+    -------
+    Check
+
+    Raises
+    ------
+    CairnError
+        There is no collection.
+    """
+    from retrieval.integrity.check import check_collection
+
+    with telling(progress, {"check": "Reading (MB)"}) as tell:
+        report = check_collection(Path(folder), catalogue=catalogue, progress=tell)
+    return Check(
+        ok=report.ok,
+        files=report.files,
+        bytes=report.bytes,
+        damaged=tuple(Damage(one.file, one.what, one.remedy) for one in report.damaged),
+        notes=report.notes,
+        seconds=round(report.seconds, 3),
+    )
+
+
+def paths_of(given: Paths) -> list[Path]:
+    """Give one path or several as a list."""
+    if isinstance(given, (str, os.PathLike)):
+        return [Path(given)]
+    return [Path(one) for one in given]
+
+
+def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | None:
+    """Make a filter of its fields.
+
+    Parameters
+    ----------
+    where : PhotoFilter or mapping, optional
+        Tags may be one or several; near is latitude, longitude and kilometres; where is a mapping of keys to values.
+
+    Raises
+    ------
+    CairnError
+        A field is unknown, or its value is not understood.
+    """
+    if where is None or isinstance(where, PhotoFilter):
+        return where
+    if not isinstance(where, Mapping):
+        raise CairnError(f"A filter is a cairn.Filter or a mapping of its fields, and not {type(where).__name__}.")
+    known = [one.name for one in fields(PhotoFilter)]
+    values: dict[str, Any] = {}
+    for key, value in where.items():
+        if key not in known:
+            raise CairnError(f"A filter has no field {key!r}, only {', '.join(known)}; imported columns go into where.")
+        if key in ("tags", "without_tags"):
+            values[key] = (value,) if isinstance(value, str) else tuple(value)
+        elif key == "near":
+            values[key] = value if value is None or isinstance(value, Near) else Near(*(float(one) for one in value))
+        elif key == "where":
+            values[key] = tuple(value.items()) if isinstance(value, Mapping) else tuple(value)
+        else:
+            values[key] = str(value)
+    return PhotoFilter(**values)

@@ -1,0 +1,159 @@
+"""Groups of photos that show the same, as `import cairn` gives them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from retrieval.collection.collection import Collection
+from retrieval.groups.groups import Groups as Found
+from retrieval.groups.groups import groups_table, write_table
+from retrieval.library.photos import Photo, cache_of, photos_of
+
+_ROWS = 1_000  # photos that are read at a time
+
+
+@dataclass(frozen=True)
+class Group(Sequence[Photo]):
+    """Photos that show the same object or landmark: a sequence of `Photo`.
+
+    Attributes
+    ----------
+    number : int
+        From 1, the group of most photos first.
+    photos : tuple of Photo
+        Two at least.
+    links : int
+        Pairs of them that geometry links.
+    duplicates : mapping of str to str
+        From the name of a near duplicate to that of the photo that it repeats.
+    """
+
+    number: int
+    photos: tuple[Photo, ...]
+    links: int
+    duplicates: Mapping[str, str] = field(repr=False)
+
+    @property
+    def cover(self) -> Photo:
+        """The photo that stands for the group: the one of most features that repeats no other."""
+        originals = [one for one in self.photos if one.name not in self.duplicates]
+        return max(originals or self.photos, key=lambda one: (one.features, -one.number))
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    @overload
+    def __getitem__(self, place: int) -> Photo: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Photo, ...]: ...
+    def __getitem__(self, place: int | slice) -> Photo | tuple[Photo, ...]:
+        return self.photos[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give number, names of the photos, links and duplicates, as plain values."""
+        return {
+            "group": self.number,
+            "photos": [one.name for one in self.photos],
+            "links": self.links,
+            "duplicates": dict(self.duplicates),
+        }
+
+    def _repr_html_(self) -> str:
+        from retrieval.library.display.html import MOST_TILES, photos_html
+
+        return photos_html(self.photos[:MOST_TILES], len(self.photos))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Sequence[Group]):
+    """All groups of a collection: a sequence of `Group`, the largest first.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+        The groups.
+    inliers : int
+        Fewest verified matches that link two photos.
+    photos : int
+        Photos that were asked with.
+    out_of_date : bool
+        Whether photos were added or removed since the groups were found.
+    augmented : int or None
+        Photos that borrow features anew of those they are linked with; None where none is to borrow.
+    """
+
+    groups: tuple[Group, ...]
+    inliers: int
+    photos: int
+    out_of_date: bool = False
+    augmented: int | None = None
+    _table: str = field(default="", repr=False)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @overload
+    def __getitem__(self, place: int) -> Group: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Group, ...]: ...
+    def __getitem__(self, place: int | slice) -> Group | tuple[Group, ...]:
+        return self.groups[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the counts that ``cairn group --json`` prints."""
+        return {
+            "photos": self.photos,
+            "inliers": self.inliers,
+            "groups": len(self.groups),
+            "grouped": sum(len(one.photos) for one in self.groups),
+            "links": sum(one.links for one in self.groups),
+            "duplicates": sum(len(one.duplicates) for one in self.groups),
+            "augmented": self.augmented,
+        }
+
+    def save_table(self, path: str | Path) -> Path:
+        """Write a table (CSV) of the groups: group, name, path, duplicate_of.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to.
+
+        Returns
+        -------
+        Path
+            The table.
+
+        Raises
+        ------
+        CairnError
+            It cannot be written there.
+        """
+        write_table(Path(path), self._table)
+        return Path(path)
+
+
+def make_groups(collection: Collection, found: Found) -> Groups:
+    """Give groups with their photos, and what is known of these."""
+    numbers = sorted({number for group in found.groups for number in group.photos})
+    photos: dict[int, Photo] = {}
+    for start in range(0, len(numbers), _ROWS):
+        rows = collection.catalogue.images(numbers[start : start + _ROWS])
+        photos |= {one.number: one for one in photos_of(collection.catalogue, rows, cache_of(collection.folder))}
+    return Groups(
+        groups=tuple(
+            Group(
+                group.number,
+                tuple(photos[number] for number in group.photos),
+                group.links,
+                {photos[one].name: photos[other].name for one, other in sorted(group.duplicates.items())},
+            )
+            for group in found.groups
+        ),
+        inliers=found.inliers,
+        photos=found.photos,
+        out_of_date=found.out_of_date,
+        augmented=found.augmented,
+        _table=groups_table(collection, found.groups),
+    )

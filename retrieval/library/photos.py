@@ -1,0 +1,185 @@
+"""Photos of a collection, and what is known of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.schema import ImageRow
+from retrieval.photos.thumbnails import CACHE, thumbnail
+
+_PAGE = 500  # photos that are read at a time
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A photo of a collection.
+
+    Attributes
+    ----------
+    number : int
+        It is given once, and stays.
+    name : str
+        Path within the folder that was indexed, with slashes.
+    path : str
+        Its file.
+    width, height : int or None
+        Pixels of the upright original.
+    features : int
+        Regions that are indexed.
+    title : str or None
+        Title.
+    taken : str or None
+        Local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS.
+    camera : str or None
+        Make and model.
+    latitude, longitude : float or None
+        Degrees north and east, WGS 84.
+    tags : tuple of str
+        Keywords.
+    others : mapping of str to tuple of str
+        What else was imported, by the names of its columns.
+    date_added : str or None
+        When it was added to the collection: ISO 8601, UTC.
+    """
+
+    number: int
+    name: str
+    path: str
+    width: int | None
+    height: int | None
+    features: int
+    title: str | None = None
+    taken: str | None = None
+    camera: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    tags: tuple[str, ...] = ()
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    date_added: str | None = None
+    _kept: tuple[str | None, Path] = field(default=(None, Path()), repr=False, compare=False)  # SHA-256 and cache
+
+    @property
+    def folder(self) -> str:
+        """What stands before the last slash of the name."""
+        return self.name.rpartition("/")[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all attributes, as plain values."""
+        plain = {key: value for key, value in vars(self).items() if not key.startswith("_")}
+        return {**plain, "tags": list(self.tags), "others": {key: list(some) for key, some in self.others.items()}}
+
+    def thumbnail(self, size: int = 256) -> bytes:
+        """Give a small picture of the photo.
+
+        Parameters
+        ----------
+        size : {128, 256, 512}
+            Longer side, pixels.
+
+        Returns
+        -------
+        bytes
+            A JPEG file, upright; it is made once and kept in the collection.
+
+        Raises
+        ------
+        CairnError
+            The file has gone, or is damaged.
+        """
+        return thumbnail(Path(self.path), self._kept[0], size, self._kept[1])
+
+    def _repr_html_(self) -> str:
+        from retrieval.library.display.html import photos_html
+
+        return photos_html([self], 1)
+
+
+class Photos(Sequence[Photo]):
+    """Photos of a collection, ordered by name; read some at a time.
+
+    ``pandas.DataFrame(photos)`` has a row for each.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        Of the collection.
+    cache : Path
+        Where thumbnails are kept.
+    wanted : PhotoFilter
+        Which photos.
+    """
+
+    def __init__(self, catalogue: Catalogue, cache: Path, wanted: PhotoFilter) -> None:
+        self._catalogue = catalogue
+        self._cache = cache
+        self._wanted = wanted
+
+    def __len__(self) -> int:
+        return self._catalogue.page(0, 0, wanted=self._wanted)[0]
+
+    @overload
+    def __getitem__(self, place: int) -> Photo: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Photo]: ...
+    def __getitem__(self, place: int | slice) -> Photo | list[Photo]:
+        if isinstance(place, slice):
+            chosen = range(len(self))[place]
+            if not chosen:
+                return []
+            first = min(chosen)
+            some = self._some(first, max(chosen) + 1 - first)
+            return [some[one - first] for one in chosen]
+        found = self._some(range(len(self))[place], 1)
+        return found[0]
+
+    def __iter__(self) -> Iterator[Photo]:
+        offset = 0
+        while some := self._some(offset, _PAGE):
+            yield from some
+            offset += len(some)
+
+    def __repr__(self) -> str:
+        total = len(self)
+        return f"<{total} photo{'' if total == 1 else 's'}>"
+
+    def _some(self, offset: int, limit: int) -> list[Photo]:
+        _, rows = self._catalogue.page(offset, limit, wanted=self._wanted)
+        return photos_of(self._catalogue, rows, self._cache)
+
+    def _repr_html_(self) -> str:
+        from retrieval.library.display.html import MOST_TILES, photos_html
+
+        return photos_html(self[:MOST_TILES], len(self))
+
+
+def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> list[Photo]:
+    """Photos of some rows of a catalogue, with what is known of them."""
+    known = catalogue.metadata([row.number for row in rows])
+    return [
+        Photo(
+            number=row.number,
+            name=row.name or "",
+            path=row.path,
+            width=row.width,
+            height=row.height,
+            features=row.features,
+            title=known[row.number].title,
+            taken=known[row.number].taken,
+            camera=known[row.number].camera,
+            latitude=known[row.number].latitude,
+            longitude=known[row.number].longitude,
+            tags=tuple(known[row.number].tags),
+            others=dict(known[row.number].others),
+            date_added=row.date_added,
+            _kept=(row.sha256, cache),
+        )
+        for row in rows
+    ]
+
+
+def cache_of(folder: Path) -> Path:
+    """Where a collection keeps its thumbnails."""
+    return folder / CACHE

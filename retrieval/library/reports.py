@@ -1,0 +1,256 @@
+"""What work on a collection reports: small objects with what commands print with --json."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+class Report:
+    """A report whose attributes are what a command prints."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all attributes, as the command prints them with --json."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]  # every report is a dataclass
+
+
+@dataclass(frozen=True)
+class Added(Report):
+    """What `Collection.add` did; photos that could not be read are in `failed`, and stop nothing.
+
+    Attributes
+    ----------
+    added : int
+        Photos that are new, or have changed.
+    unchanged : int
+        Photos that were in the collection as they are.
+    back, moved, vanished : list of str
+        Names of photos whose files are there again, are elsewhere now, or have gone.
+    failed : list of dict
+        Path and reason of photos that cannot be used.
+    failed_before : int
+        How many of those failed before just so.
+    passed_over : dict of str to int
+        Files that are no photos, counted by their endings.
+    left : int
+        New photos that a time limit left for the next run.
+    kept_out : list of str
+        Paths of photos that were left out, as they were removed for good.
+    kept_out_reasons : list of dict
+        Path and reason of each of these.
+    images, features, words : int
+        What the collection holds now.
+    bytes_per_feature : float
+        On disk, all that search and verification need.
+    seconds : dict of str to float
+        Time of the steps.
+    notes : list of str
+        What else is to be known of the collection, a sentence each.
+    """
+
+    added: int
+    unchanged: int
+    back: list[str]
+    moved: list[str]
+    vanished: list[str]
+    failed: list[dict[str, str]]
+    failed_before: int
+    passed_over: dict[str, int]
+    left: int
+    kept_out: list[str]
+    kept_out_reasons: list[dict[str, str]]
+    images: int
+    features: int
+    words: int
+    bytes_per_feature: float
+    seconds: dict[str, float]
+    notes: list[str]
+    _failed_before: frozenset[str] = field(default=frozenset(), repr=False)  # paths
+
+    @property
+    def newly_failed(self) -> list[dict[str, str]]:
+        """Path and reason of photos that did not fail before just so."""
+        return [entry for entry in self.failed if entry["path"] not in self._failed_before]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``cairn index --json`` prints."""
+        return {key: value for key, value in super().to_dict().items() if key not in ("notes", "_failed_before")}
+
+
+@dataclass(frozen=True)
+class Info(Report):
+    """What a collection holds, and what each feature costs.
+
+    Attributes
+    ----------
+    images, features, words, segments : int
+        Photos, their features, visual words, and the parts that the features lie in.
+    bytes : dict of str to int
+        Size of each kind of part.
+    bytes_per_feature : float
+        All of them, by features.
+    descriptor : dict
+        Name, dim, fingerprint, foreign.
+    signature : str or None
+        Kind of the features' signatures.
+    vocabulary : dict or None
+        Words, recall_at_1, fingerprint, trained_on, imbalance, drift; None where there is none yet.
+    augmentation : dict or None
+        What photos borrow of linked ones.
+    date_added : dict or None
+        First and last.
+    missing, removed : int
+        Photos whose files were gone; photos that were removed and still take room.
+    removed_for_good : list of dict
+        Name, path, sha256, removed.
+    failed : list of dict
+        Path and reason.
+    """
+
+    images: int
+    features: int
+    words: int
+    segments: int
+    bytes: dict[str, int]
+    bytes_per_feature: float
+    descriptor: dict[str, Any]
+    signature: str | None
+    vocabulary: dict[str, Any] | None
+    augmentation: dict[str, Any] | None
+    date_added: dict[str, str] | None
+    missing: int
+    removed: int
+    removed_for_good: list[dict[str, Any]]
+    failed: list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Removed(Report):
+    """What `Collection.remove` took out, or would take out.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the photos, in order.
+    for_good : bool
+        Whether they stay out when their folders are indexed again.
+    dry_run : bool
+        Whether nothing was changed.
+    images : int
+        Photos that the collection holds now.
+    """
+
+    names: list[str]
+    for_good: bool
+    dry_run: bool
+    images: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``cairn remove --json`` prints."""
+        key = "would_remove" if self.dry_run else "removed"
+        return {key: self.names, "for_good": self.for_good, "images": self.images}
+
+
+@dataclass(frozen=True)
+class Compacted(Report):
+    """What `Collection.compact` did.
+
+    Attributes
+    ----------
+    images : int
+        Photos that the collection holds.
+    removed : int
+        Removed photos whose room was given back.
+    segments, bytes : dict of str to int
+        Before and after.
+    thumbnails : int
+        Thumbnails that were removed.
+    seconds : float
+        Time.
+    """
+
+    images: int
+    removed: int
+    segments: dict[str, int]
+    bytes: dict[str, int]
+    thumbnails: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Retrained(Report):
+    """What `Collection.retrain` did.
+
+    Attributes
+    ----------
+    images : int
+        Photos that the collection holds.
+    words : dict of str to int
+        Visual words, before and after.
+    quantisation_error : dict of str to float
+        Mean squared distance of features to their words, before and after.
+    dropped : list of dict
+        Name and reason of photos that were left out.
+    augmentation_emptied : bool
+        Whether photos no longer borrow what they did: group them again.
+    seconds : dict of str to float
+        Time of the steps.
+    """
+
+    images: int
+    words: dict[str, int]
+    quantisation_error: dict[str, float]
+    dropped: list[dict[str, str]]
+    augmentation_emptied: bool
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Damage(Report):
+    """A file that is damaged.
+
+    Attributes
+    ----------
+    file : str
+        Path in the collection.
+    what, remedy : str
+        What is wrong, and what to do about it: a sentence each.
+    """
+
+    file: str
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Check(Report):
+    """What `Collection.check` found.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether every byte is what was written.
+    files, bytes : int
+        That were read.
+    damaged : tuple of Damage
+        What is wrong.
+    notes : list of str
+        What is to be known, and is no damage.
+    seconds : float
+        Time.
+    """
+
+    ok: bool
+    files: int
+    bytes: int
+    damaged: tuple[Damage, ...]
+    notes: list[str]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``cairn check --json`` prints."""
+        return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
+
+
+def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of steps, to the millisecond."""
+    return {step: round(value, 3) for step, value in seconds.items()}

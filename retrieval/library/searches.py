@@ -1,0 +1,178 @@
+"""Searches of one collection that stays open: what was made for one search serves the next."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.augmentation import augmentation_key
+from retrieval.collection.collection import Collection
+from retrieval.library.answers import Answer, Match, make_answer, make_match
+from retrieval.search.answers import Asked, Found, best_results, make_query, passing_numbers
+from retrieval.search.engines.registry import BEST, find_engine
+from retrieval.search.options import SearchOptions
+from retrieval.search.photos import NotHere
+from retrieval.search.query import Query
+from retrieval.search.searcher import Searcher
+
+MakeSearcher = Callable[[Collection, SearchOptions], Searcher]
+"""Makes what searches a collection in some way, such as one whose photos are elsewhere."""
+
+_SEARCHERS, _QUERIES = 16, 8  # that are kept
+
+
+class Searches:
+    """Searches one collection, and matches photos of it, with what earlier searches have made.
+
+    The collection is as it was when `renew` was last called. Not to be used by two threads at once.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open.
+    make_searcher : callable, optional
+        Makes the searchers, where photos are elsewhere.
+    """
+
+    def __init__(self, collection: Collection, make_searcher: MakeSearcher = Searcher) -> None:
+        self.collection = collection
+        self._make_searcher = make_searcher
+        self._searchers: dict[SearchOptions, Searcher] = {}
+        self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+        self._revision: int | None = None  # of the catalogue, at which what is open was up to date
+        self._state: object = None
+
+    def is_outdated(self) -> bool:
+        """Whether the collection has changed since it was last renewed, or never was."""
+        revision = self.collection.catalogue.revision()
+        if revision == self._revision:
+            return False
+        if self._state != _state(self.collection):
+            return True
+        self._revision = revision  # what has changed is read with every search
+        return False
+
+    def renew(self) -> None:
+        """Open what has changed of the collection; CairnError where that cannot be done."""
+        collection = self.collection
+        before = collection.vocabulary.fingerprint if self._queries else None
+        self._searchers = {}
+        collection.forget()
+        self._revision = collection.catalogue.revision()
+        self._state = _state(collection)
+        collection.index  # noqa: B018 (it is read now, not while somebody waits)
+        if before != collection.vocabulary.fingerprint:
+            self._queries.clear()
+
+    def searcher(self, options: SearchOptions) -> Searcher:
+        """Give what searches in some way; it is made once."""
+        if options not in self._searchers:
+            if len(self._searchers) >= _SEARCHERS:
+                self._searchers.clear()
+            self._searchers[options] = self._make_searcher(self.collection, options)
+        return self._searchers[options]
+
+    def search(
+        self,
+        asked: Sequence[Asked],
+        options: SearchOptions,
+        *,
+        wanted: PhotoFilter | None = None,
+        top: int = 20,
+        match_all: bool = False,
+    ) -> Answer:
+        """Search for one photo or several, among all photos or those that pass a filter.
+
+        Raises
+        ------
+        CairnError
+            A photo cannot be read, or the collection lacks what the engine needs.
+        CollectionChanged, KeyError
+            The collection is no longer what it was: renew, and search again.
+        """
+        searcher = self.searcher(options)
+        among = passing_numbers(self.collection, wanted)
+        found = []
+        for one in asked:
+            query, seconds = self._query(searcher, one)
+            try:
+                found.append(Found(query, searcher.search(query.views, among, region=query.region, top=top), seconds))
+            finally:
+                query.rest()
+        results = best_results(searcher, found, top=top, match_all=match_all)
+        return make_answer(searcher, asked, found, results, wanted, among)
+
+    def match(self, asked: Asked, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
+        """Match a photo with one of the collection, with the geometry that some engines do without.
+
+        Parameters
+        ----------
+        asked : Asked
+            The photo.
+        row : ImageRow
+            That of the collection.
+        options : SearchOptions
+            How they are matched; all turns are tried, and the query is not expanded.
+        turn : float, optional
+            Radians at which the query was found, where it was: in a search other photos have a say in that.
+
+        Raises
+        ------
+        CairnError
+            The photo cannot be read, or the collection lacks what the engine needs.
+        CollectionChanged, KeyError
+            The collection is no longer what it was: renew, and try again.
+        """
+        named = options.engine
+        geometric = named if named == BEST else find_engine(named).explained_by or named
+        searcher = self.searcher(replace(options, engine=geometric, expand="none", every_turn=True))
+        query, _ = self._query(searcher, asked)
+        try:
+            ranking = searcher.search(query.views, np.array([row.number])).hits
+            if not len(ranking):
+                raise NotHere(f"No worker holds the photo {row.number} now: ask again in a moment.")
+            hit = ranking[0]
+            if turn is not None:
+                turns = np.array([view.turn for view in query.views])
+                view = int(np.abs((turns - turn + np.pi) % (2 * np.pi) - np.pi).argmin())
+                hit = searcher.verified_at(query.views, ranking, replace(hit, view=view))
+        finally:
+            query.rest()
+        return make_match(searcher, asked, query, row, hit)
+
+    def _query(self, searcher: Searcher, asked: Asked) -> tuple[Query, float]:
+        """Make a query, or recall that of the same file, as a match is looked at after a search; and the seconds."""
+        start = time.perf_counter()
+        options, image = searcher.options, self.collection.options.image
+        if asked.max_pixels is not None:
+            image = replace(image, max_pixels=asked.max_pixels)
+        key = (
+            asked.content,
+            asked.box,
+            options.soft,
+            options.signed,
+            # Another kind of signature may come with the same words.
+            str(self.collection.signature) if options.signed else "",
+            searcher.engine.needs_descriptors,
+            asked.max_pixels,
+        )
+        query = self._queries.pop(key, None)
+        if query is None:
+            query = make_query(searcher, asked, image)
+        if asked.content is not None:
+            self._queries[key] = query
+        while len(self._queries) > _QUERIES:
+            self._queries.popitem(last=False)
+        return query.moved(asked.path).tried_at(options.turns), time.perf_counter() - start
+
+
+def _state(collection: Collection) -> object:
+    """What is different where the collection has changed."""
+    rows = collection.catalogue.segments()
+    key = augmentation_key(collection.folder, collection.basis) if rows else None
+    return [(row.id, row.folder, row.created) for row in rows], collection.catalogue.removed(), key
