@@ -122,7 +122,7 @@ class _Shown:
     asked: "Sequence[Asked]"  # whose files may last no longer than these
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer(Sequence[Result]):
     """The photos that show what a query shows, the best first: a sequence of `Result`.
 
@@ -173,6 +173,9 @@ class Answer(Sequence[Result]):
     missing_shards: tuple[int, ...]
     seconds: dict[str, float]
     _shown: _Shown = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Answer to {self.query!r}: {len(self.found)} found, {len(self) - len(self.found)} perhaps>"
 
     def __len__(self) -> int:
         return len(self.results)
@@ -263,7 +266,7 @@ class Answer(Sequence[Result]):
         return answer_html(self)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Match:
     """What a query has in common with one photo of a collection.
 
@@ -313,6 +316,9 @@ class Match:
     query_ellipses: NDArray[np.float32] = field(repr=False)
     photo_ellipses: NDArray[np.float32] = field(repr=False)
     _shown: _Shown = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {self.probability:.0%}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the match as the server's ``/api/match`` does."""

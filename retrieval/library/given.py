@@ -1,10 +1,11 @@
 """What a caller may mean by a photo: a file, the bytes of one, an image in memory, or a photo of the collection."""
 
 import os
+import shutil
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import mkdtemp
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +27,7 @@ class InCollection(Protocol):
         """Number of the photo in the collection."""
 
 
-Given = str | os.PathLike[str] | bytes | NDArray[Any] | InCollection
+Given = str | int | os.PathLike[str] | bytes | NDArray[Any] | InCollection
 """A photo as `Collection.search` takes it."""
 
 NAME = "image"
@@ -47,9 +48,9 @@ def ask(collection: Collection, photo: Given, box: Sequence[float] | None = None
     ----------
     collection : Collection
         Open.
-    photo : str, path-like, bytes, ndarray or InCollection
-        A name in the collection or a file; the content of a file; an image (H, W) or (H, W, 3), uint8 or float 0..1;
-        or a photo of the collection.
+    photo : str, int, path-like, bytes, ndarray or InCollection
+        A name in the collection or a file; a number in the collection; the content of a file; an image (H, W) or
+        (H, W, 3), uint8 or float 0..1; or a photo of the collection.
     box : sequence of four floats, optional
         x0, y0, x1, y1 in pixels of the upright photo.
 
@@ -72,7 +73,7 @@ def ask(collection: Collection, photo: Given, box: Sequence[float] | None = None
         if os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises where the name is too long)
             return ask_with_file(collection, str(path), path, within)
         return find_photo(collection, str(path), within)
-    if isinstance(photo, InCollection):
+    if isinstance(photo, (int, InCollection)) and not isinstance(photo, bool):
         row = row_of(collection, photo)
         return ask_with_photo(row, row.name or "", within)
     raise CairnError(
@@ -154,10 +155,9 @@ def encode_image(image: NDArray[Any]) -> bytes:
 
 def _from_memory(collection: Collection, content: bytes, box: Box | None) -> Asked:
     """Ask with the content of a file, which is written down for as long as what is returned is in use."""
-    handle, name = mkstemp(prefix="cairn-")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    path = Path(name)
+    folder = mkdtemp(prefix="cairn-")
+    path = Path(folder, NAME)
+    path.write_bytes(content)
     asked = ask_with_file(collection, NAME, path, box)
-    weakref.finalize(asked, path.unlink, missing_ok=True)
+    weakref.finalize(asked, shutil.rmtree, folder, ignore_errors=True)
     return asked

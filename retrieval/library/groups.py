@@ -13,7 +13,7 @@ from retrieval.library.photos import Photo, cache_of, photos_of
 _ROWS = 1_000  # photos that are read at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Group(Sequence[Photo]):
     """Photos that show the same object or landmark: a sequence of `Photo`.
 
@@ -40,6 +40,9 @@ class Group(Sequence[Photo]):
         originals = [one for one in self.photos if one.name not in self.duplicates]
         return max(originals or self.photos, key=lambda one: (one.features, -one.number))
 
+    def __repr__(self) -> str:
+        return f"<Group {self.number}: {len(self.photos)} photos, such as {self.cover.name!r}>"
+
     def __len__(self) -> int:
         return len(self.photos)
 
@@ -65,7 +68,7 @@ class Group(Sequence[Photo]):
         return photos_html(self.photos[:MOST_TILES], len(self.photos))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Groups(Sequence[Group]):
     """All groups of a collection: a sequence of `Group`, the largest first.
 
@@ -89,6 +92,9 @@ class Groups(Sequence[Group]):
     out_of_date: bool = False
     augmented: int | None = None
     _table: str = field(default="", repr=False)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.groups)} groups of {self.photos} photos>"
 
     def __len__(self) -> int:
         return len(self.groups)
