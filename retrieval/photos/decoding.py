@@ -128,6 +128,25 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
     return _read(Path(path), options or ImageOptions(), colour=True)
 
 
+def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> Photo:
+    """Take an image in memory as `read_photo` takes that of a file: luma, transparency over white, reduced.
+
+    Parameters
+    ----------
+    image : PIL.Image.Image
+        Upright, of any mode; of mode F, values from 0 to 1, or to 255.
+    options : ImageOptions, optional
+        Limit on the working image.
+
+    Returns
+    -------
+    Photo
+    """
+    options = options or ImageOptions()
+    grey = _reduce(_plain(image), (0, 0, *image.size), _working_size(image.size, options), colour=False)
+    return Photo(np.ascontiguousarray(grey), *image.size)
+
+
 def read_orientation(path: Path) -> int:
     """Read how a photo that `read_photo` can read is stored: its EXIF orientation, 1 (upright) to 8."""
     with warnings.catch_warnings():

@@ -53,8 +53,13 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures | Non
     found = _projective(hit, query, image) if image is not None and may_fix(hit) else None
     if found is None:
         found = np.vstack([transform, [0, 0, 1]])
+    return in_pixels(found, query.side, side)
+
+
+def in_pixels(found: NDArray[np.float64], query_side: float, side: float) -> NDArray[np.float64]:
+    """Take a homography (3, 3) in units of the longer sides, those of the query and of the photo, to pixels of both."""
     # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
-    into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query.side]]) / query.side
+    into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query_side]]) / query_side
     out = np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
     matrix = out @ found @ into
     return np.asarray(matrix / matrix[2, 2])
@@ -62,15 +67,38 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures | Non
 
 def _projective(hit: Hit, query: Query, image: ImageFeatures) -> NDArray[np.float64] | None:
     """Homography (3, 3) that most inliers agree on, in units of the longer sides."""
-    frames = query.views[hit.view].frames
     matches = hit.verification.matches
-    if len(matches) > _MOST:
-        matches = matches[np.arange(_MOST) * len(matches) // _MOST]
-    source = frames.centres[matches[:, 0]].astype(np.float64)
-    target = decode_centres(image.columns, matches[:, 1]).astype(np.float64)
+    matches = matches[_some(len(matches))]
+    centres = query.views[hit.view].frames.centres[matches[:, 0]]
+    return projective_map(centres, decode_centres(image.columns, matches[:, 1]))
+
+
+def _some(matches: int) -> NDArray[np.int64]:
+    """Numbers of the matches that take part, of so many."""
+    return np.arange(min(matches, _MOST)) * matches // max(min(matches, _MOST), 1)
+
+
+def projective_map(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:
+    """Fit a homography to inliers of an affine map.
+
+    Parameters
+    ----------
+    source, target : ndarray, shape (K, 2)
+        Places of the inliers, in units of the photos' longer sides.
+
+    Returns
+    -------
+    ndarray, shape (3, 3), float64, or None
+        None where there are fewer than `FEWEST`, where they agree on none, or where it is no view of what they cover: a
+        place behind the camera, or a mirrored one.
+    """
+    if len(source) < FEWEST:
+        return None
+    some = _some(len(source))
+    source, target = source[some].astype(np.float64), target[some].astype(np.float64)
     # OpenCV's USAC takes a third of the time, and misses some planes at a slant by 40 pixels.
     matrix, agreeing = cv2.findHomography(source, target, cv2.RANSAC, TOLERANCE, maxIters=_DRAWS, confidence=0.999)
-    if matrix is None or agreeing.sum() < max(FEWEST, len(matches) / 2):
+    if matrix is None or agreeing.sum() < max(FEWEST, len(source) / 2):
         return None
     x0, y0 = source.min(axis=0)
     x1, y1 = source.max(axis=0)

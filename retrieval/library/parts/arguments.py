@@ -1,0 +1,73 @@
+"""Arrays that callers give, checked once: what does not fit is refused in one sentence."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from index.errors import CairnError
+
+
+def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.float32]:
+    """Regions (N, 5) as float32; CairnError where they are no ellipses.
+
+    Parameters
+    ----------
+    regions : array_like, shape (N, 5)
+        Rows x, y, a, b, c; N may be 0.
+    name : str
+        What the message calls them.
+    """
+    rows = checked_rows(regions, name, width=5).astype(np.float32)
+    a, b, c = rows[:, 2:].astype(np.float64).T
+    if ((a <= 0) | (c <= 0) | (a * c <= b * b)).any():
+        raise CairnError(
+            f"A row of {name} is no ellipse: in x, y, a, b, c, a and c are positive and a c is larger than b squared."
+        )
+    return rows
+
+
+def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[Any]:
+    """Rows of finite numbers (N, D), where given of that length; CairnError where they are none.
+
+    An empty list counts as no rows.
+    """
+    array = as_array(rows, name)
+    if array.size == 0 and array.ndim < 2:
+        array = np.zeros((0, width or 0), np.float32)
+    if array.ndim != 2 or (width is not None and array.shape[1] != width):
+        raise CairnError(f"{name} must have the shape (N, {width or 'D'}), not {array.shape}.")
+    if array.dtype.kind not in "fiu":
+        raise CairnError(f"{name} must be numbers, not {array.dtype}.")
+    if not np.isfinite(array).all():
+        raise CairnError(f"{name} have values that are not finite: leave those rows out.")
+    return array
+
+
+def checked_indices(values: ArrayLike, name: str, below: int | None = None) -> NDArray[np.int64]:
+    """A row of whole numbers (N,) from 0 on, all below a bound; CairnError where one is not."""
+    array = as_array(values, name)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise CairnError(f"{name} must be a row of whole numbers, not {array.dtype} of shape {array.shape}.")
+    if array.min() < 0 or (below is not None and array.max() >= below):
+        bound = f"from 0 to {below - 1}" if below else "at least 0"
+        raise CairnError(f"{name} must be {bound}, not {array.min()} to {array.max()}.")
+    return array.astype(np.int64)
+
+
+def checked_count(value: int, name: str, least: int) -> int:
+    """A whole number of at least so much; CairnError where it is less, or none."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise CairnError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
+
+
+def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Anything like an array as one; CairnError where it is none."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise CairnError(f"{name} must be an array, not rows of several lengths.") from None

@@ -1,0 +1,189 @@
+"""Descriptors of patches, by name or file."""
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from index.errors import CairnError
+from index.parallel import one_thread
+from retrieval.descriptors import contract
+from retrieval.descriptors.registry import DESCRIPTORS, MODELS, find_descriptor
+from retrieval.library.parts.arguments import as_array, checked_rows
+from retrieval.regions.patches import resample_patches
+
+
+class Descriptor:
+    """What turns patches into rows of numbers that are near each other where the patches show the same.
+
+    Made by `load`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from retrieval.library.parts.descriptor import Descriptor
+    >>> rootsift = Descriptor.load("rootsift")
+    >>> rootsift.name, rootsift.dim, rootsift.side
+    ('rootsift', 128, 31)
+    >>> ramps = np.stack([np.tile(np.arange(31.0), (31, 1)), np.tile(np.arange(31.0)[:, None], (1, 31))])
+    >>> rows = rootsift.describe(ramps)
+    >>> rows.shape, rows.dtype
+    ((2, 128), dtype('float32'))
+    >>> bool(rootsift.distance(rows[0], rows[1]) > 1)
+    True
+    """
+
+    NAMES = (*DESCRIPTORS, *MODELS)
+    """Descriptors that come with Cairn."""
+
+    def __init__(self, made: contract.Descriptor) -> None:
+        self._made = made
+
+    @classmethod
+    def load(cls, name: "str | PathLike[str]") -> Self:
+        """Look a descriptor up, or read it from its file.
+
+        Parameters
+        ----------
+        name : str or path
+            One of `Descriptor.NAMES`; a file (.npz) that `cairn.learn_descriptor` or `cairn learn` wrote; or building
+            blocks, such as ``T3h-S4-25`` (Brown, Hua & Winder, PAMI 2011).
+
+        Raises
+        ------
+        CairnError
+            There is none of that name, or its file is missing or damaged.
+
+        Examples
+        --------
+        >>> from retrieval.library.parts.descriptor import Descriptor
+        >>> Descriptor.load("sift")
+        Descriptor('sift', dim=128, side=31)
+        """
+        if isinstance(name, Path) and name.suffix != ".npz":
+            raise CairnError(f"{name} is no file of a descriptor, which ends in .npz.")
+        text = fspath(name)
+        if not isinstance(text, str):
+            raise CairnError(f"A descriptor is named by text, not {text!r}.")
+        return cls(find_descriptor(text))
+
+    @property
+    def contract(self) -> contract.Descriptor:
+        """The same as the rest of Cairn takes it."""
+        return self._made
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        return self._made.name
+
+    @property
+    def dim(self) -> int:
+        """Length of a row, D."""
+        return self._made.dim
+
+    @property
+    def side(self) -> int:
+        """Samples along the side of a patch, S."""
+        return self._made.patch_size
+
+    @property
+    def extent(self) -> float:
+        """Side of its patches over that of the detector's own measurement regions."""
+        return self._made.extent
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one row takes where it is kept in its own form, such as a code."""
+        return self._made.bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what shapes its rows: those of equal fingerprints can be compared."""
+        return self._made.fingerprint
+
+    def describe(self, patches: ArrayLike) -> NDArray[np.float32]:
+        """Describe patches.
+
+        Parameters
+        ----------
+        patches : array_like, shape (N, S, S)
+            Grey values of any scale, as `patches` gives them; N may be 0. Patches of another side than `side` are
+            resampled.
+
+        Returns
+        -------
+        ndarray, shape (N, D), float32
+
+        Raises
+        ------
+        CairnError
+            They have another shape, or values that are not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from retrieval.library.parts.descriptor import Descriptor
+        >>> Descriptor.load("surf").describe(np.zeros((0, 64, 64))).shape
+        (0, 64)
+        """
+        array = as_array(patches, "patches")
+        if array.ndim != 3 or array.shape[1] != array.shape[2] or array.shape[1] < 2:
+            raise CairnError(f"Patches must have the shape (N, S, S), S of at least 2, not {array.shape}.")
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise CairnError("Patches must be finite numbers.")
+        with one_thread():
+            return self._made.describe(resample_patches(array.astype(np.float32, copy=False), self.side))
+
+    def distance(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
+        """Distance of rows, one to one: the smaller, the more alike.
+
+        Parameters
+        ----------
+        first, second : array_like, shape (N, D) or (D,)
+            Rows of `describe`. One row is compared with each of several.
+
+        Returns
+        -------
+        ndarray, shape (N,) or (), float32
+            Euclidean distance; of a descriptor that is compared by a signed inner product (Trzcinski & Lepetit, PAMI
+            2013, equation 7), that product with its sign changed.
+
+        Raises
+        ------
+        CairnError
+            The rows are not of this descriptor's length, or not as many.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from retrieval.library.parts.descriptor import Descriptor
+        >>> rows = np.eye(2, 128, dtype=np.float32)
+        >>> Descriptor.load("sift").distance(rows[0], rows).round(3)
+        array([0.   , 1.414], dtype=float32)
+        """
+        sides = [as_array(side, "descriptors") for side in (first, second)]
+        rows = [checked_rows(np.atleast_2d(side), "descriptors", self.dim).astype(np.float32) for side in sides]
+        if len(rows[0]) != len(rows[1]) and 1 not in map(len, rows):
+            raise CairnError(
+                f"Distances are of as many rows on both sides, or of one, not {len(rows[0])} and {len(rows[1])}."
+            )
+        signs = contract.signs_of(self._made)
+        if signs is not None:
+            found = -(rows[0] * rows[1]) @ signs
+        else:
+            difference = rows[0] - rows[1]
+            found = np.sqrt(np.einsum("nd,nd->n", difference, difference))
+        return np.asarray(found[0] if all(side.ndim == 1 for side in sides) else found, np.float32)
+
+    def __repr__(self) -> str:
+        return f"Descriptor({self.name!r}, dim={self.dim}, side={self.side})"
+
+
+def contract_of(descriptor: "str | PathLike[str] | Descriptor | contract.Descriptor") -> contract.Descriptor:
+    """A descriptor as the rest of Cairn takes it: by its name or file, or one that keeps the contract."""
+    if isinstance(descriptor, str | PathLike):
+        return Descriptor.load(descriptor).contract
+    return descriptor.contract if isinstance(descriptor, Descriptor) else descriptor

@@ -1,0 +1,126 @@
+"""Images of callers: arrays of any usual type, as the grey values that all features are made of."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from index.errors import CairnError
+from retrieval.photos.decoding import Photo, photo_of_image
+from retrieval.photos.options import ImageOptions
+
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # Rec. 601, as Pillow converts colours
+_ROUNDING = 1e-4  # by which values of floats may leave 0 to 1, as those of an image that was resampled do
+
+
+def as_image(image: ArrayLike | Image.Image) -> NDArray[np.float32]:
+    """Take an image as `cairn index` takes that of a file: grey values of single precision.
+
+    Colours become Rec. 601 luma, transparency is laid over white, more than 8 bits are scaled and not rounded. The
+    pixels of a PNG give exactly what indexing sees at the same size; of a JPEG, the decoder gives indexing the stored
+    luma, which rounding sets apart from that of its colours by a grey value or so.
+
+    Parameters
+    ----------
+    image : ndarray, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), or PIL.Image.Image
+        Grey, RGB or RGBA; uint8 (0 to 255), uint16 (0 to 65535) or floats (0 to 1).
+
+    Returns
+    -------
+    ndarray, shape (H, W), float32
+        0 to 255.
+
+    Raises
+    ------
+    CairnError
+        It has another shape or type, no pixels, or values that are not finite or out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from retrieval.library.parts.images import as_image
+    >>> as_image(np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8))
+    array([[76.245, 29.07 ]], dtype=float32)
+    >>> as_image(np.full((2, 2), 0.5))
+    array([[127.5, 127.5],
+           [127.5, 127.5]], dtype=float32)
+    """
+    return as_photo(image, ImageOptions(max_side=0)).grey
+
+
+def as_photo(image: ArrayLike | Image.Image, options: ImageOptions | None = None) -> Photo:
+    """Take an image in memory as `read_photo` takes a file: see `as_image`; reduced where it is larger than asked for.
+
+    Parameters
+    ----------
+    image
+        See `as_image`.
+    options : ImageOptions, optional
+        Limit on the working image.
+
+    Raises
+    ------
+    CairnError
+        As `as_image`.
+    """
+    if not isinstance(image, Image.Image):
+        image = _as_pillow(_checked(image))
+    if min(image.size) < 1:
+        raise CairnError("The image has no pixels.")
+    return photo_of_image(image, options)
+
+
+def _checked(image: ArrayLike) -> NDArray[Any]:
+    """An image as an array (H, W) or (H, W, 3 or 4) of a type that images have."""
+    try:
+        pixels = np.asarray(image)
+    except ValueError:
+        pixels = np.empty(0)  # rows of several lengths
+    if pixels.ndim == 3 and pixels.shape[2] == 1:
+        pixels = pixels[:, :, 0]
+    if pixels.ndim != 2 and not (pixels.ndim == 3 and pixels.shape[2] in (3, 4)):
+        raise CairnError(
+            f"An image is an array of shape (H, W), (H, W, 3) or (H, W, 4), not {_written(pixels.shape)}: give one "
+            "image at a time, its channels last."
+        )
+    if not pixels.size:
+        raise CairnError("The image has no pixels.")
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
+    if pixels.dtype.kind != "f" and pixels.dtype not in (np.uint8, np.uint16):
+        raise CairnError(
+            f"An image has values of uint8, uint16 or floats from 0 to 1, not {pixels.dtype}: convert it, as by "
+            "image.astype(np.uint8)."
+        )
+    return pixels
+
+
+def _as_pillow(pixels: NDArray[Any]) -> Image.Image:
+    """A checked array as an image of a mode that decoding knows: L, RGB, RGBA, I;16, or F of values from 0 to 1."""
+    if pixels.dtype == np.uint8 or (pixels.dtype == np.uint16 and pixels.ndim == 2):
+        return Image.fromarray(np.ascontiguousarray(pixels))
+    # Decoding tells 0 to 1 from 0 to 255 by the largest value.
+    parts = pixels / np.float32(65535) if pixels.dtype == np.uint16 else _parts_of_one(pixels)
+    if parts.ndim == 3:
+        grey = parts[:, :, :3] @ _LUMA
+        if parts.shape[2] == 4:
+            grey = 1 + (grey - 1) * parts[:, :, 3]
+        parts = grey
+    return Image.fromarray(np.clip(parts, 0, 1).astype(np.float32))
+
+
+def _parts_of_one(pixels: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Floats as they are, where all are from 0 to 1 but for rounding."""
+    low, high = float(pixels.min()), float(pixels.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise CairnError("The image has values that are not finite: give each pixel a number.")
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        raise CairnError(
+            f"An image of floats has values from 0 to 1, not from {low:g} to {high:g}: divide it by its largest value, "
+            "such as 255."
+        )
+    return pixels.astype(np.float32)
+
+
+def _written(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))})" if len(shape) != 1 else f"({shape[0]},)"

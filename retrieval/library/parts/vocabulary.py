@@ -1,0 +1,245 @@
+"""Visual words of descriptors in an array: made, kept, and told."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from index import vocabulary
+from index.errors import CairnError
+from index.parallel import one_thread
+from index.progress import Progress
+from index.vocabulary import LARGEST_VALUE, VocabularyOptions
+from retrieval.library.parts.arguments import checked_count, checked_rows
+
+
+class Vocabulary:
+    """Visual words: centres of descriptors, each of which stands for those that are nearest to it.
+
+    Made by `train` or `load`. The folder that `save` writes is one that a collection takes, and the other way round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from retrieval.library.parts.vocabulary import Vocabulary
+    >>> rows = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], np.float32)
+    >>> vocabulary = Vocabulary.train(rows, words=2)
+    >>> first, second, third, last = vocabulary.assign(rows).tolist()
+    >>> first == second, third == last, first == last
+    (True, True, False)
+    """
+
+    def __init__(self, made: vocabulary.Vocabulary) -> None:
+        self._made = made
+
+    @classmethod
+    def train(
+        cls,
+        descriptors: ArrayLike,
+        words: int | None = None,
+        *,
+        seed: int = 0,
+        passes: int = 10,
+        search: str = "faiss",
+        features: str = "",
+        trained_on: str = "",
+        progress: Progress | None = None,
+    ) -> Self:
+        """Make a vocabulary by approximate k-means (Philbin et al., CVPR 2007).
+
+        Parameters
+        ----------
+        descriptors : array_like, shape (N, D)
+            Such as those of several images, one below the other.
+        words : int, optional
+            How many; one for 30 descriptors where it is left out. It has as many or, if those are less, one for each
+            distinct descriptor.
+        seed : int
+            Of all that is random. The same descriptors and the same seed give the same words.
+        passes : int
+            Of k-means over the descriptors.
+        search : str
+            Back-end of nearest-neighbour search: ``faiss``, ``flann`` or ``pyflann``.
+        features : str
+            Fingerprint of how the descriptors were made, from `features_fingerprint`: a collection takes only a
+            vocabulary that was made for its own features.
+        trained_on : str
+            Where the descriptors come from, for people to read.
+        progress : callable, optional
+            Called with "vocabulary", how much is done and how much there is.
+
+        Raises
+        ------
+        CairnError
+            There are no descriptors, one is not finite, or an option is out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from retrieval.library.parts.vocabulary import Vocabulary
+        >>> Vocabulary.train(np.random.default_rng(0).normal(size=(600, 8)))
+        Vocabulary(words=20, dim=8)
+        """
+        rows = checked_rows(descriptors, "descriptors").astype(np.float32)
+        if not rows.size:
+            raise CairnError("There are no descriptors to make a vocabulary from.")
+        _refuse_large(rows)
+        options = VocabularyOptions(
+            words=None if words is None else checked_count(words, "words", 1),
+            iterations=checked_count(passes, "passes", 1),
+            seed=checked_count(seed, "seed", 0),
+            backend=search,
+        )
+        from index.clustering.sources import ArraySource  # k-means alone needs it
+
+        def tell(done: int, of: int) -> None:
+            if progress is not None:
+                progress("vocabulary", done, of)
+
+        source = ArraySource(rows)
+        with one_thread():
+            made = vocabulary.Vocabulary.train(
+                source, options, descriptor=features, trained_on=trained_on, progress=tell
+            )
+        return cls(made)
+
+    @classmethod
+    def load(cls, folder: "str | PathLike[str]") -> Self:
+        """Read the vocabulary that `save` wrote, or that of a collection.
+
+        Parameters
+        ----------
+        folder : path
+            Of the vocabulary, or of a collection.
+
+        Raises
+        ------
+        CairnError
+            There is none, it is damaged, of a later version, or needs a search back-end that is not installed.
+        """
+        from retrieval.collection.collection import find_vocabulary  # SQLAlchemy comes with it
+
+        return cls(vocabulary.Vocabulary.load(find_vocabulary(Path(folder))))
+
+    def save(self, folder: "str | PathLike[str]") -> None:
+        """Write it to a new folder, which is there whole or not at all.
+
+        Parameters
+        ----------
+        folder : path
+            Must not exist, or be empty; the folder that it lies in must exist.
+
+        Raises
+        ------
+        CairnError
+            The folder exists and has something in it, or the one above it is not there.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from retrieval.library.parts.vocabulary import Vocabulary
+        >>> vocabulary = Vocabulary.train(np.eye(8), words=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     vocabulary.save(folder + "/words")
+        ...     Vocabulary.load(folder + "/words").fingerprint == vocabulary.fingerprint
+        True
+        """
+        folder = Path(folder).absolute()
+        if not folder.parent.is_dir():
+            raise CairnError(f"The folder {folder.parent} for the vocabulary does not exist.")
+        self._made.save(folder)
+
+    @property
+    def words(self) -> int:
+        """Number of words, K."""
+        return self._made.words
+
+    @property
+    def dim(self) -> int:
+        """Length of a descriptor, D."""
+        return self._made.dim
+
+    @property
+    def centres(self) -> NDArray[np.float32]:
+        """The words' centres, (K, D) float32, read-only."""
+        return self._made.centres
+
+    @property
+    def features(self) -> str:
+        """Fingerprint of how the descriptors that it is made for were made; empty where that was not told."""
+        return self._made.descriptor
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what decides which word a descriptor gets."""
+        return self._made.fingerprint
+
+    @property
+    def quantisation_error(self) -> float:
+        """Mean squared distance of the training descriptors, or of a sample of them, to their words."""
+        return self._made.quantisation_error
+
+    def assign(self, descriptors: ArrayLike) -> NDArray[np.int32]:
+        """Give each descriptor its word: the nearest centre, as far as approximate search finds it.
+
+        Parameters
+        ----------
+        descriptors : array_like, shape (N, D)
+            N may be 0.
+
+        Returns
+        -------
+        ndarray, shape (N,), int32
+            From 0 to `words` - 1.
+
+        Raises
+        ------
+        CairnError
+            They are of another length, or not finite.
+        """
+        with one_thread():
+            return self._made.assign(self._rows(descriptors))
+
+    def assign_soft(self, descriptors: ArrayLike, k: int = 3) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Share each descriptor between its nearest words (soft assignment; Philbin et al., CVPR 2008).
+
+        Parameters
+        ----------
+        descriptors : array_like, shape (N, D)
+        k : int
+            Words a descriptor; all where there are no more.
+
+        Returns
+        -------
+        words : ndarray, shape (N, k), int32
+            Nearest first.
+        weights : ndarray, shape (N, k), float32
+            Of each descriptor, they add up to 1.
+
+        Raises
+        ------
+        CairnError
+            As `assign`; or k is less than 1.
+        """
+        with one_thread():
+            return self._made.assign_soft(self._rows(descriptors), checked_count(k, "k", 1))
+
+    def _rows(self, descriptors: ArrayLike) -> NDArray[np.float32]:
+        rows = checked_rows(descriptors, "descriptors", self.dim).astype(np.float32)
+        _refuse_large(rows)
+        return np.ascontiguousarray(rows)
+
+    def __len__(self) -> int:
+        return self.words
+
+    def __repr__(self) -> str:
+        return f"Vocabulary(words={self.words}, dim={self.dim})"
+
+
+def _refuse_large(rows: NDArray[np.float32]) -> None:
+    """Raise CairnError where squared distances of descriptors may be too large for single precision."""
+    if rows.size and not np.abs(rows).max() < LARGEST_VALUE:
+        raise CairnError(f"Descriptors must have values below {LARGEST_VALUE:g}: divide them by a number.")
