@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
 
+_LARGEST = 1e15  # squared distances of larger values would not fit single precision
+
 
 def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.float32]:
     """Regions (N, 5) as float32; CairnError where they are no ellipses.
@@ -19,7 +21,7 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
     name : str
         What the message calls them.
     """
-    rows = checked_rows(regions, name, width=5).astype(np.float32)
+    rows = checked_rows(regions, name, width=5)
     a, b, c = rows[:, 2:].astype(np.float64).T
     if ((a <= 0) | (c <= 0) | (a * c <= b * b)).any():
         raise CairnError(
@@ -28,8 +30,8 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
     return rows
 
 
-def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[Any]:
-    """Rows of finite numbers (N, D), where given of that length; CairnError where they are none.
+def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[np.float32]:
+    """Rows of finite numbers (N, D) as float32, where given of that length; CairnError where they are none.
 
     An empty list counts as no rows.
     """
@@ -42,7 +44,9 @@ def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArra
         raise CairnError(f"{name} must be numbers, not {array.dtype}.")
     if not np.isfinite(array).all():
         raise CairnError(f"{name} have values that are not finite: leave those rows out.")
-    return array
+    if array.size and max(abs(float(array.min())), abs(float(array.max()))) > _LARGEST:
+        raise CairnError(f"{name} have values above {_LARGEST:g}, which are too large to compare.")
+    return np.ascontiguousarray(array, np.float32)
 
 
 def checked_indices(values: ArrayLike, name: str, below: int | None = None) -> NDArray[np.int64]:

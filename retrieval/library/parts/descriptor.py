@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.descriptors import contract
+from retrieval.descriptors.foreign import ForeignDescriptor
 from retrieval.descriptors.registry import DESCRIPTORS, MODELS, find_descriptor
 from retrieval.library.parts.arguments import as_array, checked_rows
 from retrieval.regions.patches import resample_patches
@@ -67,7 +68,10 @@ class Descriptor:
         text = fspath(name)
         if not isinstance(text, str):
             raise CairnError(f"A descriptor is named by text, not {text!r}.")
-        return cls(find_descriptor(text))
+        found = find_descriptor(text)
+        if isinstance(found, ForeignDescriptor):
+            found.describe(np.empty((0, 1, 1), np.float32))  # refuses
+        return cls(found)
 
     @property
     def contract(self) -> contract.Descriptor:
@@ -165,7 +169,7 @@ class Descriptor:
         array([0.   , 1.414], dtype=float32)
         """
         sides = [as_array(side, "descriptors") for side in (first, second)]
-        rows = [checked_rows(np.atleast_2d(side), "descriptors", self.dim).astype(np.float32) for side in sides]
+        rows = [checked_rows(np.atleast_2d(side), "descriptors", self.dim) for side in sides]
         if len(rows[0]) != len(rows[1]) and 1 not in map(len, rows):
             raise CairnError(
                 f"Distances are of as many rows on both sides, or of one, not {len(rows[0])} and {len(rows[1])}."

@@ -82,7 +82,7 @@ class Vocabulary:
         >>> Vocabulary.train(np.random.default_rng(0).normal(size=(600, 8)))
         Vocabulary(words=20, dim=8)
         """
-        rows = checked_rows(descriptors, "descriptors").astype(np.float32)
+        rows = checked_rows(descriptors, "descriptors")
         if not rows.size:
             raise CairnError("There are no descriptors to make a vocabulary from.")
         _refuse_large(rows)
@@ -228,9 +228,9 @@ class Vocabulary:
             return self._made.assign_soft(self._rows(descriptors), checked_count(k, "k", 1))
 
     def _rows(self, descriptors: ArrayLike) -> NDArray[np.float32]:
-        rows = checked_rows(descriptors, "descriptors", self.dim).astype(np.float32)
+        rows = checked_rows(descriptors, "descriptors", self.dim)
         _refuse_large(rows)
-        return np.ascontiguousarray(rows)
+        return rows
 
     def __len__(self) -> int:
         return self.words
