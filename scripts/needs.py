@@ -2,7 +2,8 @@
 """Work out what collections of some sizes need: cores and hours, memory, disk and network.
 
 Every figure follows from what was measured, which stands below with the page or the command that it comes from, and
-from what is assumed of the photos and the machines, which options change. Prints the table of docs/many-machines.md.
+from what is assumed of the photos and the machines, which options change. Prints the table of
+docs/how-to/many-machines.md.
 
 usage: python -m scripts.needs [--photos N ...] [--cores N ...] [--features N] [--photo-megabytes MB]
 """
@@ -18,7 +19,7 @@ STATISTICS_CPU_A_PHOTO = 5.6 / 100_000  # seconds, at the end of a command that 
 SEARCHES_A_SECOND = 2.3  # of 100,000 photos, two cores, eight turns, half of them uploads
 SEARCHED = 100_000  # photos of that collection
 
-# docs/curators.md and `CollectionOptions`.
+# docs/how-to/curators.md and `CollectionOptions`.
 STAGED_BYTES_A_FEATURE = 280
 SAMPLE = 5_000  # photos that make the vocabulary
 BATCH = 1_000  # photos of a segment that is written

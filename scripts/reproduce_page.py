@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reproduce.md: every experiment, its command, data, time and published numbers.
+"""Write docs/how-to/reproduce.md: every experiment, its command, data, time and published numbers.
 
 usage: .venv-test/bin/python -m scripts.reproduce_page
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from eval.papers.registry import experiments
 from eval.reproduce.plan import Cell, Experiment, Table
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reproduce.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "reproduce.md"
 
 _BEFORE = """# Reproducing the papers
 

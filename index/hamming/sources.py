@@ -124,8 +124,8 @@ class HammingEmbedding(SignatureSource):
     consistency for large scale image search, ECCV 2008).
 
     The paper takes the medians of what a word's training descriptors are projected to. The projected centre, their
-    mean, does as well (docs/decisions.md), needs no training, and fits every vocabulary, that of another collection
-    too.
+    mean, does as well (docs/explanations/decisions.md), needs no training, and fits every vocabulary, that of another
+    collection too.
     """
 
     def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:

@@ -74,7 +74,8 @@ class UnlabelledOptions:
     random_negatives: int = 1  # beside them
     rounds: int = 2  # of looking for the nearest negatives: by rootSIFT or the base, then by the best model
     alternations: int = 3  # of RDA or whitening, y_P and b, at most
-    # Less smoothing than for labelled patches, whose photos are noisier: measured on pairs held out, docs/decisions.md.
+    # Less smoothing than for labelled patches, whose photos are noisier: measured on pairs held out, see
+    # docs/explanations/decisions.md.
     channels: ChannelOptions = field(default_factory=lambda: ChannelOptions(smoothing=1.4))
     pool: PoolOptions = field(default_factory=PoolOptions)
     selection: SelectionOptions = field(

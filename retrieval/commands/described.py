@@ -53,7 +53,8 @@ class FeatureFiles:
             rich_help_panel=FEATURES,
             metavar="PATH",
             help="Take keypoints and descriptors from files in place of computing them: a folder of .npz (a/1.npz or "
-            "a/1.jpg.npz of a/1.jpg), an HDF5 file as hloc writes it, or COLMAP's database. See docs/own-features.md.",
+            "a/1.jpg.npz of a/1.jpg), an HDF5 file as hloc writes it, or COLMAP's database. See "
+            "docs/how-to/own-features.md.",
         ),
     ] = None
     features_name: Annotated[

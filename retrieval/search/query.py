@@ -41,7 +41,7 @@ class PhotoUnusable(CairnError):
 
 
 TURNED_REGIONS = 2_000
-"""Regions described at other turns than upright; measured, see docs/decisions.md."""
+"""Regions described at other turns than upright; measured, see docs/explanations/decisions.md."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ LOADS = [Workload(photos, cores) for photos, cores in zip(needs.SIZES, needs.COR
 
 
 def test_the_documentation_has_the_table() -> None:
-    text = (ROOT / "docs/many-machines.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/many-machines.md").read_text(encoding="utf-8")
     (written,) = re.findall(r"<!-- needs -->\n(.*)\n<!-- /needs -->", text, re.DOTALL)
-    assert written == needs.table(LOADS), "docs/many-machines.md is out of date: run python -m scripts.needs"
+    assert written == needs.table(LOADS), "docs/how-to/many-machines.md is out of date: run python -m scripts.needs"
 
 
 def test_ten_times_the_photos_need_ten_times_what_goes_with_photos() -> None:

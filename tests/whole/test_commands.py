@@ -24,7 +24,7 @@ from tests.support.paths import ROOT
 Cairn = Callable[..., Ran]
 
 QUERY = "coffee_001.jpg"
-# see docs/commands.md: at least these.
+# see docs/reference/commands.md: at least these.
 INDEX_KEYS = {
     "collection",
     "added",

@@ -118,4 +118,4 @@ def test_every_command_and_option_is_documented(path: tuple[str, ...]) -> None:
 
 def test_the_reference_is_what_the_help_texts_say() -> None:
     written = PAGE.read_text(encoding="utf-8").partition(MARK)[2]
-    assert written == f"\n{reference()}", "docs/commands.md is out of date: run python -m scripts.command_reference"
+    assert written == f"\n{reference()}", "out of date: run python -m scripts.command_reference"
