@@ -62,7 +62,7 @@ def _section(path: tuple[str, ...], command: Any) -> list[str]:
 
 def _table(title: str, rows: list[tuple[str, str]]) -> list[str]:
     named = [(name.replace("|", "\\|"), _escaped(text)) for name, text in rows]
-    return [f"| {title} | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in named)]
+    return [f"| {title} | meaning |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in named)]
 
 
 def _escaped(text: str) -> str:

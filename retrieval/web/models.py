@@ -12,10 +12,8 @@ MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
 
 Number = Annotated[int, Field(ge=0, le=MAX_NUMBER, description="Number of a photo of the collection.")]
-Box = Annotated[
-    tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat],
-    Field(description="x0, y0, x1, y1: pixels of the upright original, the centre of its top-left pixel at (0, 0)."),
-]
+BOX = "x0, y0, x1, y1: pixels of the upright original, the centre of its top-left pixel at (0, 0)."
+Box = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
 Point = tuple[float, float]
 Region = Annotated[
     list[Point] | None,
@@ -47,9 +45,11 @@ class Problem(BaseModel):
 class QueryPhoto(BaseModel):
     """One photo of a query: of the collection, or uploaded with the request; or a box in one."""
 
-    photo: Number | None = None
-    upload: Annotated[int, Field(ge=0, lt=MAX_QUERIES, description="Which of the uploaded photos.")] | None = None
-    box: Box | None = None
+    photo: Number | None = Field(None, description="Number of a photo of the collection, or else:")
+    upload: Annotated[int, Field(ge=0, lt=MAX_QUERIES)] | None = Field(
+        None, description="Which of the uploaded photos, counted from 0."
+    )
+    box: Box | None = Field(None, description=f"{BOX} Left out: the whole photo.")
 
     @model_validator(mode="after")
     def _one_source(self) -> "QueryPhoto":

@@ -1,0 +1,75 @@
+"""How Sphinx builds the site; `scripts/docs` runs it on what `scripts/documentation/staging.py` puts together."""
+
+from typing import TYPE_CHECKING
+
+from documentation.python_pages import resolve_public_name
+from documentation.staging import DOCS, has_gallery
+
+from cairn import version as cairn_version
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "Cairn"
+copyright = "the authors of Cairn, BSD-3-Clause"  # the name that Sphinx asks for
+version = release = cairn_version()
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "documentation.mathml",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["examples/**"]
+
+# Every reference must lead somewhere. Types of other libraries do not: their pages are elsewhere, and nothing here is
+# asked of the network.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!cairn\.).*")]
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4  # named as code hosts name them
+suppress_warnings = ["myst.header"]  # pages of the project may begin at any level
+
+autosummary_generate = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+numpydoc_show_class_members = False
+
+if has_gallery():
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": str(DOCS / "gallery"),
+        "gallery_dirs": "gallery",
+        "filename_pattern": "/plot_",
+        "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
+        "abort_on_example_error": True,
+        "download_all_examples": False,
+        "show_memory": False,
+        "reference_url": {},
+    }
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Cairn"
+html_math_renderer = "mathml"
+html_static_path = [str(DOCS / "_static")]
+html_css_files = ["cairn.css"]
+html_copy_source = html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "logo": {"text": "Cairn"},
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    "show_prev_next": False,
+    "show_toc_level": 2,
+}
+
+
+def setup(app: "Sphinx") -> None:
+    """Connect what Sphinx asks while it builds."""
+    app.connect("missing-reference", resolve_public_name)

@@ -1,0 +1,77 @@
+"""Write the pages of the Python reference: a table of the public names, and a page for each that autodoc fills."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cairn
+
+_HEAD = """Python
+======
+
+``import cairn`` gives these names. What a name needs is imported when it is first used.
+
+.. currentmodule:: cairn
+
+"""
+
+
+def public_names() -> list[str]:
+    """The public names in their order, without those of the module itself, such as ``__version__``."""
+    return [name for name in getattr(cairn, "PUBLIC", {}) if not name.startswith("_")]
+
+
+def write_python_pages(folder: Path) -> None:
+    """Write the index and a page for each public name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": [], "Data": []}
+    for name in public_names():
+        thing = getattr(cairn, name)
+        kinds[_kind(thing)].append(name)
+        (folder / f"cairn.{name}.rst").write_text("\n".join(_page(name, thing)), encoding="utf-8")
+    (folder / "index.rst").write_text(_HEAD + "\n".join(_tables(kinds)), encoding="utf-8")
+
+
+def _kind(thing: Any) -> str:
+    if inspect.isclass(thing):
+        return "Errors" if issubclass(thing, BaseException) else "Classes"
+    return "Functions" if callable(thing) else "Data"
+
+
+def _page(name: str, thing: Any) -> Iterator[str]:
+    title = f"cairn.{name}"
+    yield from [title, "=" * len(title), "", ".. currentmodule:: cairn", ""]
+    kind = _kind(thing)
+    if kind == "Functions":
+        yield f".. autofunction:: {name}"
+    elif kind == "Data":
+        yield f".. autodata:: {name}"
+    else:
+        yield from [f".. autoclass:: {name}", "   :members:", "   :show-inheritance:"]
+        if kind == "Classes":
+            yield "   :inherited-members: tuple, dict, list, Sequence, Mapping, BaseException"
+    yield ""
+
+
+def _tables(kinds: dict[str, list[str]]) -> Iterator[str]:
+    for title, names in kinds.items():
+        if names:
+            yield from [title, "-" * len(title), "", ".. autosummary::", ""]
+            yield from (f"   {name}" for name in names)
+            yield ""
+    if pages := [f"cairn.{name}" for names in kinds.values() for name in names]:
+        yield from [".. toctree::", "   :hidden:", "", *(f"   {page}" for page in pages), ""]
+
+
+def resolve_public_name(app: Any, environment: Any, node: Any, content: Any) -> Any:
+    """Let a reference to the module that holds a public name, as annotations make them, lead to that name's page.
+
+    For Sphinx's event `missing-reference`.
+    """
+    places = {place.replace(":", "."): f"cairn.{name}" for name, place in getattr(cairn, "PUBLIC", {}).items()}
+    public = places.get(node.get("reftarget", ""))
+    if node.get("refdomain") != "py" or public is None:
+        return None
+    domain = environment.get_domain("py")
+    return domain.resolve_xref(environment, node.get("refdoc"), app.builder, "obj", public, node, content)

@@ -1,0 +1,126 @@
+"""Put the sources of the documentation site together: the pages of docs/, and what is generated when it is built.
+
+The pages are Markdown that a code host shows as well. What only Sphinx needs is added here, in a copy: tables of
+contents, pages of the public Python names, and the pages of the project that lie outside docs/.
+
+usage: python -m documentation.staging FOLDER        (the folder is made anew; scripts/docs runs it)
+"""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from documentation.python_pages import write_python_pages
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PROJECT = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
+"""Pages of the repository's root that are part of the site, in its order."""
+SECTIONS = ("tutorials", "gallery", "how-to", "reference", "explanations", "measurements", "project")
+"""The parts of the site, in the order of its navigation."""
+INDEXES = ("index.md", "README.md")
+"""Names of pages that list the others of their folder."""
+
+_FENCE = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(\]\(<?)([^)\s>]+)(>?\))")
+
+
+def stage(target: Path) -> None:
+    """Write the sources of the site into a folder, which is emptied first."""
+    shutil.rmtree(target, ignore_errors=True)
+    # The gallery is made by sphinx-gallery, out of the folder itself.
+    shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("gallery", "__pycache__", "conf.py"))
+    pages = {page: staged(page) for page in [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in PROJECT)]}
+    for page, place in pages.items():
+        if page.is_relative_to(DOCS / "gallery"):
+            continue
+        text = page.read_text(encoding="utf-8")
+        contents = list(_contents(page, text))
+        text = change_links(text, lambda link, page=page: _staged_link(page, link, target))  # type: ignore[misc]
+        if place == PurePosixPath("index.md"):
+            contents = [f"{name}/{_index(name)}" for name in SECTIONS if name != "gallery" or has_gallery()]
+        if page == DOCS / "reference" / "index.md":
+            contents.append("python/index")
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        (target / place).write_text(text + _toctree(contents), encoding="utf-8")
+    project = "# The project\n" + _toctree(PROJECT)
+    (target / "project" / "index.md").write_text(project, encoding="utf-8")
+    write_python_pages(target / "reference" / "python")
+
+
+def has_gallery() -> bool:
+    """Whether there is an example to show."""
+    return any((DOCS / "gallery").glob("plot_*.py"))
+
+
+def staged(page: Path) -> PurePosixPath:
+    """Where a page of the repository lies in the sources of the site."""
+    if page.is_relative_to(DOCS):
+        return PurePosixPath(page.relative_to(DOCS).as_posix())
+    return PurePosixPath("project") / page.relative_to(ROOT).as_posix()
+
+
+def change_links(text: str, change: Callable[[str], str]) -> str:
+    """Give a page with the targets of its links changed; blocks of code stay as they are."""
+    parts = _FENCE.split(text)
+    parts[::2] = [_LINK.sub(lambda found: found[1] + change(found[2]) + found[3], part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _links(text: str) -> Iterator[str]:
+    """The relative links of a page, without their anchors."""
+    for part in _FENCE.split(text)[::2]:
+        for _, link, _ in _LINK.findall(part):
+            if not _is_elsewhere(link) and not link.startswith("#"):
+                yield link.partition("#")[0]
+
+
+def _is_elsewhere(link: str) -> bool:
+    return re.match(r"[a-z][a-z0-9+.-]*:", link) is not None
+
+
+def _contents(page: Path, text: str) -> Iterator[str]:
+    """The pages below a page that lists others, in the order in which it links them."""
+    if page.name not in INDEXES or not page.is_relative_to(DOCS):
+        return
+    seen = {page}
+    for link in _links(text):
+        linked = Path(os.path.normpath(page.parent / link))
+        below = linked.parent == page.parent or (linked.name in INDEXES and linked.parent.parent == page.parent)
+        if linked.suffix == ".md" and below and linked not in seen:
+            seen.add(linked)
+            yield link.removesuffix(".md")
+
+
+def _index(section: str) -> str:
+    return "README" if (DOCS / section / "README.md").exists() else "index"
+
+
+def _staged_link(page: Path, link: str, target: Path) -> str:
+    """A link of a page as it is in the sources of the site; a file that is no page goes with them."""
+    if _is_elsewhere(link) or link.startswith("#"):
+        return link
+    file, sharp, anchor = link.partition("#")
+    linked = Path(os.path.normpath(page.parent / file))
+    if linked.suffix == ".md" and (linked.is_relative_to(DOCS) or linked.name in PROJECT):
+        place = staged(linked)
+    else:
+        place = PurePosixPath(linked.relative_to(DOCS if linked.is_relative_to(DOCS) else ROOT).as_posix())
+        if not (target / place).exists():
+            (target / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(linked, target / place)
+    return PurePosixPath(os.path.relpath(place, staged(page).parent)).as_posix() + sharp + anchor
+
+
+def _toctree(pages: list[str] | tuple[str, ...]) -> str:
+    """The directive that gives pages their place in the navigation; nothing for none."""
+    if not pages:
+        return ""
+    return "\n".join(["", "```{toctree}", ":hidden:", "", *pages, "```", ""])
+
+
+if __name__ == "__main__":
+    stage(Path(sys.argv[1]))
