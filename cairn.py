@@ -32,6 +32,18 @@ PUBLIC = {
     "check": "retrieval.library.collection:check",
     "Collection": "retrieval.library.collection:Collection",
     "Filter": "retrieval.catalogue.filters:PhotoFilter",
+    # Parts, on plain arrays
+    "detect": "retrieval.library.parts.features:detect",
+    "orientations": "retrieval.library.parts.features:orientations",
+    "patches": "retrieval.library.parts.features:patches",
+    "describe": "retrieval.library.parts.features:describe",
+    "Descriptor": "retrieval.library.parts.descriptor:Descriptor",
+    "Vocabulary": "retrieval.library.parts.vocabulary:Vocabulary",
+    "Index": "retrieval.library.parts.scoring:Index",
+    "nearest_matches": "retrieval.library.parts.matches:nearest_matches",
+    "word_matches": "retrieval.library.parts.matches:word_matches",
+    "verify": "retrieval.library.parts.matches:verify",
+    "Verified": "retrieval.library.parts.matches:Verified",
     # Results
     "Answer": "retrieval.library.answers:Answer",
     "Result": "retrieval.library.answers:Result",
