@@ -1,16 +1,29 @@
 """Options that several commands have."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from index.errors import CairnError
+from index.hamming.kinds import NAMES
 from index.parallel import cores as cores
+from index.search_backends import BACKENDS
 from index.text import one_of, shown
 from retrieval.commands.panels import CLUSTER, OUTPUT, REGIONS, RUNNING, SEARCH, VOCABULARY
 from retrieval.regions.detectors.registry import DETECTORS
-from retrieval.search.engines.registry import EXPANSIONS, describe_engines
+from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, describe_engines
+
+
+def among(*names: str) -> Callable[[str], list[str]]:
+    """Give what completes the value of an option in the shell: those of some names that begin as what is typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
 
 Workers = Annotated[
     int,
@@ -55,7 +68,12 @@ StoragePlace = Annotated[
         "Without it, they must see the collection's folder at the same path.",
     ),
 ]
-Detector = Annotated[str, typer.Option(rich_help_panel=REGIONS, metavar="NAME", help=f"{one_of(DETECTORS)}.")]
+Detector = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=REGIONS, metavar="NAME", help=f"{one_of(DETECTORS)}.", autocompletion=among(*DETECTORS)
+    ),
+]
 MeasurementScale = Annotated[
     float | None,
     typer.Option(
@@ -126,6 +144,7 @@ Descriptor = Annotated[
         metavar="NAME|FILE",
         help="Descriptor: cairn, pr-proj or rootsift-proj (learnt, they come with Cairn), rootsift, sift, surf, ssd "
         "(plain grey values), or a file (.npz) that cairn learn wrote.",
+        autocompletion=among("cairn", "pr-proj", "rootsift-proj", "rootsift", "sift", "surf", "ssd"),
     ),
 ]
 # As large as every search back-end takes.
@@ -136,6 +155,7 @@ Search = Annotated[
         rich_help_panel=VOCABULARY,
         metavar="NAME",
         help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.",
+        autocompletion=among(*BACKENDS),
     ),
 ]
 Signature = Annotated[
@@ -145,6 +165,7 @@ Signature = Annotated[
         metavar="NAME",
         help="Signature of a feature, for the engine signatures: hamming (Hamming embedding) or frame (signs of a "
         "tight frame) with 32, 64 or 128 bits, as in hamming-64; or none.",
+        autocompletion=among(*NAMES),
     ),
 ]
 EngineName = Annotated[
@@ -153,10 +174,17 @@ EngineName = Annotated[
         rich_help_panel=SEARCH,
         metavar="NAME",
         help=f"{describe_engines()}.",
+        autocompletion=among(BEST, *ENGINES),
     ),
 ]
 Expand = Annotated[
-    str, typer.Option(rich_help_panel=SEARCH, metavar="NAME", help=f"Query expansion: {one_of(list(EXPANSIONS))}.")
+    str,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        metavar="NAME",
+        help=f"Query expansion: {one_of(list(EXPANSIONS))}.",
+        autocompletion=among(*EXPANSIONS),
+    ),
 ]
 Turns = Annotated[
     int,
@@ -193,6 +221,7 @@ TermFrequency = Annotated[
         rich_help_panel=SEARCH,
         metavar="NAME",
         help="How much a word counts that a photo has n times: linear (n), or sqrt (√n, which discounts repetition).",
+        autocompletion=among("linear", "sqrt"),
     ),
 ]
 Similarity = Annotated[
