@@ -1,6 +1,7 @@
 """What --help prints: a page that fits the terminal, with commands and options in panels."""
 
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,13 @@ from retrieval.commands.panels import OUTPUT
 
 _WIDEST_NAME = 30
 _WIDEST_PAGE = 110
+
+
+def pages(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give every command and group with the words it is called by, the command line itself first."""
+    yield ("cairn", *path), command
+    for name, one in getattr(command, "commands", {}).items():
+        yield from pages(one, *path, name)
 
 
 def print_help(command: Any, context: Any) -> None:

@@ -40,7 +40,9 @@ def test_every_file_of_the_wheel_is_copied_and_nothing_else() -> None:
     assert rest == {
         "LICENSE",
         "README.md",
+        "cairn-stubs/__init__.pyi",
         "cairn.py",
+        "docs/cairn.1",
         "pyproject.toml",
         "requirements.txt",
         "requirements-cluster.txt",

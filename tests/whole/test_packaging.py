@@ -1,0 +1,128 @@
+"""What is built and installed: archives, the manual page, and a command that no file of the user gets in the way of."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from cairn import make_app
+from retrieval.commands.help_pages import pages
+from scripts.check_archives import differences, wrong_source, wrong_wheel
+from scripts.manual_page import PAGE, manual_page, roff
+from tests.support.paths import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the backend makes of this checkout."""
+
+    source: list[str]  # files of the source distribution
+    wheel: Path
+    files: dict[str, bytes]  # of the wheel
+
+
+def _tracked() -> list[str]:
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("not a checkout")
+    return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def _build(what: str, source: Path, out: Path) -> Path:
+    out.mkdir()
+    program = f"from setuptools import build_meta; build_meta.build_{what}({str(out)!r})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=source, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (made,) = out.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """A source distribution and a wheel, built from what is tracked, among what a checkout gathers."""
+    scratch = tmp_path_factory.mktemp("built")
+    source = scratch / "source"
+    for name in _tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    for name in (
+        ".venv-test/bin/python",
+        "site/index.html",
+        "docs/photos.cairn/collection.toml",
+        "deploy/.env",
+        "tests/__pycache__/a.pyc",
+        "index/__pycache__/a.pyc",
+        "photos/private.jpg",
+        "scripts/.mypy_cache/a",
+        "dist/old.whl",
+    ):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("left behind")
+    with tarfile.open(_build("sdist", source, scratch / "sdist")) as archive:
+        names = [one.name.partition("/")[2] for one in archive.getmembers() if not one.isdir()]
+    wheel = _build("wheel", source, scratch / "wheel")
+    with zipfile.ZipFile(wheel) as archive:
+        return Built(names, wheel, {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")})
+
+
+def test_the_source_distribution_holds_what_is_tracked_and_the_site_alone(built: Built) -> None:
+    assert list(wrong_source(built.source, _tracked(), ["site/index.html"])) == []
+    assert "site/index.html" in built.source
+
+
+def test_the_wheel_holds_what_runs(built: Built) -> None:
+    assert list(wrong_wheel(built.files)) == []
+    (metadata,) = (text.decode() for name, text in built.files.items() if name.endswith("/METADATA"))
+    assert f"\nVersion: {PROJECT['project']['version']}\n" in metadata
+    (page,) = (text for name, text in built.files.items() if name.endswith("/share/man/man1/cairn.1"))
+    assert page == PAGE.read_bytes()
+
+
+def test_what_is_wrong_with_an_archive_is_said() -> None:
+    assert [*wrong_source(["a.py", "site/b.html"], ["a.py", "c.py"])] == ["the source distribution lacks c.py"]
+    assert [*wrong_source(["a.py", "photo.jpg"], ["a.py"])] == ["the source distribution holds photo.jpg"]
+    assert [*wrong_source(["a.py", "tests/x.cairn/a"])] == ["the source distribution holds tests/x.cairn/a"]
+    found = [*wrong_wheel(["tests/a.py", "index/a.pyc"])]
+    assert "the wheel lacks cairn.py" in found and "the wheel would install tests" in found
+    assert "the wheel holds index/a.pyc" in found
+    assert [*differences({"a": b"1", "b": b"2"}, {"a": b"1", "b": b"3", "c": b""})] == [
+        f"the wheel and the one of the source distribution differ in {name}" for name in ("b", "c")
+    ]
+
+
+def test_the_manual_page_is_what_the_help_texts_say() -> None:
+    assert manual_page() == PAGE.read_text(encoding="ascii"), "run python -m scripts.manual_page"
+
+
+def test_the_manual_page_has_every_command_and_option() -> None:
+    sections = dict(re.findall(r'^\.SS "(.*?)"\n(.*?)(?=^\.S[SH] |\Z)', manual_page(), re.MULTILINE | re.DOTALL))
+    for path, command in list(pages(typer.main.get_command(make_app())))[1:]:
+        for option in command.params:
+            for name in (*option.opts, *option.secondary_opts) if option.param_type_name == "option" else ():
+                assert roff(name) in sections[roff(" ".join(path))], (path, name)
+
+
+def test_roff_prints_what_it_is_given() -> None:
+    assert roff("a-b \\n 'x' `y` ~^") == r"a\-b \en \(aqx\(aq \(gay\(ga \(ti\(ha"
+    assert roff(".TH is no macro") == r"\&.TH is no macro"
+    assert roff("√n") == r"\[u221A]n"
+
+
+def test_the_manual_page_is_sound_roff() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("there is no groff")
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-Tutf8", str(PAGE)], capture_output=True, text=True, timeout=60, encoding="utf-8"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "cairn index COLLECTION" in re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
