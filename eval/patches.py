@@ -16,6 +16,7 @@ from index.progress import Progress
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs, PatchSet, default_pair_file
 from learning.patches.rows import signed_products
+from learning.patches.sources import Patches
 from retrieval.descriptors.contract import Descriptor, signs_of
 from retrieval.regions.patches import resample_patches
 
@@ -66,7 +67,7 @@ class PatchReport:
 
 
 def evaluate_patches(
-    folder: Path | PatchSet,
+    folder: Path | Patches,
     descriptor: Descriptor | Descriptions,
     pairs: str | Pairs | None = None,
     progress: Progress = lambda step, done, of: None,
@@ -80,8 +81,8 @@ def evaluate_patches(
 
     Parameters
     ----------
-    folder : Path or PatchSet
-        A folder in the layout of PhotoTour, or one that is open.
+    folder : Path or Patches
+        A folder in the layout of PhotoTour, or patches that are open: a `PatchSet`, or others with `pairs` as they are.
     descriptor : Descriptor or Descriptions
         Gets the patches resampled to its own size, where that is another. Or rows of all patches of the set.
     pairs : str or Pairs, optional
@@ -117,9 +118,10 @@ def evaluate_patches(
         raise CairnError(f"There is no comparison {comparison!r}; choose one of {', '.join(COMPARISONS)}.")
     if not 0.1 <= footprint <= 1:
         raise CairnError(f"The footprint is a share of the patch's side from 0.1 to 1, and cannot be {footprint}.")
-    patches = folder if isinstance(folder, PatchSet) else PatchSet.open(Path(folder))
+    patches = PatchSet.open(Path(folder)) if isinstance(folder, str | Path) else folder
     name = ""
     if not isinstance(pairs, Pairs):
+        assert isinstance(patches, PatchSet)  # others have no files of pairs
         name = pairs if pairs is not None else default_pair_file(patches)
         pairs = patches.pairs(name)
     if pairs.match.all() or not pairs.match.any():
@@ -190,7 +192,7 @@ def _compare(
 
 
 def _describe(
-    patches: PatchSet, numbers: NDArray[np.int64], descriptor: Descriptor, footprint: float, progress: Progress
+    patches: Patches, numbers: NDArray[np.int64], descriptor: Descriptor, footprint: float, progress: Progress
 ) -> tuple[NDArray[np.float32], float]:
     """Rows (N, D) float32 of the patches of these numbers, and the seconds spent in `describe`."""
     rows = _room(len(numbers), descriptor.dim)

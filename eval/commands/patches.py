@@ -55,7 +55,7 @@ def patches(
     json: bool = Json,
 ) -> None:
     """Print the false positive rate of a descriptor at 95% recall on labelled pairs of patches."""
-    from eval.patches import evaluate_patches
+    from eval.library.patches import TITLES, evaluate_patches
     from eval.plots import check_plot, plot_roc
     from index.errors import CairnError
 
@@ -64,26 +64,27 @@ def patches(
     if (comparison is not None or footprint != 1) and descriptions is not None:
         raise CairnError("--comparison and --footprint are of descriptors, not of --descriptions: take them away.")
     found = descriptor_or_descriptions(descriptor, descriptions, binary)
-    with progress_bars(quiet or json, {"describe": "Describing"}) as tell:
+    with progress_bars(quiet or json, TITLES) as tell:
         report = evaluate_patches(
-            folder,
             found,
-            pairs,
-            tell,
+            folder,
+            pairs=pairs,
             comparison=comparison,
             footprint=footprint,
             max_pairs=max_pairs,
             seed=seed,
+            progress=tell,
         )
+    told = report.to_dict()
     if roc is not None:
-        plot_roc({f"{report.descriptor}, {report.dim}-D": (report.distances, report.match)}, roc)
+        plot_roc({f"{told['descriptor']}, {told['dim']}-D": (report.distances, report.same)}, roc)
     if json:
-        print_json(report.as_json())
+        print_json(told)
         return
-    spent = "" if report.ms_per_patch is None else f", {report.ms_per_patch:.3f} ms a patch"
+    spent = "" if told["ms_per_patch"] is None else f", {told['ms_per_patch']:.3f} ms a patch"
     say(
-        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {report.pairs} pairs of {report.pair_file}; "
-        f"{report.descriptor}, {report.dim}-D, {report.bytes} bytes{spent}"
+        f"FPR95 {100 * report.fpr95:.2f}%, AUC {report.auc:.4f} over {told['pairs']} pairs of {told['pair_file']}; "
+        f"{told['descriptor']}, {told['dim']}-D, {told['bytes']} bytes{spent}"
     )
 
 

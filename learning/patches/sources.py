@@ -84,9 +84,9 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
         else:
             order = rng.permutation(len(train))
             cut = round(held_out * len(train))
-            train, validation = _take(train, np.sort(order[cut:])), _take(train, np.sort(order[:cut]))
+            train, validation = take_pairs(train, np.sort(order[cut:])), take_pairs(train, np.sort(order[:cut]))
         if pairs:
-            train, validation = _draw(train, pairs, rng), _draw(validation, max(pairs // 2, 2), rng)
+            train, validation = draw_pairs(train, pairs, rng), draw_pairs(validation, max(pairs // 2, 2), rng)
         if not train.match.any() or train.match.all():
             raise CairnError(f"{folder} needs both matches and non-matches among its training pairs.")
         sources.append(Source(patches, train, validation))
@@ -134,13 +134,14 @@ def describe_patches(
     return rows
 
 
-def _take(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
+def take_pairs(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
+    """Take some pairs, by their places (K,)."""
     return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
 
 
-def _draw(pairs: Pairs, number: int, rng: np.random.Generator) -> Pairs:
+def draw_pairs(pairs: Pairs, number: int, rng: np.random.Generator) -> Pairs:
     """Draw at most so many pairs, half of them matches where there are enough."""
     matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     wanted = min(number // 2, len(matches))
     rows = [rng.permutation(matches)[:wanted], rng.permutation(others)[: number - wanted]]
-    return _take(pairs, np.sort(np.concatenate(rows)))
+    return take_pairs(pairs, np.sort(np.concatenate(rows)))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from index.errors import CairnError
 from index.progress import Progress
 
 if TYPE_CHECKING:
@@ -54,10 +55,17 @@ def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
     ------
     callable
         To be called with a step, how much of it is done, and how much there is.
+
+    Raises
+    ------
+    CairnError
+        It is something else.
     """
     if callable(progress):
         yield progress
         return
+    if progress not in (None, True, False):
+        raise CairnError(f"progress is None, True, or a function of (step, done, of), not {progress!r}.")
     with progress_bars(not progress, titles) as tell:
         yield tell
 

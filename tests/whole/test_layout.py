@@ -43,6 +43,7 @@ ROOMS = (
     "learning/judge",
     "learning/similarity",
     "learning/reports",
+    "learning/library",
     "learning/commands",
     "eval/protocols",
     "eval/retrieval",
@@ -54,6 +55,7 @@ ROOMS = (
     "eval/papers",
     "eval/demo",
     "eval/tables",
+    "eval/library",
     "eval/commands",
 )
 MOST_FILES = 20  # of a room

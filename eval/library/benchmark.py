@@ -1,0 +1,174 @@
+"""A retrieval benchmark from its options to the files that are kept: what `cairn evaluate retrieval` prints of."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from index.errors import CairnError
+from index.progress import Progress
+from retrieval.library.progress import INDEXING
+
+if TYPE_CHECKING:
+    from eval.benchmark import BenchmarkReport
+    from eval.rankings.outputs import Outputs
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.search.options import SearchOptions
+
+TITLES = {**INDEXING, "queries": "Queries", "page": "Page"}
+"""Titles of the steps."""
+
+
+def measure(
+    images: Sequence[Path],
+    gt: Path,
+    queries: Path | None,
+    chosen: Mapping[str, Any],
+    given: Set[str],
+    progress: Progress,
+    *,
+    name: str,
+) -> "BenchmarkReport":
+    """Index photos, run the queries of a ground truth, and write what is to be kept.
+
+    Parameters
+    ----------
+    images : sequence of Path
+        Folders of the photos.
+    gt : Path
+        Ground truth.
+    queries : Path, optional
+        Folder of query photos that are not among the images.
+    chosen : mapping of str to object
+        The options of `eval.library.retrieval.evaluate_retrieval`, all of them; ``work`` may be None: nothing is kept.
+    given : set of str
+        Names of those that were given, and that ``as_published`` may not set.
+    progress : callable
+        Told how far each step is.
+    name : str
+        What the run is called.
+
+    Raises
+    ------
+    CairnError
+        Options do not go together, or see `eval.benchmark.run_benchmark`.
+    """
+    from eval.benchmark import run_benchmark
+    from eval.rankings.outputs import Outputs
+    from eval.retrieval.kept import Work
+    from eval.retrieval.published import set_as_published
+    from eval.retrieval.vocabulary import VocabularySource
+    from retrieval.commands.options import cores
+
+    outputs = Outputs(chosen["save"], chosen["pr"], chosen["report"])
+    published = chosen["as_published"]
+    if published is not None:
+        # A smoke test has too few photos for as many words as are published.
+        chosen = set_as_published(published, chosen, given, {"words"} if chosen["share"] < 1 else frozenset())
+        _check_made(published, chosen)
+    if chosen["vocabulary"] is not None and "vocabulary_photos" in given:
+        raise CairnError("--vocabulary takes words that are made: leave --vocabulary-photos out.")
+    if chosen["features"] is not None and (chosen["vocabulary_images"] or published is not None):
+        raise CairnError(
+            "With --features photos are described by another program: leave --vocabulary-images and --as-published "
+            "out, or name a --vocabulary of such features."
+        )
+    report = run_benchmark(
+        images,
+        gt,
+        queries=queries,
+        distractors=chosen["distractors"] or (),
+        share=chosen["share"],
+        options=_collection_options(chosen),
+        search=_search_options(chosen),
+        vocabulary=VocabularySource(chosen["vocabulary"], tuple(chosen["vocabulary_images"] or ())),
+        collection=chosen["collection"],
+        features=chosen["features"],
+        work=Work(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
+        single_ranking=chosen["single_ranking"],
+        workers=chosen["workers"] or cores(),
+        progress=progress,
+    )
+    beside = [*([queries] if queries is not None else []), *(chosen["distractors"] or ())]
+    _write(outputs, report, gt, [*images, *beside], name, progress)
+    return replace(report, published=published)
+
+
+def _write(
+    outputs: "Outputs", report: "BenchmarkReport", gt: Path, folders: Sequence[Path], name: str, tell: Progress
+) -> None:
+    """Write what is to be kept of the rankings."""
+    from eval.protocols.truth import read_truth
+    from eval.rankings.ground_truth import of_truth
+
+    ranked = {
+        protocol: {score.name: score.ranking for score in scores} for protocol, scores in report.protocols.items()
+    }
+    facts = {
+        "photos": f"{report.images:,}, {report.distractors:,} of them distractors",
+        "descriptor": report.descriptor,
+        "engine": f"{report.engine}, expansion {report.expand}",
+        "vocabulary": f"{report.words:,} words from {report.trained_on}",
+    }
+    outputs.write_benchmark(ranked, of_truth(read_truth(gt)), folders, title=name, facts=facts, progress=tell)
+
+
+def _check_made(published: str, chosen: Mapping[str, Any]) -> None:
+    """Refuse a vocabulary or a collection that was made otherwise than an experiment has it."""
+    from index.vocabulary import VocabularyFacts
+    from retrieval.collection.collection import find_vocabulary
+    from retrieval.collection.options import read_options
+    from retrieval.photos.listing import COLLECTION_FILE
+
+    made = chosen["vocabulary"]
+    if made is not None and chosen["share"] == 1:
+        words = VocabularyFacts.read(find_vocabulary(made)).words
+        if words != chosen["words"]:
+            raise CairnError(f"As published in {published}, there are {chosen['words']} words: {made} has {words}.")
+    kept = chosen["collection"]
+    if kept is not None and (kept / COLLECTION_FILE).is_file():
+        wanted, there = _collection_options(chosen), read_options(kept / COLLECTION_FILE)
+        if (there.features, there.words) != (wanted.features, wanted.words):
+            raise CairnError(f"{kept} was made with other options than {published} has: name another --collection.")
+
+
+def _search_options(chosen: Mapping[str, Any]) -> "SearchOptions":
+    from index.inverted import ScoringOptions
+    from retrieval.search.options import SearchOptions
+
+    same = ("engine", "expand", "turns", "every_turn", "augmented", "soft", "similarity")
+    return SearchOptions(scoring=ScoringOptions(chosen["tf"]), **{name: chosen[name] for name in same})
+
+
+def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
+    from index.hamming.kinds import full_name, parse_signature
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
+    from retrieval.search.engines.contract import prepare
+
+    regions = RegionOptions(detector=chosen["detector"], max_features=chosen["max_features"])
+    plain = CollectionOptions(
+        descriptor=chosen["descriptor"],
+        words=chosen["words"],
+        search=chosen["search"],
+        iterations=chosen["kmeans_passes"],
+        seed=chosen["seed"],
+        sample=_sample(chosen["vocabulary_photos"]),
+        signature=full_name(parse_signature(chosen["signature"])),
+        image=ImageOptions(max_side=chosen["max_side"]),
+        features=FeatureOptions(regions, chosen["measurement_scale"], chosen["upright"]),
+    )
+    return prepare(chosen["engine"], plain)
+
+
+def _sample(photos: str) -> int:
+    """How many photos a vocabulary is made of."""
+    from eval.retrieval.vocabulary import ALL
+
+    if photos == "all":
+        return ALL
+    if not (photos.isascii() and photos.isdigit() and 0 < int(photos[:12]) <= ALL):
+        raise CairnError(f"--vocabulary-photos is a number of photos, 1 at least, or all, not {photos!r}.")
+    return int(photos)

@@ -1,0 +1,391 @@
+"""How good rankings are, made elsewhere or by a benchmark that is run here, as a function of `import cairn`."""
+
+import inspect
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.library.benchmark import TITLES, measure
+from index.errors import CairnError
+from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
+from index.text import shown
+from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
+from retrieval.library.progress import Telling, telling
+from retrieval.search.engines.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from eval.rankings.ground_truth import GroundTruth
+    from eval.rankings.scoring import RankingReport, ScoredQuery
+
+_LABELS = ("good", "ok", "junk")
+
+
+@dataclass(frozen=True)
+class RetrievalEvaluation:
+    """How good rankings are.
+
+    Attributes
+    ----------
+    mean_ap : float
+        Mean average precision over the queries that have positives, 0 to 1; of Revisited that of Medium.
+    ap : dict of str to float
+        Average precision of each of these queries.
+    protocols : dict of str to dict of str to float
+        The same under each protocol: ``easy``, ``medium`` and ``hard`` of Revisited, and else one with no name.
+    unranked : list of str
+        Queries without a ranking, which score 0.
+
+    Examples
+    --------
+    >>> import cairn
+    >>> found = cairn.evaluate_retrieval({"q": ["a", "x", "b"]}, {"q": {"a", "b"}})
+    >>> recall, precision = found.curve("q")
+    >>> recall.tolist(), precision.round(2).tolist()
+    ([0.5, 0.5, 1.0], [1.0, 0.5, 0.67])
+    >>> found.rows
+    [{'query': 'q', 'ap': 0.7916666666666666, 'positives': 2, 'found': 2}]
+    """
+
+    mean_ap: float
+    ap: dict[str, float] = field(repr=False)
+    protocols: dict[str, dict[str, float]] = field(repr=False)
+    unranked: list[str]
+    _scores: "RankingReport" = field(repr=False)
+    _facts: dict[str, Any] = field(repr=False)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each query, to make a table of: ``pandas.DataFrame(found.rows)``."""
+        several = len(self.protocols) > 1
+        return [
+            {
+                **({"protocol": protocol} if several else {}),
+                "query": score.query.name,
+                "ap": score.ap,
+                **{f"P@{k}": score.precision_at(k) for k in self._scores.cutoffs},
+                "positives": len(score.query.positives),
+                "found": len(score.ranks),
+            }
+            for protocol, scores in self._scores.protocols.items()
+            for score in scores
+        ]
+
+    def curve(
+        self, query: str | None = None, protocol: str | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give precision against recall.
+
+        Parameters
+        ----------
+        query : str, optional
+            Of one query: a point after each photo of its ranking, junk left out. None: the mean over all queries of the
+            interpolated precision, at 101 recalls (Manning, Raghavan, Schütze, section 8.4).
+        protocol : str, optional
+            One of `protocols`; that of `mean_ap` where it is None.
+
+        Returns
+        -------
+        recall, precision : ndarray, shape (M,) or (101,), float64
+
+        Raises
+        ------
+        CairnError
+            There is no such query or protocol.
+        """
+        from eval.rankings.curves import RECALLS, curves_of, precision_recall
+
+        scores = self._of(protocol)
+        if query is None:
+            return RECALLS.copy(), curves_of(scores).mean
+        for score in scores:
+            if score.query.name == query:
+                return precision_recall(score.hits, len(score.query.positives))
+        raise CairnError(
+            f"There is no query {shown(query)} that has a positive: there is {shown(next(iter(self.ap)))}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what `cairn evaluate ranking --json` or `cairn evaluate retrieval --json` prints."""
+        return self._facts
+
+    def _of(self, protocol: str | None) -> "list[ScoredQuery]":
+        name = _main(self.protocols) if protocol is None else protocol
+        if name not in self._scores.protocols:
+            raise CairnError(f"There is no protocol {shown(name)}: there is {', '.join(map(shown, self.protocols))}.")
+        return self._scores.protocols[name]
+
+
+def evaluate_retrieval(
+    photos: Mapping[Any, Iterable[Any]] | Paths,
+    truth: Mapping[Any, Any] | AnyPath,
+    *,
+    queries: AnyPath | None = None,
+    distractors: Paths = (),
+    share: float = 1.0,
+    as_published: str | None = None,
+    single_ranking: bool = False,
+    descriptor: str = "rootsift",
+    words: int = 0,
+    vocabulary: AnyPath | None = None,
+    vocabulary_images: Paths = (),
+    vocabulary_photos: int | str = 5000,
+    kmeans_passes: int = 10,
+    engine: str = DEFAULT,
+    expand: str = "none",
+    turns: int = 8,
+    every_turn: bool = False,
+    augmented: bool = True,
+    soft: int = 1,
+    tf: str = "linear",
+    similarity: AnyPath | None = None,
+    seed: int = 0,
+    detector: str = "dog-affine",
+    measurement_scale: float | None = None,
+    upright: bool = True,
+    max_side: int = 1024,
+    max_features: int = 0,
+    features: AnyPath | None = None,
+    search: str = "faiss",
+    signature: str = DEFAULT_SIGNATURE,
+    workers: int = 0,
+    collection: AnyPath | None = None,
+    work: AnyPath | None = None,
+    discard: bool = False,
+    save: AnyPath | None = None,
+    pr: AnyPath | None = None,
+    report: AnyPath | None = None,
+    progress: Telling = None,
+) -> RetrievalEvaluation:
+    """Score rankings, or index photos and score the rankings that Cairn makes of them.
+
+    Parameters
+    ----------
+    photos : dict, or path or list of paths
+        Rankings: by the query's name the names of photos, the best first (strings, or results of a search); or a file
+        of them (.csv, .tsv, .json, .txt), as `cairn evaluate ranking` takes. Or photos: a folder, or a list of folders,
+        that are indexed and searched.
+    truth : dict or path
+        Ground truth: by the query's name a set of the photos to be found, or a dict of sets ``good``, ``ok`` and
+        ``junk``, of which junk counts neither way; for rankings in a dict. Or a folder in the layout of Oxford5K, or a
+        file ``gnd_*.pkl`` of Revisited.
+    queries : path, optional
+        Folder of query photos that are not among the photos.
+    distractors : path or list of paths
+        Folders of photos that are searched too, and are never right.
+    share : float
+        Part of the queries, and of the photos that these do not name, for a smoke test.
+    as_published : str, optional
+        Set all that a paper says of its experiments (`cairn evaluate retrieval --help` names them), where options are
+        left as they are.
+    single_ranking : bool
+        Of Revisited: score one search by all protocols.
+    descriptor, words, kmeans_passes, detector, measurement_scale, upright, max_side, max_features, search, signature
+        How photos are indexed, as for `cairn.create`.
+    vocabulary : path, optional
+        Take the vocabulary of this collection.
+    vocabulary_images : path or list of paths
+        Make the vocabulary from the photos of these folders.
+    vocabulary_photos : int or str
+        How many photos, drawn at random, the vocabulary is made of; or ``all``.
+    engine, expand, turns, every_turn, augmented, soft, tf, similarity
+        How is searched, as for `cairn.Collection.search`.
+    seed : int
+        Of what is drawn.
+    features : path, optional
+        Keypoints and descriptors of all photos that another program made.
+    workers : int
+        Processes; 0: as many as there are cores. The result does not depend on it.
+    collection : path, optional
+        Keep the collection here.
+    work : path, optional
+        Folder where runs are kept, so that one that was stopped goes on; None: nothing is kept.
+    discard : bool
+        Remove what is kept of this run once it is done.
+    save, pr, report : path, optional
+        Write the rankings (.csv), precision against recall (.csv), or a page of thumbnails (.html).
+    progress : None, bool or callable
+        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+
+    Returns
+    -------
+    RetrievalEvaluation
+
+    Raises
+    ------
+    CairnError
+        A query or photo is ranked twice or known nowhere, no query has positives, options do not go together, or a file
+        cannot be read.
+
+    Notes
+    -----
+    Average precision is the area under precision over recall by trapezoids; junk takes no rank, a positive that is not
+    ranked is never found, a query without a ranking scores 0 and one without positives leaves the mean. Source:
+    Philbin, Chum, Isard, Sivic, Zisserman, CVPR 2007 (``compute_ap``); Radenović et al., CVPR 2018, section 3.3.
+
+    Examples
+    --------
+    Rankings that any program made:
+
+    >>> import cairn
+    >>> truth = {"door": {"good": {"a", "b"}, "junk": {"j"}}, "tower": {"good": {"t"}}}
+    >>> found = cairn.evaluate_retrieval({"door": ["a", "j", "x", "b"], "tower": ["t", "a"]}, truth)
+    >>> found.ap["tower"], round(found.ap["door"], 4), round(found.mean_ap, 4)
+    (1.0, 0.7917, 0.8958)
+    >>> len(found.rows)
+    2
+    >>> recall, precision = found.curve()
+    >>> precision.shape, float(precision[0])
+    ((101,), 1.0)
+    """
+    options = locals()
+    with telling(progress, TITLES) as tell:
+        if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
+            _refuse_options(options)
+            scores = _score(photos, truth)
+            return _evaluation(scores, scores.unranked, scores.as_json())
+        if isinstance(truth, Mapping):
+            raise CairnError(
+                "Photos are searched by a ground truth in files, whose queries have boxes: give its folder; a dict is "
+                "for rankings in a dict."
+            )
+        folders, gt = as_paths(photos, "photos"), as_path(truth, "truth")
+        asked = _optional(queries, "queries")
+        chosen = _chosen(options)
+        given = {name for name, value in chosen.items() if value != _DEFAULTS[name]}
+        from eval.retrieval.vocabulary import title_of
+
+        found = measure(folders, gt, asked, chosen, given, tell, name=title_of(folders))
+    from eval.protocols.truth import read_truth
+    from eval.rankings.benchmark import report_of
+    from eval.rankings.ground_truth import of_truth
+
+    ranked = {protocol: {score.name: score.ranking for score in scores} for protocol, scores in found.protocols.items()}
+    return _evaluation(report_of(ranked, of_truth(read_truth(gt))), [], found.as_json())
+
+
+_ASKED = ("photos", "truth", "queries", "progress")
+_ONE_PATH = ("vocabulary", "similarity", "features", "collection", "work", "save", "pr", "report")
+_PATHS = ("distractors", "vocabulary_images")
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a benchmark, paths as paths."""
+    chosen = {name: value for name, value in options.items() if name not in _ASKED}
+    chosen |= {name: _optional(chosen[name], name) for name in _ONE_PATH}
+    chosen |= {name: as_paths(chosen[name], name) if chosen[name] else [] for name in _PATHS}
+    return chosen | {"vocabulary_photos": str(chosen["vocabulary_photos"])}
+
+
+def _optional(given: Any, name: str) -> Path | None:
+    return None if given is None else as_path(given, name)
+
+
+_DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evaluate_retrieval).parameters.items()})
+"""Options as they are where they are not given."""
+
+
+def _refuse_options(options: Mapping[str, Any]) -> None:
+    """Raise CairnError where options of a search are given for rankings that are made."""
+    given = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
+    given += ["queries"] if options["queries"] is not None else []
+    if given:
+        raise CairnError(f"{given[0]} is for photos that are searched: rankings are scored as they are.")
+
+
+def _main(protocols: Iterable[str]) -> str:
+    """The protocol whose figures come first: the only one, or Medium."""
+    names = list(protocols)
+    return names[0] if len(names) == 1 else "medium"
+
+
+def _evaluation(scores: "RankingReport", unranked: list[str], facts: dict[str, Any]) -> RetrievalEvaluation:
+    protocols = {
+        protocol: {score.query.name: score.ap for score in of_one} for protocol, of_one in scores.protocols.items()
+    }
+    main = _main(protocols)
+    return RetrievalEvaluation(scores.mean(main), protocols[main], protocols, unranked, scores, facts)
+
+
+def _score(rankings: Any, truth: Any) -> "RankingReport":
+    """Score rankings, in a dict or a file, by a ground truth in either."""
+    from eval.rankings.files import Rankings, read_rankings
+    from eval.rankings.ground_truth import read_truth_of_rankings
+    from eval.rankings.scoring import score_rankings
+
+    if isinstance(truth, Mapping):
+        if not isinstance(rankings, Mapping):
+            raise CairnError(
+                "A file of rankings is scored by a ground truth in files; a dict is for rankings in a dict."
+            )
+        return _score_named(rankings, _ground_truth(truth))
+    if not isinstance(rankings, Mapping):
+        return score_rankings(read_rankings(as_path(rankings)), read_truth_of_rankings(as_path(truth, "truth")))
+    named = {_string(query): [_string(photo) for photo in _names(query, ranked)] for query, ranked in rankings.items()}
+    return score_rankings(Rankings(named, "The rankings given"), read_truth_of_rankings(as_path(truth, "truth")))
+
+
+def _string(name: Hashable) -> str:
+    if not isinstance(name, str):
+        raise CairnError(f"The ground truth of files knows photos by their names, not by {name!r}.")
+    return name
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A query of a ground truth in a dict: `eval.rankings.judged.Judged`."""
+
+    name: str
+    stem: str
+    positives: AbstractSet[Any]
+    junk: AbstractSet[Any]
+    box: None = None
+
+
+def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
+    """Read a ground truth in a dict."""
+    from eval.protocols.truth import PLAIN
+    from eval.rankings.ground_truth import GroundTruth
+
+    judged = []
+    for query, found in truth.items():
+        labels = found if isinstance(found, Mapping) else {"good": found}
+        if strange := [name for name in labels if name not in _LABELS]:
+            raise CairnError(f"The truth of {query!r} has {strange[0]!r}: it may have {', '.join(_LABELS)}.")
+        good, ok, junk = (_names(query, labels.get(name, ())) for name in _LABELS)
+        positives, ignored = frozenset(good) | frozenset(ok), frozenset(junk)
+        if both := positives & ignored:
+            raise CairnError(f"{next(iter(both))!r} is junk of {query!r} and to be found by it: keep one of them.")
+        judged.append(_Judged(query, query, positives, ignored))
+    return GroundTruth({PLAIN: judged})
+
+
+def _names(query: Any, photos: Any) -> list[Hashable]:
+    """Names of photos, given as they are or as results of a search."""
+    if isinstance(photos, str | bytes) or not isinstance(photos, Iterable):
+        raise CairnError(f"What is given for {query!r} must be a list or set of names, not {photos!r}.")
+    names = [getattr(photo, "name", photo) for photo in photos]
+    if any(not isinstance(name, Hashable) for name in names):
+        raise CairnError(f"What is given for {query!r} must be names or numbers.")
+    return names
+
+
+def _score_named(rankings: Mapping[Any, Any], truth: "GroundTruth") -> "RankingReport":
+    """Score rankings whose names are those of the ground truth, to the letter."""
+    from eval.rankings.scoring import RankingReport, score_named
+
+    (protocol,), asked = truth.protocols, [query.name for query in next(iter(truth.protocols.values()))]
+    known = frozenset(asked)
+    named: dict[str, Sequence[Any]] = {}
+    for query, photos in rankings.items():
+        if query not in known:
+            raise CairnError(f"There is a ranking for {query!r}, which is no query of the ground truth.")
+        named[query] = _names(query, photos)
+        if len(set(named[query])) < len(named[query]):
+            raise CairnError(f"The ranking for {query!r} has a photo twice: keep the better place.")
+    unranked = [query for query in asked if query not in named]
+    return RankingReport(score_named({protocol: named}, truth), unranked, "", [], truth.cutoffs)

@@ -1,0 +1,170 @@
+"""Labelled patches in arrays: as folders of patches are to the learners and the measures."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import fingerprint
+from index.errors import CairnError
+from learning.patches.phototour import Pairs
+from learning.patches.sources import Source, draw_pairs, take_pairs
+
+HELD_OUT = 0.2
+"""Share of the points, or of the pairs, that is for validation."""
+
+
+class ArrayPatches:
+    """Patches in memory, as `learning.patches.sources.Patches` has them.
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), uint8
+        Grey values.
+    """
+
+    def __init__(self, patches: NDArray[np.uint8]) -> None:
+        self.folder = Path("arrays")  # what they are called where a folder would be named
+        self._patches = patches
+
+    def __len__(self) -> int:
+        return len(self._patches)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the patches."""
+        return fingerprint({"patches": self._patches}, {})
+
+    def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
+        """Read patches (K,) as (K, S, S) uint8."""
+        return np.asarray(self._patches[numbers])
+
+
+def are_arrays(source: object) -> bool:
+    """Say whether a source is labelled patches in arrays, and no path or list of paths."""
+    return isinstance(source, tuple | list) and len(source) in (2, 3) and all(_is_array(part) for part in source)
+
+
+def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) -> Source:
+    """Divide labelled patches into pairs to learn from and pairs to validate on.
+
+    Parameters
+    ----------
+    source : tuple
+        ``(patches, point_ids)``: patches (N, S, S), and the 3-D point that each shows (N,). Matches are all pairs of
+        one point, and as many pairs of different points are drawn; `HELD_OUT` of the points are for validation. Or
+        ``(first, second, same)``: patches (M, S, S) twice, and whether the two of each pair show the same (M,) bool;
+        `HELD_OUT` of the pairs are for validation.
+    pairs : int
+        At most so many training pairs, and half as many for validation, drawn at random; 0: all.
+    seed : int
+        Of what is drawn.
+
+    Raises
+    ------
+    CairnError
+        Shapes or types do not fit, or there are too few pairs of one kind.
+    """
+    rng = np.random.default_rng(seed)
+    if len(source) == 2:
+        patches, points = labelled_points(source)
+        known = rng.permutation(np.unique(points))
+        validated = np.isin(points, known[: max(1, round(HELD_OUT * len(known)))])
+        train, validation = (pairs_of_points(points, np.flatnonzero(chosen), rng) for chosen in (~validated, validated))
+    else:
+        patches, labelled = labelled_pairs(source)
+        held = np.zeros(len(labelled), bool)
+        for kind in (labelled.match, ~labelled.match):  # of both kinds, however few pairs there are
+            places = rng.permutation(np.flatnonzero(kind))
+            held[places[: max(1, round(HELD_OUT * len(places)))]] = True
+        train, validation = (take_pairs(labelled, np.flatnonzero(chosen)) for chosen in (~held, held))
+    if pairs:
+        train, validation = draw_pairs(train, pairs, rng), draw_pairs(validation, max(pairs // 2, 2), rng)
+    for part, what in ((train, "to learn from"), (validation, "for validation")):
+        if not part.match.any() or part.match.all():
+            raise CairnError(
+                f"There are {np.count_nonzero(part.match)} matches among {len(part)} pairs {what}: give more points "
+                "that have two patches, or more pairs of both kinds."
+            )
+    return Source(ArrayPatches(patches), train, validation)
+
+
+def pairs_of_arrays(source: Sequence[Any], seed: int = 0) -> tuple[ArrayPatches, Pairs]:
+    """Give labelled patches and all their pairs, to be measured on; parameters and errors as of `source_of_arrays`."""
+    if len(source) == 3:
+        patches, labelled = labelled_pairs(source)
+        return ArrayPatches(patches), labelled
+    patches, points = labelled_points(source)
+    return ArrayPatches(patches), pairs_of_points(points, np.arange(len(points)), np.random.default_rng(seed))
+
+
+def labelled_points(source: Sequence[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Check ``(patches, point_ids)``: patches (N, S, S) uint8 and points (N,) int64, numbered from 0."""
+    patches, ids = as_patches(source[0], "patches"), np.asarray(source[1])
+    if ids.shape != (len(patches),):
+        raise CairnError(f"point_ids must have the shape ({len(patches)},), one for each patch, not {ids.shape}.")
+    _, points = np.unique(ids, return_inverse=True)
+    return patches, points.astype(np.int64)
+
+
+def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], Pairs]:
+    """Check ``(first, second, same)``: patches (2 M, S, S) uint8, the first ones before the second ones; and pairs."""
+    first, second = as_patches(source[0], "first"), as_patches(source[1], "second")
+    if first.shape != second.shape:
+        raise CairnError(f"first and second must have one shape, and have {first.shape} and {second.shape}.")
+    match = as_labels(source[2], len(first))
+    number = len(first)
+    return np.concatenate([first, second]), Pairs(np.arange(number), np.arange(number, 2 * number), match)
+
+
+def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
+    """Give patches (N, S, S) uint8; CairnError where they are of another shape or type."""
+    patches = np.asarray(given)
+    if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or not len(patches) or patches.shape[1] < 2:
+        raise CairnError(f"{name} must be patches of the shape (N, S, S), not {patches.shape}.")
+    if patches.dtype != np.uint8:
+        raise CairnError(f"{name} must be grey values of the type uint8, 0 to 255, not {patches.dtype}.")
+    return patches
+
+
+def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
+    """Give the labels (M,) bool of so many pairs; CairnError where they are no such labels."""
+    labels = np.asarray(given)
+    if labels.shape != (number,):
+        raise CairnError(f"same must have the shape ({number},), one label for each pair, not {labels.shape}.")
+    if labels.dtype.kind not in "biu" or not np.isin(labels, (0, 1)).all():
+        raise CairnError("same must be True or False for each pair.")
+    return labels.astype(bool)
+
+
+def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> Pairs:
+    """Pair all patches of one point, and as many of different points, drawn at random.
+
+    Parameters
+    ----------
+    points : ndarray, shape (N,), int64
+        The point that each patch shows.
+    chosen : ndarray, shape (K,), int64
+        Patches that may be paired, ascending.
+    rng : Generator
+        Draws.
+    """
+    order = chosen[np.argsort(points[chosen], kind="stable")]
+    starts = np.flatnonzero(np.diff(points[order], prepend=-1))
+    groups = np.split(order, starts[1:])  # of one point each
+    matches = np.concatenate([group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups])
+    if len(starts) < 2:  # no two points
+        others = np.zeros((0, 2), np.int64)
+    else:
+        others = rng.choice(chosen, (len(matches), 2))
+        while (alike := points[others[:, 0]] == points[others[:, 1]]).any():
+            others[alike, 1] = rng.choice(chosen, np.count_nonzero(alike))
+    both = np.concatenate([matches, others])
+    return Pairs(both[:, 0], both[:, 1], np.arange(len(both)) < len(matches))
+
+
+def _is_array(part: object) -> bool:
+    return not isinstance(part, str | Path) and np.ndim(part) > 0  # type: ignore[arg-type]
