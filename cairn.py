@@ -44,6 +44,11 @@ PUBLIC = {
     "word_matches": "retrieval.library.parts.matches:word_matches",
     "verify": "retrieval.library.parts.matches:verify",
     "Verified": "retrieval.library.parts.matches:Verified",
+    # Learning and measuring
+    "evaluate_patches": "eval.library.patches:evaluate_patches",
+    "evaluate_retrieval": "eval.library.retrieval:evaluate_retrieval",
+    "PatchEvaluation": "eval.library.patches:PatchEvaluation",
+    "RetrievalEvaluation": "eval.library.retrieval:RetrievalEvaluation",
     # Results
     "Answer": "retrieval.library.answers:Answer",
     "Result": "retrieval.library.answers:Result",
