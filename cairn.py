@@ -29,7 +29,8 @@ PUBLIC = {
     # Collections
     "open": "retrieval.library.opening:open",
     "create": "retrieval.library.opening:create",
-    "check": "retrieval.library.collection:check",
+    "check": "retrieval.library.health:check",
+    "repair": "retrieval.library.health:repair",
     "Collection": "retrieval.library.collection:Collection",
     "Filter": "retrieval.catalogue.filters:PhotoFilter",
     # Parts, on plain arrays
@@ -64,6 +65,9 @@ PUBLIC = {
     "Compacted": "retrieval.library.reports:Compacted",
     "Retrained": "retrieval.library.reports:Retrained",
     "Check": "retrieval.library.reports:Check",
+    "Repaired": "retrieval.library.reports:Repaired",
+    "Imported": "retrieval.library.reports:Imported",
+    "Refreshed": "retrieval.library.reports:Refreshed",
     "Damage": "retrieval.library.reports:Damage",
     # Errors
     "CairnError": "index.errors:CairnError",

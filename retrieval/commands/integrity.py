@@ -7,9 +7,9 @@ import typer
 
 from index.text import printable_name
 from retrieval.commands.care import Folder
-from retrieval.commands.console import FAILED, print_json, progress_bars, say
+from retrieval.commands.console import FAILED, print_json, say
 from retrieval.commands.described import FeaturesAgain
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers, cores
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers
 
 
 def check(
@@ -23,7 +23,7 @@ def check(
     Nothing is changed, and other commands may be at work meanwhile. It takes as long as the disk needs to read the
     collection. Ends with code 1 if anything is damaged.
     """
-    from retrieval.library.collection import check as check_collection
+    from retrieval.library.health import check as check_collection
 
     report = check_collection(collection, catalogue=catalogue, progress=not (quiet or json))
     if json:
@@ -65,31 +65,19 @@ def repair(
     repair is picked up by running the same command again. Ends with code 1 if anything is still damaged, or something
     was lost.
     """
-    from retrieval.integrity.repair import repair_collection
+    from retrieval.library.health import repair as repair_collection
 
-    with progress_bars(quiet or json, {"check": "Reading (MB)", "extract": "Features (photos)"}) as tell:
-        report = repair_collection(
-            collection,
-            photos=photos or [],
-            drop_missing=drop_missing,
-            features=features,
-            workers=workers or cores(),
-            catalogue=catalogue,
-            progress=tell,
-        )
+    report = repair_collection(
+        collection,
+        photos=photos or [],
+        drop_missing=drop_missing,
+        features=features,
+        workers=workers,
+        catalogue=catalogue,
+        progress=not (quiet or json),
+    )
     if json:
-        print_json(
-            {
-                "collection": str(collection),
-                "ok": report.ok,
-                "repaired": report.repaired,
-                "lost": report.lost,
-                "lapses": report.lapses,
-                "damaged": [{"file": one.file, "what": one.what, "remedy": one.remedy} for one in report.damaged],
-                "notes": report.notes,
-                "seconds": round(report.seconds, 3),
-            }
-        )
+        print_json({"collection": str(collection), **report.to_dict()})
     else:
         for entry in report.repaired:
             say(f"repaired: {printable_name(entry['file'])}: {entry['how']}")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retrieval.commands.console import FAILED, print_json, progress_bars, say
+from retrieval.commands.console import FAILED, print_json, say
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 _LISTED = 20  # rows and warnings that are printed for people
@@ -61,15 +61,10 @@ def metadata(
     understood by their usual headers in English, German, French, Spanish, Italian and Dutch, or by --map; every other
     one is kept under its own name. cairn query and cairn serve filter by all of it.
     """
-    from contextlib import nullcontext
-
     from index.errors import CairnError
-    from retrieval.catalogue.metadata_refresh import refresh_metadata
     from retrieval.catalogue.tables.columns import parse_mapping
     from retrieval.catalogue.tables.exporting import export_table
-    from retrieval.catalogue.tables.importing import TableOptions, import_table
-    from retrieval.collection.collection import Collection
-    from retrieval.collection.sealing import sealed_afterwards
+    from retrieval.library.opening import open
 
     if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
         raise CairnError(
@@ -79,22 +74,19 @@ def metadata(
         raise CairnError("--photo shows one photo: leave the table and --refresh out.")
     if export is not None and (table is not None or refresh or photo is not None):
         raise CairnError("--export writes a table: leave the table to import, --refresh and --photo out.")
-    options = TableOptions(name_column, delimiter, tuple(parse_mapping(one) for one in mapping or ()))
+    columns = tuple(parse_mapping(one) for one in mapping or ())
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
-    with Collection.open(collection, catalogue=catalogue) as opened:
-        with sealed_afterwards(opened) if refresh or table is not None else nullcontext():
-            if refresh:
-                with progress_bars(quiet or json, {"read": "Reading (photos)"}) as tell:
-                    done = refresh_metadata(opened.catalogue, tell)
-                summary |= {"read": done.read, "missing": done.missing, "told": done.told}
-                lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")
-            if table is not None:
-                report = import_table(opened.catalogue, table, options, replace=replace)
-                summary |= {"rows": report.rows, "matched": report.matched, "unmatched": report.unmatched}
-                summary |= {"warnings": report.warnings, "notes": report.notes, "photos": report.photos}
-                summary["columns"] = report.columns
-                lines += _report_import(summary)
+    with open(collection, catalogue=catalogue) as made:
+        opened = made.opened
+        if refresh:
+            done = made.refresh_metadata(progress=not (quiet or json))
+            summary |= done.to_dict()
+            lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")
+        if table is not None:
+            report = made.import_mapped(table, name_column, delimiter, columns, replace=replace)
+            summary |= report.to_dict()
+            lines += _report_import(summary)
         if photo is not None:
             summary |= describe_metadata(opened.catalogue, photo)
             lines += [f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, [], {})]

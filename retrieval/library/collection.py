@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -18,13 +17,14 @@ from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.library.answers import Answer, Match
+from retrieval.library.filters import filter_from
 from retrieval.library.given import Given, InCollection, ask, row_of, several
 from retrieval.library.groups import Groups, make_groups
+from retrieval.library.health import check
 from retrieval.library.photos import Photo, Photos, cache_of, photos_of
 from retrieval.library.progress import INDEXING, Telling, telling
-from retrieval.library.reports import Added, Check, Compacted, Damage, Info, Removed, Retrained, rounded
+from retrieval.library.reports import Added, Check, Compacted, Imported, Info, Refreshed, Removed, Retrained, rounded
 from retrieval.library.searches import MakeSearcher, Searches
-from retrieval.metadata.places import Near
 from retrieval.search.engines.registry import DEFAULT
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -647,6 +647,83 @@ class Collection:
             address = catalogue.address.render_as_string(hide_password=False)
         return check(self.folder, catalogue=address, progress=progress)
 
+    def import_metadata(
+        self,
+        table: str | os.PathLike[str],
+        *,
+        name_column: str | None = None,
+        mapping: Mapping[str, str] | None = None,
+        delimiter: str = "auto",
+        replace: bool = False,
+    ) -> Imported:
+        """Import what a table (CSV) says of the photos: it counts more than what their files say.
+
+        Parameters
+        ----------
+        table : path-like
+            Its first line names the columns; headers in six languages are understood.
+        name_column : str, optional
+            Column that says which photo a row is about; name, path or file otherwise.
+        mapping : mapping of str to str, optional
+            From date, title, camera, latitude, longitude or tags to the header of its column.
+        delimiter : {"auto", ",", ";", "tab"}
+            What parts the columns.
+        replace : bool
+            Forget what was imported earlier, of all photos.
+
+        Returns
+        -------
+        Imported
+            Rows that are about no photo, or about several, are in it.
+
+        Raises
+        ------
+        CairnError
+            The table cannot be read, or has no column that says which photo.
+        """
+        from retrieval.catalogue.tables.columns import parse_mapping
+
+        columns = tuple(parse_mapping(f"{word}={header}") for word, header in (mapping or {}).items())
+        return self.import_mapped(table, name_column, delimiter, columns, replace=replace)
+
+    def import_mapped(
+        self,
+        table: str | os.PathLike[str],
+        name_column: str | None,
+        delimiter: str,
+        columns: tuple[tuple[str, str], ...],
+        *,
+        replace: bool,
+    ) -> Imported:
+        """Import a table: see `import_metadata`. Columns are given by the keys of their fields."""
+        from retrieval.catalogue.tables.importing import TableOptions, import_table
+        from retrieval.collection.sealing import sealed_afterwards
+
+        options = TableOptions(name_column, delimiter, columns)
+        with self._lock, sealed_afterwards(self.opened):
+            report = import_table(self.opened.catalogue, Path(table), options, replace=replace)
+        return Imported(**vars(report))
+
+    def refresh_metadata(self, *, progress: Telling = None) -> Refreshed:
+        """Read again what the photos' files say of them; what was imported stays.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        Refreshed
+        """
+        from retrieval.catalogue.metadata_refresh import refresh_metadata
+        from retrieval.collection.sealing import sealed_afterwards
+
+        titles = {"read": "Reading (photos)"}
+        with self._lock, sealed_afterwards(self.opened), telling(progress, titles) as tell:
+            report = refresh_metadata(self.opened.catalogue, tell)
+        return Refreshed(read=report.read, missing=report.missing, told=report.told)
+
     def _steadily(self, do: Callable[[], T]) -> T:
         """Do something with the collection as it is now, again where it changes meanwhile."""
         for _ in range(_LOOKS):
@@ -671,76 +748,8 @@ class Collection:
         use_features(self.opened, source)
 
 
-def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
-    """Read every file of a collection again, also where it cannot be opened; nothing is changed.
-
-    Parameters
-    ----------
-    folder : path-like
-        Its folder.
-    catalogue : str, optional
-        SQLAlchemy address of its catalogue.
-    progress : bool or callable, optional
-        True shows bars; a callable is told step, done and total.
-
-    Returns
-    -------
-    Check
-
-    Raises
-    ------
-    CairnError
-        There is no collection.
-    """
-    from retrieval.integrity.check import check_collection
-
-    with telling(progress, {"check": "Reading (MB)"}) as tell:
-        report = check_collection(Path(folder), catalogue=catalogue, progress=tell)
-    return Check(
-        ok=report.ok,
-        files=report.files,
-        bytes=report.bytes,
-        damaged=tuple(Damage(one.file, one.what, one.remedy) for one in report.damaged),
-        notes=report.notes,
-        seconds=round(report.seconds, 3),
-    )
-
-
 def paths_of(given: Paths) -> list[Path]:
     """Give one path or several as a list."""
     if isinstance(given, (str, os.PathLike)):
         return [Path(given)]
     return [Path(one) for one in given]
-
-
-def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | None:
-    """Make a filter of its fields.
-
-    Parameters
-    ----------
-    where : PhotoFilter or mapping, optional
-        Tags may be one or several; near is latitude, longitude and kilometres; where is a mapping of keys to values.
-
-    Raises
-    ------
-    CairnError
-        A field is unknown, or its value is not understood.
-    """
-    if where is None or isinstance(where, PhotoFilter):
-        return where
-    if not isinstance(where, Mapping):
-        raise CairnError(f"A filter is a cairn.Filter or a mapping of its fields, and not {type(where).__name__}.")
-    known = [one.name for one in fields(PhotoFilter)]
-    values: dict[str, Any] = {}
-    for key, value in where.items():
-        if key not in known:
-            raise CairnError(f"A filter has no field {key!r}, only {', '.join(known)}; imported columns go into where.")
-        if key in ("tags", "without_tags"):
-            values[key] = (value,) if isinstance(value, str) else tuple(value)
-        elif key == "near":
-            values[key] = value if value is None or isinstance(value, Near) else Near(*(float(one) for one in value))
-        elif key == "where":
-            values[key] = tuple(value.items()) if isinstance(value, Mapping) else tuple(value)
-        else:
-            values[key] = str(value)
-    return PhotoFilter(**values)

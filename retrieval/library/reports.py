@@ -251,6 +251,87 @@ class Check(Report):
         return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
 
 
+@dataclass(frozen=True)
+class Repaired(Report):
+    """What `repair` did.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether all is sound now, and nothing was lost.
+    repaired : list of dict
+        File, and how.
+    lost : list of dict
+        Photos that left the collection: name, path and reason.
+    lapses : list of str
+        What else was lost, in sentences.
+    damaged : tuple of Damage
+        What is left.
+    notes : list of str
+        What is to be known, and is no damage.
+    seconds : float
+        Time.
+    """
+
+    ok: bool
+    repaired: list[dict[str, str]]
+    lost: list[dict[str, str]]
+    lapses: list[str]
+    damaged: tuple[Damage, ...]
+    notes: list[str]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``cairn repair --json`` prints."""
+        return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
+
+
+@dataclass(frozen=True)
+class Imported(Report):
+    """What `Collection.import_metadata` did.
+
+    Attributes
+    ----------
+    rows, matched : int
+        Rows of the table, and those that are about one photo.
+    photos : int
+        Photos that these are about.
+    unmatched, warnings : list of dict
+        Line and reason of rows that were not imported, and of cells that were not.
+    notes : list of str
+        What is to be known of the table, a sentence each.
+    columns : dict
+        How the columns were understood: photo, understood, kept, warnings.
+    """
+
+    rows: int
+    matched: int
+    photos: int
+    unmatched: list[dict[str, str | int]]
+    warnings: list[dict[str, str | int]]
+    notes: list[str]
+    columns: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Refreshed(Report):
+    """What `Collection.refresh_metadata` read.
+
+    Attributes
+    ----------
+    read : int
+        Photos.
+    missing : int
+        Photos whose files have gone or may not be read: they keep what was known.
+    told : int
+        Photos whose files say anything.
+    """
+
+    read: int
+    missing: int
+    told: int
+
+
 def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
     """Seconds of steps, to the millisecond."""
     return {step: round(value, 3) for step, value in seconds.items()}

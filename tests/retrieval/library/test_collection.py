@@ -212,3 +212,22 @@ def test_groups_have_their_photos(linked: Path, tmp_path: Path, cairn: Any) -> N
         assert all(one in names for group in groups for pair in group.duplicates.items() for one in pair)
         table = groups.save_table(tmp_path / "groups.csv").read_text()
         assert table.startswith("group,name,path,duplicate_of\n") and table.count("\n") == len(names) + 1
+
+
+def test_tables_are_imported_and_damage_is_mended(copied: Path, tmp_path: Path) -> None:
+    table = tmp_path / "tafel.csv"
+    table.write_text("Datei;Titel;Schlagwörter;Archiv\ncat_001.jpg;Katze;Tier|Haus;Berlin\nnobody.jpg;-;-;-\n", "utf-8")
+    with library.open(copied) as collection:
+        done = collection.import_metadata(table)
+        assert (done.rows, done.matched, len(done.unmatched)) == (2, 1, 1)
+        photo = collection.photo("cat_001.jpg")
+        assert (photo.title, photo.tags) == ("Katze", ("Tier", "Haus")) and photo.others == {"archiv": ("Berlin",)}
+        assert [one.name for one in collection.photos({"where": {"archiv": "Berlin"}})] == ["cat_001.jpg"]
+        assert [one.name for one in collection.photos({"tags": "tier"})] == ["cat_001.jpg"]
+        assert collection.refresh_metadata().read == len(collection)
+        assert collection.photo("cat_001.jpg").title == "Katze"
+    postings = next(copied.glob("segments/*/*"))
+    postings.write_bytes(postings.read_bytes()[:-1] + b"?")
+    damaged = library.check(copied)
+    assert not damaged.ok and damaged.damaged[0].file.endswith(postings.name)
+    assert library.repair(copied, workers=1).ok and library.check(copied).ok

@@ -1,0 +1,113 @@
+"""Whether a collection is whole, and what mends it; also of one that cannot be opened."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from index.parallel import cores
+from retrieval.library.progress import Telling, telling
+from retrieval.library.reports import Check, Damage, Repaired
+
+if TYPE_CHECKING:
+    from retrieval.integrity.report import Damage as Found
+
+
+def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
+    """Read every file of a collection again, also where it cannot be opened; nothing is changed.
+
+    Parameters
+    ----------
+    folder : path-like
+        Its folder.
+    catalogue : str, optional
+        SQLAlchemy address of its catalogue.
+    progress : bool or callable, optional
+        True shows bars; a callable is told step, done and total.
+
+    Returns
+    -------
+    Check
+
+    Raises
+    ------
+    CairnError
+        There is no collection.
+    """
+    from retrieval.integrity.check import check_collection
+
+    with telling(progress, {"check": "Reading (MB)"}) as tell:
+        report = check_collection(Path(folder), catalogue=catalogue, progress=tell)
+    return Check(
+        ok=report.ok,
+        files=report.files,
+        bytes=report.bytes,
+        damaged=_damages(report.damaged),
+        notes=report.notes,
+        seconds=round(report.seconds, 3),
+    )
+
+
+def repair(
+    folder: str | os.PathLike[str],
+    *,
+    photos: Sequence[str | os.PathLike[str]] = (),
+    drop_missing: bool = False,
+    features: str | os.PathLike[str] | None = None,
+    workers: int = 0,
+    catalogue: str | None = None,
+    progress: Telling = None,
+) -> Repaired:
+    """Make again what `check` finds damaged.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder of the collection, which must not be open.
+    photos : sequence of path-like
+        Folders to look in for photos that are no longer where they were.
+    drop_missing : bool
+        Let photos of damaged segments that cannot be found leave the collection.
+    features : path-like, optional
+        Features of the photos, of a collection of features of another program.
+    workers : int
+        Processes; 0: one for each core.
+    catalogue : str, optional
+        SQLAlchemy address of the catalogue.
+    progress : bool or callable, optional
+        True shows bars; a callable is told step, done and total.
+
+    Returns
+    -------
+    Repaired
+
+    Raises
+    ------
+    CairnError
+        There is no collection, or photos that are needed cannot be found.
+    """
+    from retrieval.integrity.repair import repair_collection
+
+    with telling(progress, {"check": "Reading (MB)", "extract": "Features (photos)"}) as tell:
+        report = repair_collection(
+            Path(folder),
+            photos=[Path(one) for one in photos],
+            drop_missing=drop_missing,
+            features=Path(features) if features is not None else None,
+            workers=workers or cores(),
+            catalogue=catalogue,
+            progress=tell,
+        )
+    return Repaired(
+        ok=report.ok,
+        repaired=report.repaired,
+        lost=report.lost,
+        lapses=report.lapses,
+        damaged=_damages(report.damaged),
+        notes=report.notes,
+        seconds=round(report.seconds, 3),
+    )
+
+
+def _damages(found: "Sequence[Found]") -> tuple[Damage, ...]:
+    return tuple(Damage(one.file, one.what, one.remedy) for one in found)
