@@ -1,5 +1,7 @@
 """The optional packages: which extra each belongs to, and how a message says to install it."""
 
+from index.errors import CairnError
+
 EXTRAS = {
     "heic": "pillow-heif",
     "postgresql": "psycopg[binary]",
@@ -30,3 +32,11 @@ def install_command(extra: str) -> str:
     """
     package = EXTRAS[extra]
     return f"pip install {package}" if package.replace("-", "").isalnum() else f'pip install "{package}"'
+
+
+def require_matplotlib() -> None:
+    """Raise a CairnError where matplotlib is not installed."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise CairnError(f"Plots need matplotlib: {install_command('plots')}.") from error

@@ -3,19 +3,10 @@
 import io
 from typing import TYPE_CHECKING
 
-from index.errors import CairnError
-from index.extras import install_command
+from index.extras import require_matplotlib as require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def require_matplotlib() -> None:
-    """Raise a CairnError where matplotlib is not installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise CairnError(f"Plots need matplotlib: {install_command('plots')}.") from error
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -142,9 +142,17 @@ def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> P
     -------
     Photo
     """
-    options = options or ImageOptions()
-    grey = _reduce(_plain(image), (0, 0, *image.size), _working_size(image.size, options), colour=False)
-    return Photo(np.ascontiguousarray(grey), *image.size)
+    return Photo(_in_memory(image, options or ImageOptions(), colour=False), *image.size)
+
+
+def colour_of_image(image: Image.Image, options: ImageOptions | None = None) -> NDArray[np.uint8]:
+    """Take an image in memory as `read_colour` takes that of a file: RGB (H, W, 3) uint8; see `photo_of_image`."""
+    return _in_memory(image, options or ImageOptions(), colour=True)
+
+
+def _in_memory(image: Image.Image, options: ImageOptions, colour: bool) -> NDArray[Any]:
+    size = _working_size(image.size, options)
+    return np.ascontiguousarray(_reduce(_plain(image), (0, 0, *image.size), size, colour))
 
 
 def read_orientation(path: Path) -> int:

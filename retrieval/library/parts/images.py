@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from index.errors import CairnError
-from retrieval.photos.decoding import Photo, photo_of_image
+from retrieval.photos.decoding import Photo, colour_of_image, photo_of_image
 from retrieval.photos.options import ImageOptions
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # Rec. 601, as Pillow converts colours
@@ -66,9 +66,43 @@ def as_photo(image: ArrayLike | Image.Image, options: ImageOptions | None = None
     """
     if not isinstance(image, Image.Image):
         image = _as_pillow(_checked(image))
+    return photo_of_image(_with_pixels(image), options)
+
+
+def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.uint8]:
+    """Take an image in memory as a picture to show: see `as_image`.
+
+    Parameters
+    ----------
+    image
+        See `as_image`.
+    max_side : int
+        Longest side, pixels: a larger one is reduced; 0: none is.
+
+    Returns
+    -------
+    ndarray, shape (H, W, 3), uint8
+        RGB.
+
+    Raises
+    ------
+    CairnError
+        As `as_image`.
+    """
+    if not isinstance(image, Image.Image):
+        pixels = _checked(image)
+        if pixels.dtype == np.uint16:
+            pixels = (pixels >> 8).astype(np.uint8)
+        elif pixels.dtype != np.uint8:
+            pixels = np.rint(255 * np.clip(_parts_of_one(pixels), 0, 1)).astype(np.uint8)
+        image = Image.fromarray(np.ascontiguousarray(pixels))
+    return colour_of_image(_with_pixels(image), ImageOptions(max_side=max_side))
+
+
+def _with_pixels(image: Image.Image) -> Image.Image:
     if min(image.size) < 1:
         raise CairnError("The image has no pixels.")
-    return photo_of_image(image, options)
+    return image
 
 
 def _checked(image: ArrayLike) -> NDArray[Any]:

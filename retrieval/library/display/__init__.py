@@ -1,0 +1,1 @@
+"""How results are shown: HTML that stands by itself, for notebooks, and figures by matplotlib."""

@@ -1,0 +1,151 @@
+"""What is shown of a photo: its pixels, small, where there are any; and in words how sure a result is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from index.errors import CairnError
+from index.text import printable, printable_name
+from retrieval.library.parts.images import as_colour
+from retrieval.photos.decoding import read_colour
+from retrieval.photos.options import ImageOptions
+
+Box = Sequence[float]
+"""x0, y0, x1, y1 in pixels of the upright photo."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A photo to be shown.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    width, height : int or None
+        Pixels of the upright original, in which boxes, regions and ellipses are; None where they are not known.
+    path : str, path or None
+        Its file; None where it is in memory alone.
+    pixels : array_like or None
+        Its pixels, as `as_image` takes them, where they are in memory: no file is read then.
+    """
+
+    name: str
+    width: int | None
+    height: int | None
+    path: "str | PathLike[str] | None" = None
+    pixels: ArrayLike | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, those of a square where they are not known."""
+        return (self.width, self.height) if self.width and self.height else (1, 1)
+
+    @property
+    def label(self) -> str:
+        """The name as it can be shown in one line, whatever it is."""
+        return printable_name(printable(self.name))
+
+    def thumbnail(self, side: int) -> NDArray[np.uint8]:
+        """Read the photo, reduced to a longer side of at most so many pixels: RGB (H, W, 3) uint8.
+
+        Raises
+        ------
+        CairnError
+            It cannot be shown. The message is the reason alone.
+        """
+        if self.pixels is not None:
+            return as_colour(self.pixels, side)
+        if self.path is None:
+            raise CairnError("its pixels are not kept")
+        return read_colour(Path(self.path), ImageOptions(max_side=side))
+
+
+class Shown(Protocol):
+    """A photo of a collection, as far as it is shown."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the collection."""
+
+    @property
+    def path(self) -> Any:
+        """Its file."""
+
+    @property
+    def width(self) -> int | None:
+        """Pixels of the upright original."""
+
+    @property
+    def height(self) -> int | None:
+        """Pixels of the upright original."""
+
+
+class Told(Protocol):
+    """How sure it is that two photos show the same, and where the one lies in the other."""
+
+    @property
+    def inliers(self) -> int:
+        """Number of matches that agree on one map."""
+
+    @property
+    def probability(self) -> float:
+        """That both show the same, 0 to 1."""
+
+    @property
+    def found(self) -> bool:
+        """Whether that is sure."""
+
+    @property
+    def region(self) -> Sequence[Sequence[float]] | None:
+        """Corners [x, y] of where the query, or its box, lies in the photo, in the photo's pixels."""
+
+
+class Result(Shown, Told, Protocol):
+    """A photo of an answer."""
+
+    @property
+    def rank(self) -> int:
+        """1 for the best."""
+
+    @property
+    def query_index(self) -> int:
+        """Which of several queries it was found by, from 0."""
+
+
+class Match(Told, Protocol):
+    """What two photos have in common."""
+
+    @property
+    def query_ellipses(self) -> NDArray[np.float32]:
+        """Regions (N, 5) of the inliers in the query: rows x, y, a, b, c, pixels."""
+
+    @property
+    def photo_ellipses(self) -> NDArray[np.float32]:
+        """Regions (N, 5) of the inliers in the photo; row by row those of `query_ellipses`."""
+
+
+def picture_of(photo: Shown) -> Picture:
+    """A photo of a collection as a picture."""
+    return Picture(photo.name, photo.width, photo.height, photo.path)
+
+
+def strength(told: Told) -> str:
+    """In words how sure a result is: "sure (98%)" or "perhaps (63%)"."""
+    return f"{'sure' if told.found else 'perhaps'} ({likely(told.probability)})"
+
+
+def likely(probability: float) -> str:
+    """Write a probability in percent, never so rounded that it were certain or impossible."""
+    whole = round(100 * probability)
+    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 photo", "12 photos"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,192 @@
+"""Results as figures by the optional matplotlib."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.extras import require_matplotlib
+from retrieval.library.display.drawing import (
+    OUTLINE,
+    Placed,
+    box_corners,
+    ellipse_axes,
+    fitted,
+    hues,
+    side_by_side,
+    some_rows,
+)
+from retrieval.library.display.pictures import Box, Match, Picture, Result, picture_of, strength
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIDE = 512  # pixels of a photo's longer side, and units of a drawing
+_GAP = 16
+_LINES = 60
+_NAME = 24  # characters of a name that a tile has room for
+
+
+def plot_match(
+    match: Match, query: Picture, photo: Picture, box: Box | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw what two photos have in common: both side by side, matched regions in equal colours, joined by lines.
+
+    Parameters
+    ----------
+    match : Match
+        What they have in common.
+    query, photo : Picture
+        The two photos; one that cannot be read is a grey area.
+    box : box, optional
+        What was searched for in the query, in its pixels.
+    ax : matplotlib.axes.Axes, optional
+        Where to; a new figure otherwise.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    CairnError
+        matplotlib is not installed.
+    """
+    require_matplotlib()
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    left, right, width, height = side_by_side(query, photo, _SIDE, _GAP)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(10, max(1.5, 10 * height / width + 0.4)), layout="constrained")
+    for picture, placed in ((query, left), (photo, right)):
+        _draw_photo(ax, picture, placed)
+    rows = some_rows(min(len(match.query_ellipses), len(match.photo_ellipses)), _LINES)
+    colours = hues(len(rows))
+    ends = []
+    for ellipses, placed in ((match.query_ellipses, left), (match.photo_ellipses, right)):
+        centres, halves, angles = ellipse_axes(ellipses[rows], placed)
+        ends.append(centres)
+        ax.add_collection(
+            EllipseCollection(
+                2 * halves[:, 0],
+                2 * halves[:, 1],
+                angles,
+                units="xy",
+                offsets=centres,
+                transOffset=ax.transData,
+                facecolors="none",
+                edgecolors=colours,
+                linewidths=1,
+            )
+        )
+    ax.add_collection(LineCollection(list(np.stack(ends, axis=1)), colors=colours, linewidths=0.7, alpha=0.75))
+    if box is not None:
+        _draw_outline(ax, left.place(box_corners(box)))
+    if match.region:
+        _draw_outline(ax, right.place(np.asarray(match.region, np.float64)))
+    ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+    ax.set_axis_off()
+    ax.set_title(
+        f"{_short(query.label, 40)}  ·  {_short(photo.label, 40)}\n{strength(match)}, {match.inliers} inliers",
+        fontsize="medium",
+        parse_math=False,
+    )
+    return ax
+
+
+def plot_answer(
+    results: Sequence[Result],
+    queries: Sequence[Picture],
+    boxes: Sequence[Box | None] = (),
+    *,
+    most: int = 20,
+    columns: int = 5,
+) -> "list[Axes]":
+    """Draw an answer as a grid: the queries first, then the photos that were found, the best first.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        The best first.
+    queries : sequence of Picture
+        What was searched for.
+    boxes : sequence of box or None, optional
+        Of each query, in its pixels.
+    most : int
+        Photos that are drawn, at most; the last tile says how many there are beside them.
+    columns : int
+        Photos in a row, at most.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        Of the tiles, in their order.
+
+    Raises
+    ------
+    CairnError
+        matplotlib is not installed, or an option is less than 1.
+    """
+    require_matplotlib()
+    if most < 1 or columns < 1:
+        raise CairnError("A figure has at least one photo and one column.")
+    import matplotlib.pyplot as plt
+
+    known = [*boxes, *[None] * len(queries)]
+    tiles = [
+        (query, box_corners(box) if box is not None else None, f"query\n{_short(query.label)}")
+        for query, box in zip(queries, known, strict=False)
+    ]
+    for result in results[:most]:
+        picture = picture_of(result)
+        region = np.asarray(result.region, np.float64) if result.region else None
+        tiles.append((picture, region, f"{result.rank}. {_short(picture.label)}\n{strength(result)}"))
+    if not tiles:
+        raise CairnError("There is nothing to draw.")
+    columns = min(columns, len(tiles))
+    rows = -(-len(tiles) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(2.3 * columns, 2.6 * rows), layout="constrained", squeeze=False)
+    axes: list[Axes] = grid.ravel().tolist()
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, (picture, region, title) in zip(axes, tiles, strict=False):
+        width, height = fitted(picture, _SIDE, _SIDE)
+        placed = Placed(0, 0, width, height, (width / picture.size[0], height / picture.size[1]))
+        _draw_photo(ax, picture, placed)
+        if region is not None:
+            _draw_outline(ax, placed.place(region))
+        ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+        ax.set_title(title, fontsize="small", parse_math=False)
+    if len(results) > most:
+        figure.supxlabel(f"and {len(results) - most:,} more", fontsize="small")
+    return axes[: len(tiles)]
+
+
+def _draw_photo(ax: "Axes", picture: Picture, placed: Placed) -> None:
+    """Draw a photo where it is placed; a grey area with the reason where it cannot be read."""
+    x, y, right, bottom = placed.x, placed.y, placed.x + placed.width, placed.y + placed.height
+    try:
+        ax.imshow(picture.thumbnail(_SIDE), extent=(x, right, bottom, y), interpolation="antialiased")
+    except CairnError as error:
+        from matplotlib.patches import Rectangle
+
+        ax.add_patch(Rectangle((x, y), placed.width, placed.height, facecolor="#cccccc", edgecolor="none"))
+        middle = (x + right) / 2, (y + bottom) / 2
+        ax.text(*middle, str(error), ha="center", va="center", color="#444444", wrap=True, parse_math=False)
+
+
+def _draw_outline(ax: "Axes", corners: NDArray[np.float64]) -> None:
+    """Draw a polygon that is seen on bright and on dark photos."""
+    from matplotlib.patches import Polygon
+
+    for colour, width in (("white", 3.2), (OUTLINE, 1.6)):
+        ax.add_patch(Polygon(corners, closed=True, fill=False, edgecolor=colour, linewidth=width, joinstyle="round"))
+
+
+def _short(name: str, most: int = _NAME) -> str:
+    """The end of a name, which tells photos of one folder apart."""
+    return name if len(name) <= most else f"…{name[1 - most :]}"
