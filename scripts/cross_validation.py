@@ -30,9 +30,9 @@ from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
 from eval.tables.retrieval import Cell, markdown
 from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
 from index.errors import CairnError
-from learning.commands.descriptor_from_photos import STEPS, usual_geometry
 from learning.convex.stages import STAGES
 from learning.latent.descriptor import UnlabelledOptions
+from learning.library.from_photos import STEPS, usual_geometry
 from learning.mining.mining import GEOMETRIES, MiningOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import progress_bars

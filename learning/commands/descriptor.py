@@ -1,11 +1,11 @@
 """Commands: learn descriptor; learn similarity, blocks, embedding and boosted are mounted here."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from learning.commands.as_published import AsPublished, of_descriptors, published
+from learning.commands.as_published import AsPublished, published
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.descriptor_options import (
@@ -14,13 +14,17 @@ from learning.commands.descriptor_options import (
     PhotoOptions,
     RunOptions,
     TuningOptions,
-    is_unlabelled,
 )
 from learning.commands.embedding import embedding
 from learning.commands.similarity import similarity
+from learning.library.published import of_descriptors
+from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
 from retrieval.commands.panels import OUTPUT
+
+if TYPE_CHECKING:
+    from learning.library.new_descriptor import NewDescriptor
 
 learn = typer.Typer(help="Learn from photos.", no_args_is_help=True)
 learn.command()(similarity)
@@ -64,36 +68,69 @@ def descriptor(
     grid of settings; what does best on validation pairs is taken. An interrupted run is picked up by running the same
     command again, and a run for another --dim with the same --work finds what is common there.
     """
-    from index.errors import CairnError
-    from learning.commands.descriptor_from_patches import learn_from_patches
-    from learning.commands.descriptor_from_photos import learn_from_photos
-    from retrieval.descriptors.learnt import check_model_path
+    from learning.library import from_patches, from_photos
+    from learning.library.descriptor import learn_descriptor
 
-    check_model_path(out)
-    unlabelled = is_unlabelled(sources)
-    if unlabelled and of_patches.given:
-        raise CairnError("--pairs, --augment and --test are for labelled patches: take them away.")
-    if not unlabelled and (of_photos.given or catalogue is not None):
-        raise CairnError(
-            "--geometry, --share, --rounds, --samples, --negatives, --alternations, --no-judge, --report, --photos and "
-            "--catalogue are for photos without labels: take them away."
-        )
-    if of_photos.photos is not None and (of_photos.report is None or sources[0].suffix != ".npz"):
-        raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")
-    if unlabelled:
-        learn_from_photos(
-            sources[0],
+    with progress_bars(quiet or json, {**from_patches.TITLES, **from_photos.TITLES}) as tell:
+        learnt = learn_descriptor(
+            sources,
             out,
-            model,
-            of_photos,
-            tuning,
-            running,
-            catalogue=catalogue,
+            **vars(model),
+            **vars(of_patches),
+            **vars(of_photos),
+            **vars(tuning),
+            **vars(running),
             as_published=as_published,
-            quiet=quiet,
-            json=json,
+            catalogue=catalogue,
+            progress=tell,
         )
+    if json:
+        print_json(learnt.to_dict())
+    elif learnt.verdict is not None:
+        _print_of_photos(learnt, out)
     else:
-        learn_from_patches(
-            sources, out, model, of_patches, tuning, running, as_published=as_published, quiet=quiet, json=json
+        _print_of_patches(learnt, out)
+
+
+def _print_of_patches(learnt: "NewDescriptor", out: Path) -> None:
+    told = learnt.to_dict()
+    if learnt.pooling is not None:
+        say(
+            f"pooling      {learnt.pooling.rings} rings, {learnt.pooling.dim} dimensions, "
+            f"{100 * learnt.pooling.fpr95:.2f}% false positives at 95% recall on validation pairs"
         )
+    if learnt.projection is not None:
+        say(
+            f"{learnt.projection.stage:<12} {learnt.pooled_dim} to {learnt.projection.dim} dimensions, "
+            f"{100 * learnt.projection.fpr95:.2f}% false positives"
+        )
+    for stage, errors in told.get("test", {}).items():
+        for name, error in errors.items():
+            say(f"{stage:<12} {100 * error:.2f}% false positives on {name}")
+    say(
+        f"{out}: {learnt.name}, {len(learnt.tried)} models tried in {told['seconds']:.0f} s, listed in {told['models']}"
+    )
+
+
+def _print_of_photos(learnt: "NewDescriptor", out: Path) -> None:
+    told = learnt.to_dict()
+    if learnt.pooling is not None:
+        say(
+            f"pooling      {learnt.pooling.rings} rings, {learnt.pooled_dim} dimensions, K "
+            f"{_percent(learnt.pooling.share)} of the features, recall {_percent(learnt.pooling.validation)} on image "
+            "pairs held out"
+        )
+    if (last := learnt.projection) is not None:
+        say(
+            f"{last.stage:12} {learnt.pooled_dim} to {learnt.dim} dimensions, K {_percent(last.share)}, "
+            f"recall {_percent(last.validation)}"
+        )
+    print_failures(told["failed"])
+    for line in learnt.details:
+        say(line)
+    say(str(learnt.verdict))
+    say(f"{out}: {learnt.name}, {len(learnt.tried)} models in {told['seconds']:.0f} s, listed in {told['models']}")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"

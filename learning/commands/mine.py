@@ -1,13 +1,13 @@
 """Commands: mine."""
 
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated
 
 import typer
 
 from index.text import one_of
-from learning.commands.as_published import AsPublished, of_mining, published
+from learning.commands.as_published import AsPublished, published
+from learning.library.published import of_mining
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, MeasurementScale, Quiet, Seed, Workers
 from retrieval.commands.panels import IMAGE_PAIRS, OUTPUT, REGIONS, RUNNING
@@ -136,77 +136,36 @@ def mine(
     interrupted run is picked up by running the same command again. With --cluster, its machines must see the photos and
     the folder of what is computed on the way (--work) at the same paths.
     """
-    from dataclasses import replace
+    from learning.library.mining import TITLES
+    from learning.library.mining import mine as mine_photos
 
-    from index.errors import CairnError
-    from learning.mining.homographies import MapOptions
-    from learning.mining.mining import MiningOptions, mine_matches
-    from learning.mining.photo_source import PhotoSource
-    from retrieval.commands.joining import at_work
-    from retrieval.features.options import FeatureOptions
-    from retrieval.photos.options import ImageOptions
-    from retrieval.regions.options import RegionOptions
-    from retrieval.shards.cluster import open_shards
-
-    started = perf_counter()
-    if out.suffix != ".npz":
-        raise CairnError(f"{out} must end with .npz, by which a file of matches is known: choose {out}.npz.")
-    if not out.parent.is_dir():
-        raise CairnError(f"{out.parent} is not a folder: make it first, or write the matches elsewhere.")
-    if cluster is not None:  # its workers run in folders of their own
-        source, out, work = source.resolve(), out.resolve(), work.resolve() if work is not None else None
-    photos = PhotoSource.open(source, catalogue=catalogue)
-    own = photos.collection.options if photos.collection is not None else None
-    features = own.features if own is not None else FeatureOptions()
-    image = own.image if own is not None else ImageOptions()
-    if detector is not None and detector != features.regions.detector:
-        # The collection's thresholds and scale are those of its detector.
-        features = FeatureOptions(RegionOptions(detector=detector), upright=features.upright)
-    if measurement_scale is not None:
-        features = replace(features, measurement_scale=measurement_scale)
-    if upright is not None:
-        features = replace(features, upright=upright)
-    if max_side is not None:
-        image = replace(image, max_side=max_side)
-    if views and geometry == "homography":
-        raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
-    if geometry == "views" and (pairs or propose is not None):
-        raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
-    options = MiningOptions(
-        geometry=geometry,
-        pairs=pairs,
-        views=views,
-        propose=propose,
-        map=MapOptions(inliers, model, strongest=0 if as_published else MapOptions.strongest),
-        seed=seed,
-        descriptor=descriptor,
-        features=features,
-        image=image,
-        extent=extent,
-    )
-    titles = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
-    with at_work(cluster, workers, work or out.parent) as hands, progress_bars(quiet or json, titles) as tell:
-        if not isinstance(hands, int) and photos.collection is not None and photos.collection.has_vocabulary:
-            photos = replace(photos, shards=open_shards(photos.collection, hands))
-        report = mine_matches(photos, out, options, work=work, workers=hands, progress=tell)
-    seconds = round(perf_counter() - started, 3)
-    if json:
-        print_json(
-            {
-                "matches": str(out),
-                "proposals": report.proposals,
-                "image_pairs_tried": report.tried,
-                "image_pairs_kept": report.kept,
-                "photos": report.photos,
-                "patches": report.patches,
-                "features": report.features,
-                "positives": report.positives,
-                "negatives": report.negatives,
-                "ambiguous": report.ambiguous,
-                "failed": report.failed,
-                "seconds": seconds,
-            }
+    with progress_bars(quiet or json, TITLES) as tell:
+        mined = mine_photos(
+            source,
+            out,
+            pairs=pairs,
+            geometry=geometry,
+            views=views,
+            inliers=inliers,
+            propose=propose,
+            model=model,
+            descriptor=descriptor,
+            detector=detector,
+            measurement_scale=measurement_scale,
+            extent=extent,
+            upright=upright,
+            max_side=max_side,
+            work=work,
+            workers=workers,
+            cluster=cluster,
+            as_published=as_published,
+            seed=seed,
+            catalogue=catalogue,
+            progress=tell,
         )
+    told = mined.to_dict()
+    if json:
+        print_json(told)
         return
     origin = {
         "ranking": "proposed by the ranking show the same",
@@ -215,11 +174,11 @@ def mine(
     }
     beside = ", or are of photos and their views" if geometry == "both" else ""
     say(
-        f"{out}: {report.kept} of {report.tried} image pairs {origin[report.proposals]}{beside}; "
-        f"{report.features} features of {report.photos} photos, {report.patches} patches, in {seconds:.1f} s"
+        f"{out}: {mined.pairs} of {told['image_pairs_tried']} image pairs {origin[mined.proposals]}{beside}; "
+        f"{mined.features} features of {told['photos']} photos, {told['patches']} patches, in {told['seconds']:.1f} s"
     )
     say(
-        f"{report.positives} positive matches, {report.negatives} negative ones, "
-        f"{report.ambiguous} ambiguous ones left out"
+        f"{mined.positives} positive matches, {mined.negatives} negative ones, "
+        f"{mined.ambiguous} ambiguous ones left out"
     )
-    print_failures(report.failed)
+    print_failures(mined.failed)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from learning.commands.as_published import YAN13
 from learning.commands.similarity_options import AsPublished, LearningChoices
+from learning.library.published import YAN13
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers, cores

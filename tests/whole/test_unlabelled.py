@@ -32,7 +32,7 @@ from tests.whole.test_learning import run_command, view_of
 
 Cairn = Callable[..., Ran]
 
-COMMAND = "learning.commands.descriptor_from_photos"
+COMMAND = "learning.library.from_photos"
 POOL = ("--pool-step", 5, "--max-pooled-dim", 64, "--dim", 24)
 PROJECTION = ("--stage", "projection")
 BASES = {"pooled": POOL, "rootsift": ("--base", "rootsift", *PROJECTION), "sift": ("--base", "sift", *PROJECTION)}
@@ -361,9 +361,7 @@ def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     command = ("learn", "descriptor", made.collection, *POOL, "--work", tmp_path / "work", "--workers", 1, "--json")
     assert cairn(*command, "--out", tmp_path / "a.npz").json["tried"] == len(learnt) > 3
     learnt.clear()
-    monkeypatch.setattr(
-        "learning.commands.descriptor_from_photos.mine_matches", lambda *_, **__: pytest.fail("mined again")
-    )
+    monkeypatch.setattr("learning.library.from_photos.mine_matches", lambda *_, **__: pytest.fail("mined again"))
     again = cairn(*command, "--out", tmp_path / "b.npz").json
     assert not learnt and again["tried"] > 3
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -391,9 +389,7 @@ def test_an_interrupted_run_is_picked_up_by_the_same_command(
     assert not (tmp_path / "d.npz").exists()
     before = len(learnt)
     assert learnt.count("projection") == 1
-    monkeypatch.setattr(
-        "learning.commands.descriptor_from_photos.mine_matches", lambda *_, **__: pytest.fail("mined again")
-    )
+    monkeypatch.setattr("learning.library.from_photos.mine_matches", lambda *_, **__: pytest.fail("mined again"))
     report = cairn(*command).json
     assert len(learnt) == report["tried"] == made.reports["pooled"]["tried"] > before
     assert (tmp_path / "d.npz").read_bytes() == made.files["pooled"].read_bytes()

@@ -15,6 +15,7 @@ from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.descriptor import descriptor
 from learning.commands.mine import mine
+from learning.library.published import of_descriptors, of_mining, published_mining
 from learning.mining.mining import MiningOptions
 from learning.patches.phototour import PatchSet, write_pairs
 from retrieval.descriptors.boosted import Boosted
@@ -43,35 +44,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestChoices:
     def test_labelled_patches(self) -> None:
-        found = module.of_descriptors(values())
+        found = of_descriptors(values())
         wanted = {"stage": "both", "patch_size": 64, "augment": 0, "power": 1.0, "quantile": 0.8, "keep": 0.0}
         assert found.items() >= {**wanted, "balanced": False, "symmetric": True, "pool_step": 0.5}.items()
         assert len(found["mu"]) * len(found["gamma"]) > 20 and len(found["projection_mu"]) > 5
-        of_sift = module.of_descriptors(values(base="rootsift"))
+        of_sift = of_descriptors(values(base="rootsift"))
         assert of_sift["stage"] == "projection" and of_sift.keys().isdisjoint({"patch_size", "power", "mu"})
         with pytest.raises(CairnError, match="no whitening"):
-            module.of_descriptors(values(stage="whitening"))
+            of_descriptors(values(stage="whitening"))
 
     def test_matches_without_labels(self) -> None:
-        found = module.of_descriptors(values(sources=MATCHES))
+        found = of_descriptors(values(sources=MATCHES))
         assert found.keys() >= {"samples", "rounds", "alternations", "power"}
         assert found.keys().isdisjoint({"patch_size", "augment", "geometry"})
-        mined = module.of_mining(values())
+        mined = of_mining(values())
         assert (mined["inliers"], mined["model"], mined["propose"], mined["extent"]) == (51, "affine", "random", 1)
         assert mined["measurement_scale"] == 12.5
-        assert module.of_mining(values(detector="hessian-affine"))["measurement_scale"] is None
-        options = module.published_mining(MiningOptions())
+        assert of_mining(values(detector="hessian-affine"))["measurement_scale"] is None
+        options = published_mining(MiningOptions())
         assert (options.descriptor, options.extent, options.map.model) == ("sift", 1.0, "affine")
         # "Larger than a threshold (set to 50)"; and no region is left out where photos are matched.
         assert (options.map.inliers, options.map.strongest) == (51, 0)
-        assert "propose" not in module.of_mining(values(geometry="views"))
-        assert module.published_mining(MiningOptions(geometry="views")).propose is None
+        assert "propose" not in of_mining(values(geometry="views"))
+        assert published_mining(MiningOptions(geometry="views")).propose is None
 
     def test_every_choice_is_an_option(self) -> None:
         for command, choices in (
-            (descriptor, module.of_descriptors(values())),
-            (descriptor, module.of_descriptors(values(sources=MATCHES))),
-            (mine, module.of_mining(values())),
+            (descriptor, of_descriptors(values())),
+            (descriptor, of_descriptors(values(sources=MATCHES))),
+            (mine, of_mining(values())),
             (blocks, module.of_blocks(values())),
             (boosted, module.of_boosting(values())),
         ):

@@ -1,4 +1,4 @@
-"""What `cairn learn descriptor` does with photos: mine, learn, judge beside rootSIFT, and say what came of it."""
+"""Learning a descriptor from photos without labels, from choices to its file: mine, learn, judge beside rootSIFT."""
 
 import shutil
 from collections.abc import Sequence
@@ -10,22 +10,21 @@ from typing import Any
 from index.arrays import fingerprint
 from index.errors import CairnError
 from index.progress import Progress
-from learning.commands.as_published import SIMONYAN14, published_mining
-from learning.commands.descriptor_options import ModelOptions, PhotoOptions, RunOptions, TuningOptions, settle
 from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
 from learning.convex.whitening import STAGE
 from learning.judge.conclusion import Conclusion, conclude
-from learning.judge.judging import TITLES
+from learning.judge.judging import TITLES as JUDGING
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
 from learning.latent.verdict import compare
+from learning.library.choices import ModelChoices, PhotoChoices, RunChoices, TuningChoices, settle
+from learning.library.new_descriptor import About, NewDescriptor
+from learning.library.published import SIMONYAN14, published_mining
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import FEATURES, RENDERED, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
-from retrieval.commands.console import print_failures, print_json, progress_bars, say
-from retrieval.commands.options import cores
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.descriptors.sift import Sift
 from retrieval.photos.listing import list_photos
@@ -53,6 +52,9 @@ STEPS = {
 }
 """Titles of the steps of mining and learning."""
 
+TITLES = {**STEPS, **JUDGING}
+"""Those, and the titles of the steps of judging."""
+
 
 def usual_geometry(stage: str) -> str:
     """Give what photos are mined by, one of `mining.GEOMETRIES`, where that is not said."""
@@ -61,26 +63,24 @@ def usual_geometry(stage: str) -> str:
 
 def learn_from_photos(
     source: Path,
-    out: Path,
-    model: ModelOptions,
-    data: PhotoOptions,
-    tuning: TuningOptions,
-    run: RunOptions,
+    out: Path | None,
+    model: ModelChoices,
+    data: PhotoChoices,
+    tuning: TuningChoices,
+    run: RunChoices,
+    progress: Progress,
     *,
     catalogue: str | None,
-    as_published: bool = False,
-    quiet: bool,
-    json: bool,
-) -> None:
-    """Learn a descriptor from a collection or a file of matches, write it, and print what came of it."""
+) -> NewDescriptor:
+    """Learn a descriptor from a collection, or from a file of matches, and write it where a file is named."""
     began = perf_counter()
     usual = UnlabelledOptions()
-    settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoOptions.rounds)
-    if settled.stage == STAGE and data.rounds != PhotoOptions.rounds:
+    settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoChoices.rounds)
+    if settled.stage == STAGE and data.rounds != PhotoChoices.rounds:
         raise CairnError("--rounds is of looking for negatives: a whitening has none.")
     if settled.stage == STAGE and data.negatives is not None:
         raise CairnError("--negatives are of pooling regions and projections: a whitening has none.")
-    pooling, workers = settled.pooling, run.workers or cores()
+    pooling, workers = settled.pooling, run.workers
     options = UnlabelledOptions(
         stage=settled.stage,
         base=settled.base,
@@ -111,37 +111,36 @@ def learn_from_photos(
     if (catalogue or data.geometry) and source.suffix == ".npz":
         raise CairnError("--catalogue and --geometry are for a collection: take them away.")
     found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
-    folder = run.work or out.with_suffix(".learning")
+    folder = run.folder
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with progress_bars(quiet or json, {**STEPS, **TITLES}) as tell:
-            file: Path = source
-            failed: list[dict[str, str]] = []
-            if found is not None:
-                geometry = data.geometry or usual_geometry(settled.stage)
-                mining = MiningOptions(geometry=geometry, seed=options.seed)
-                if as_published:
-                    mining = published_mining(mining)
-                file, failed = _mine(found, folder / MINED, mining, workers, tell)
-            matches = MinedMatches.open(file)
-            learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=tell)
-            described = LearntDescriptor(learnt.model)
-            nearest = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
-            verdict = Conclusion(nearest, None, "--no-judge leaves it out")
-            if data.judge:
-                verdict = conclude(
-                    nearest,
-                    found,
-                    matches,
-                    learnt.model,
-                    folder / JUDGED,
-                    held_out=options.held_out,
-                    staged=folder / MINED / MINING / FEATURES,
-                    seed=options.seed,
-                    workers=workers,
-                    progress=tell,
-                )
+        file: Path = source
+        failed: list[dict[str, str]] = []
+        if found is not None:
+            geometry = data.geometry or usual_geometry(settled.stage)
+            mining = MiningOptions(geometry=geometry, seed=options.seed)
+            if run.as_published:
+                mining = published_mining(mining)
+            file, failed = _mine(found, folder / MINED, mining, workers, progress)
+        matches = MinedMatches.open(file)
+        learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=progress)
+        described = LearntDescriptor(learnt.model)
+        nearest = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
+        verdict = Conclusion(nearest, None, "--no-judge leaves it out")
+        if data.judge:
+            verdict = conclude(
+                nearest,
+                found,
+                matches,
+                learnt.model,
+                folder / JUDGED,
+                held_out=options.held_out,
+                staged=folder / MINED / MINING / FEATURES,
+                seed=options.seed,
+                workers=workers,
+                progress=progress,
+            )
     except CairnError as error:
         if new and not (folder / TABLE).is_file():  # there is nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
@@ -152,15 +151,16 @@ def learn_from_photos(
         if found is not None and found.collection is not None:
             found.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
-    if as_published:
+    if run.as_published:
         learnt.model.provenance["as_published"] = SIMONYAN14
-    save_model(out, learnt.model)
+    if out is not None:
+        save_model(out, learnt.model)
     if data.report is not None:
         if found is not None:
             shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
         _write_report(data.report, shown, matches, learnt, verdict)
     shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
-    if run.work is None:
+    if not run.keeps:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         if found is not None:
             shutil.rmtree(folder / MINED, ignore_errors=True)
@@ -168,45 +168,38 @@ def learn_from_photos(
     seconds = perf_counter() - began
     final = learnt.projection or learnt.pooling
     assert final is not None
-    pooled = learnt.model.base_dim
-    if json:
-        print_json(
-            {
-                "descriptor": str(out),
-                "name": described.name,
-                "fingerprint": described.fingerprint,
-                "pooled_dim": pooled,
-                "dim": described.dim,
-                "rings": final.rings,
-                "validation": {"recall": round(final.validation, 6)},
-                "objective": [entry.objective for entry in learnt.history],
-                "history": [asdict(entry) for entry in learnt.history],
-                "image_pairs": {"training": learnt.training, "validation": len(nearest.learnt.recall)},
-                "verdict": verdict.as_json(),
-                "retrieval": verdict.retrieval_json(),
-                "models": str(folder / TABLE),
-                "tried": len(learnt.tried),
-                "failed": failed,
-                "seconds": round(seconds, 3),
-            }
-        )
-        return
-    if learnt.pooling is not None:
-        say(
-            f"pooling      {learnt.pooling.rings} rings, {pooled} dimensions, K {_percent(learnt.pooling.share)} of "
-            f"the features, recall {_percent(learnt.pooling.validation)} on image pairs held out"
-        )
-    if learnt.projection is not None:
-        last = learnt.projection
-        say(
-            f"{last.stage:12} {pooled} to {described.dim} dimensions, K {_percent(last.share)}, "
-            f"recall {_percent(last.validation)}"
-        )
-    print_failures(failed)
-    for line in verdict.details:
-        say(line)
-    say(verdict.sentence)
-    say(f"{out}: {described.name}, {len(learnt.tried)} models in {seconds:.0f} s, listed in {folder / TABLE}")
+    told = {
+        "descriptor": str(out) if out is not None else None,
+        "name": described.name,
+        "fingerprint": described.fingerprint,
+        "pooled_dim": learnt.model.base_dim,
+        "dim": described.dim,
+        "rings": final.rings,
+        "validation": {"recall": round(final.validation, 6)},
+        "objective": [entry.objective for entry in learnt.history],
+        "history": [asdict(entry) for entry in learnt.history],
+        "image_pairs": {"training": learnt.training, "validation": len(nearest.learnt.recall)},
+        "verdict": verdict.as_json(),
+        "retrieval": verdict.retrieval_json(),
+        "models": run.named(TABLE),
+        "tried": len(learnt.tried),
+        "failed": failed,
+        "seconds": round(seconds, 3),
+    }
+    return NewDescriptor(
+        learnt.model,
+        out,
+        About(
+            told,
+            learnt.pooling,
+            learnt.projection,
+            learnt.tried,
+            verdict.outcome,
+            verdict.sentence,
+            verdict.details,
+            nearest,
+        ),
+    )
 
 
 def _mine(
@@ -236,10 +229,6 @@ def _state(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
 
 
 def _provenance(

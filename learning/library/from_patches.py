@@ -1,4 +1,4 @@
-"""What `cairn learn descriptor` does with labelled patches: learn, write the descriptor, and say what came of it."""
+"""Learning a descriptor from labelled patches: from choices to its file."""
 
 import csv
 import io
@@ -10,25 +10,25 @@ from time import perf_counter
 from typing import Any
 
 from index.arrays import save_bytes
-from learning.commands.as_published import SIMONYAN14
-from learning.commands.descriptor_options import ModelOptions, PatchOptions, RunOptions, TuningOptions, settle
+from index.progress import Progress
 from learning.convex.candidates import PoolOptions
 from learning.convex.descriptor import RING_DISTANCES, LearningOptions, Learnt, learn_descriptor
 from learning.convex.projection import ProjectionOptions
 from learning.convex.records import TABLE, Record
 from learning.convex.ring_selection import SelectionOptions
 from learning.convex.tried import check_tests
+from learning.library.choices import ModelChoices, PatchChoices, RunChoices, TuningChoices, settle
+from learning.library.new_descriptor import About, NewDescriptor
+from learning.library.published import SIMONYAN14
 from learning.patches.augmentation import AugmentationOptions
-from learning.patches.sources import Source, open_sources
-from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import cores
+from learning.patches.sources import Source
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.descriptors.pooling import ChannelOptions
 
 TESTED_TABLE = "tested.csv"
 """Table, in the folder of a run, of the models tried and their errors on test pairs."""
 
-_TITLES = {
+TITLES = {
     "psi-train": "Ring distances",
     "psi-validation": "… for validation",
     "pooling": "Pooling regions",
@@ -37,21 +37,19 @@ _TITLES = {
     "whitening": "Whitenings",
     "test": "Testing",
 }
+"""Titles of the steps."""
 
 
 def learn_from_patches(
-    sources: list[Path],
-    out: Path,
-    model: ModelOptions,
-    data: PatchOptions,
-    tuning: TuningOptions,
-    run: RunOptions,
-    *,
-    as_published: bool = False,
-    quiet: bool,
-    json: bool,
-) -> None:
-    """Learn a descriptor from folders of labelled patches, write it, and print what came of it."""
+    sources: Sequence[Source],
+    out: Path | None,
+    model: ModelChoices,
+    data: PatchChoices,
+    tuning: TuningChoices,
+    run: RunChoices,
+    progress: Progress,
+) -> NewDescriptor:
+    """Learn a descriptor from labelled patches, and write it where a file is named."""
     began = perf_counter()
     settled = settle(model, tuning, 80, ChannelOptions())
     options = LearningOptions(
@@ -68,68 +66,48 @@ def learn_from_patches(
         projection=ProjectionOptions(norm=settled.norm, seed=run.seed, **tuning.grid(projections=True)),
         augmentation=AugmentationOptions(copies=2 if data.augment is None else data.augment, seed=run.seed),
     )
-    check_tests(data.test or ())
-    opened = open_sources(sources, pairs=data.pairs, seed=run.seed)
-    folder = run.work or out.with_suffix(".learning")
-    with progress_bars(quiet or json, _TITLES) as tell:
-        learnt = learn_descriptor(
-            opened,
-            folder,
-            options,
-            pooling=settled.pooling,
-            tests=data.test or (),
-            workers=run.workers or cores(),
-            progress=tell,
-        )
+    check_tests(data.test)
+    learnt = learn_descriptor(
+        sources,
+        run.folder,
+        options,
+        pooling=settled.pooling,
+        tests=data.test,
+        workers=run.workers,
+        progress=progress,
+    )
     final = learnt.projection or learnt.pooling
     assert final is not None
-    learnt.model.provenance.update(_provenance(opened, options, learnt, run.seed))
-    if as_published:
+    learnt.model.provenance.update(_provenance(sources, options, learnt, run.seed))
+    if run.as_published:
         learnt.model.provenance["as_published"] = SIMONYAN14
     if learnt.tested:
-        _write_tested(folder / TESTED_TABLE, learnt)
-    save_model(out, learnt.model)
-    if run.work is None:
-        shutil.rmtree(folder / RING_DISTANCES, ignore_errors=True)
+        _write_tested(run.folder / TESTED_TABLE, learnt)
+    if out is not None:
+        save_model(out, learnt.model)
+    if not run.keeps:
+        shutil.rmtree(run.folder / RING_DISTANCES, ignore_errors=True)
     described = LearntDescriptor(learnt.model)
-    seconds = perf_counter() - began
-    pooled = learnt.model.base_dim
-    told = {
-        "descriptor": str(out),
+    told: dict[str, Any] = {
+        "descriptor": str(out) if out is not None else None,
         "name": described.name,
         "fingerprint": described.fingerprint,
-        "pooled_dim": pooled,
+        "pooled_dim": learnt.model.base_dim,
         "dim": described.dim,
         "rings": final.rings,
         "validation": {"fpr95": final.fpr95},
         "objective": [record.objective for record in (learnt.pooling, learnt.projection) if record is not None],
-        "models": str(folder / TABLE),
+        "models": run.named(TABLE),
         "tried": len(learnt.tried),
-        "seconds": round(seconds, 3),
+        "seconds": round(perf_counter() - began, 3),
     }
     if learnt.tested:
         told |= {
             "test": {record.stage: _errors(learnt, record) for record in _chosen(learnt)},
             "tested": [{**asdict(one.record), "test": one.errors} for one in learnt.tested],
-            "table": str(folder / TESTED_TABLE),
+            "table": run.named(TESTED_TABLE),
         }
-    if json:
-        print_json(told)
-        return
-    if learnt.pooling is not None:
-        say(
-            f"pooling      {learnt.pooling.rings} rings, {learnt.pooling.dim} dimensions, "
-            f"{100 * learnt.pooling.fpr95:.2f}% false positives at 95% recall on validation pairs"
-        )
-    if learnt.projection is not None:
-        say(
-            f"{learnt.projection.stage:<12} {pooled} to {learnt.projection.dim} dimensions, "
-            f"{100 * learnt.projection.fpr95:.2f}% false positives"
-        )
-    for record in _chosen(learnt) if learnt.tested else ():
-        for name, error in _errors(learnt, record).items():
-            say(f"{record.stage:<12} {100 * error:.2f}% false positives on {name}")
-    say(f"{out}: {described.name}, {len(learnt.tried)} models tried in {seconds:.0f} s, listed in {folder / TABLE}")
+    return NewDescriptor(learnt.model, out, About(told, learnt.pooling, learnt.projection, learnt.tried))
 
 
 def _chosen(learnt: Learnt) -> list[Record]:

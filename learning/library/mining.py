@@ -1,0 +1,304 @@
+"""Mining matches from photos, as a function of `import cairn`; `cairn mine` calls the same."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from index.errors import CairnError
+from learning.library.paths import AnyPath, Paths, as_path, as_paths
+from learning.library.progress import Told, telling
+from learning.library.published import of_mining, published
+
+if TYPE_CHECKING:
+    from learning.mining.matches import MinedMatches
+    from learning.mining.mining import MiningOptions, MiningReport
+    from learning.mining.photo_source import PhotoSource
+
+TITLES = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
+"""Titles of the steps."""
+
+
+@dataclass(frozen=True)
+class Mined:
+    """A file of mined matches, and what is in it.
+
+    Attributes
+    ----------
+    path : Path
+        The file (.npz), which `cairn.learn_descriptor` takes. Where none was named it is removed with this object.
+    pairs : int
+        Image pairs that were kept.
+    features : int
+        Reference features that have a match.
+    positives, negatives, ambiguous : int
+        Patches that match them, that do not, and that are left out, of all reference features together.
+    failed : list of dict
+        Photos that cannot be used: ``path`` and ``reason``.
+
+    Examples
+    --------
+    >>> import cairn
+    >>> mined = cairn.mine("photos", "matches.npz")  # doctest: +SKIP
+    >>> mined.matches.patches[mined.matches.reference]  # (F, 31, 31), the patch of each feature  # doctest: +SKIP
+    """
+
+    path: Path
+    pairs: int
+    features: int
+    positives: int
+    negatives: int
+    ambiguous: int
+    failed: list[dict[str, str]]
+    _report: "MiningReport" = field(repr=False)
+    _seconds: float = field(repr=False)
+    _folder: Any = field(default=None, repr=False)  # that goes with this object
+
+    @cached_property
+    def matches(self) -> "MinedMatches":
+        """What is in the file: patches, and which of them match; see `learning.mining.matches.MinedMatches`."""
+        from learning.mining.matches import MinedMatches
+
+        return MinedMatches.open(self.path)
+
+    @property
+    def proposals(self) -> str:
+        """How image pairs were proposed: random, ranking, or views."""
+        return self._report.proposals
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what `cairn mine --json` prints."""
+        report = self._report
+        return {
+            "matches": str(self.path),
+            "proposals": report.proposals,
+            "image_pairs_tried": report.tried,
+            "image_pairs_kept": report.kept,
+            "photos": report.photos,
+            "patches": report.patches,
+            "features": report.features,
+            "positives": report.positives,
+            "negatives": report.negatives,
+            "ambiguous": report.ambiguous,
+            "failed": report.failed,
+            "seconds": self._seconds,
+        }
+
+
+@published(of_mining)
+def mine(
+    photos: Paths,
+    out: AnyPath | None = None,
+    *,
+    pairs: int = 0,
+    geometry: str = "homography",
+    views: int = 0,
+    inliers: int = 50,
+    propose: str | None = None,
+    model: str = "projective",
+    descriptor: str = "rootsift",
+    detector: str | None = None,
+    measurement_scale: float | None = None,
+    extent: float = 1.45,
+    upright: bool | None = None,
+    max_side: int | None = None,
+    work: AnyPath | None = None,
+    workers: int = 0,
+    cluster: str | None = None,
+    as_published: bool = False,
+    seed: int = 0,
+    catalogue: str | None = None,
+    progress: Told = None,
+) -> Mined:
+    """Mine matches to learn a descriptor from, out of photos without any label.
+
+    Photos that show the same thing are found by matching features, or views of photos are rendered. From then on
+    geometry alone decides: a feature of the first photo has those features of the second as positives whose regions,
+    mapped to the first, overlap its own by more than 0.6, and those as negatives that overlap it by less than 0.3.
+
+    Parameters
+    ----------
+    photos : path or list of paths
+        A collection, or its folder; a folder of photos; or several folders and files.
+    out : path, optional
+        File of matches (.npz) to write. None: one in a temporary folder, which is removed with the result.
+    pairs : int
+        Image pairs to try; 0: 2,000 where a ranking proposes them, 10,000 random ones.
+    geometry : str
+        How it is known where a photo's regions are in another: ``homography`` (found between photos that show the
+        same), ``views`` (the other is a view of it that is rendered), or ``both``.
+    views : int
+        Photos that a view is rendered of, with ``views`` or ``both``; 0: 100.
+    inliers : int
+        Fewest matches that must agree on an affine map between two photos.
+    propose : str, optional
+        Image pairs: ``random``, or ``ranking`` (photos that a collection ranks high for each other); None: the latter
+        where there is a collection with a vocabulary.
+    model : str
+        Map between two photos: ``projective`` or ``affine``.
+    descriptor : str
+        Name or file of the descriptor whose matches the maps are found by.
+    detector : str, optional
+        Detector of regions; None: the collection's own, or ``dog-affine``.
+    measurement_scale : float, optional
+        Side of the measurement region over that of the detected one; None: the collection's own, or the detector's.
+    extent : float
+        Side of the patches to learn from over that of the measurement region.
+    upright : bool, optional
+        Keep 'down' down, or turn patches to their dominant orientation; None: as the collection, or upright.
+    max_side : int, optional
+        Longer side at which photos are read, pixels; 0: as they are; None: as the collection, or 1024.
+    work : path, optional
+        Folder of what is computed on the way, kept, to mine again with other options.
+    workers : int
+        Processes; 0: as many as there are cores. The file does not depend on it.
+    cluster : str, optional
+        Address of a Dask scheduler whose workers do the work in place of processes.
+    as_published : bool
+        Take all of the paper's choices for what is not given.
+    seed : int
+        Of what is drawn.
+    catalogue : str, optional
+        Address of the collection's catalogue, where it is on a server.
+    progress : None, bool or callable
+        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+
+    Returns
+    -------
+    Mined
+
+    Raises
+    ------
+    CairnError
+        There are no two photos that show the same, or too little in them; options do not go together; or the file
+        cannot be written.
+
+    Notes
+    -----
+    Source: Simonyan, Vedaldi, Zisserman, Learning Local Feature Descriptors Using Convex Optimisation, TPAMI 2014,
+    section 9 ("Pre-processing") and 10.2.2. A run that was stopped goes on when it is called again.
+
+    Examples
+    --------
+    >>> import cairn
+    >>> mined = cairn.mine("photos", "matches.npz")  # doctest: +SKIP
+    >>> descriptor = cairn.learn_descriptor(mined, "descriptor.npz")  # doctest: +SKIP
+    >>> cairn.mine([])
+    Traceback (most recent call last):
+    index.errors.CairnError: photos must be one path at least.
+    """
+    from learning.mining.mining import mine_matches
+    from retrieval.commands.joining import at_work
+    from retrieval.shards.cluster import open_shards
+
+    began = perf_counter()
+    paths, beside = as_paths(photos, "photos"), None if work is None else as_path(work, "work")
+    folder = tempfile.TemporaryDirectory(prefix="cairn-mined-") if out is None else None
+    file = as_path(out, "out") if out is not None else Path(folder.name) / "matches.npz" if folder else Path()
+    if file.suffix != ".npz":
+        raise CairnError(f"{file} must end with .npz, by which a file of matches is known: choose {file}.npz.")
+    if not file.parent.is_dir():
+        raise CairnError(f"{file.parent} is not a folder: make it first, or write the matches elsewhere.")
+    if cluster is not None:  # its workers run in folders of their own
+        paths, file = [path.resolve() for path in paths], file.resolve()
+        beside = beside.resolve() if beside is not None else None
+    if views and geometry == "homography":
+        raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
+    if geometry == "views" and (pairs or propose is not None):
+        raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
+    source = open_photos(paths, catalogue=catalogue)
+    try:
+        options = _options(
+            source,
+            {"geometry": geometry, "pairs": pairs, "views": views, "propose": propose, "seed": seed}
+            | {"descriptor": descriptor, "extent": extent},
+            inliers=inliers,
+            model=model,
+            strongest=not as_published,
+            detector=detector,
+            measurement_scale=measurement_scale,
+            upright=upright,
+            max_side=max_side,
+        )
+        with at_work(cluster, workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
+            if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:
+                source = replace(source, shards=open_shards(source.collection, hands))
+            report = mine_matches(source, file, options, work=beside, workers=hands, progress=tell)
+    finally:
+        if source.collection is not None:
+            source.collection.catalogue.close()
+    return Mined(
+        file,
+        report.kept,
+        report.features,
+        report.positives,
+        report.negatives,
+        report.ambiguous,
+        report.failed,
+        report,
+        round(perf_counter() - began, 3),
+        folder,
+    )
+
+
+def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "PhotoSource":
+    """List the photos of a collection, or of folders and files.
+
+    Raises
+    ------
+    CairnError
+        There is nothing of a name, a collection is among several, or it is damaged.
+    """
+    from learning.mining.photo_source import PhotoSource
+    from retrieval.collection.layout import OPTIONS
+    from retrieval.photos.listing import list_photos
+
+    if len(paths) == 1 and paths[0].is_dir():
+        return PhotoSource.open(paths[0], catalogue=catalogue)
+    if collections := [path for path in paths if (path / OPTIONS).is_file()]:
+        raise CairnError(
+            f"{collections[0]} is a collection, and cannot be mined together with something else: index all photos as "
+            "one collection."
+        )
+    name = paths[0].resolve().name
+    return PhotoSource(
+        name if len(paths) == 1 else f"{name} and {len(paths) - 1} more", [photo for _, photo in list_photos(paths)]
+    )
+
+
+def _options(
+    source: "PhotoSource",
+    same: dict[str, Any],
+    *,
+    inliers: int,
+    model: str,
+    strongest: bool,
+    detector: str | None,
+    measurement_scale: float | None,
+    upright: bool | None,
+    max_side: int | None,
+) -> "MiningOptions":
+    """Options of mining: a collection's own regions and images, unless others are asked for."""
+    from learning.mining.homographies import MapOptions
+    from learning.mining.mining import MiningOptions
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
+    from retrieval.regions.options import RegionOptions
+
+    own = source.collection.options if source.collection is not None else None
+    features = own.features if own is not None else FeatureOptions()
+    image = own.image if own is not None else ImageOptions()
+    if detector is not None and detector != features.regions.detector:
+        # The collection's thresholds and scale are those of its detector.
+        features = FeatureOptions(RegionOptions(detector=detector), upright=features.upright)
+    if measurement_scale is not None:
+        features = replace(features, measurement_scale=measurement_scale)
+    if upright is not None:
+        features = replace(features, upright=upright)
+    if max_side is not None:
+        image = replace(image, max_side=max_side)
+    maps = MapOptions(inliers, model, strongest=MapOptions.strongest if strongest else 0)
+    return MiningOptions(map=maps, features=features, image=image, **same)

@@ -1,0 +1,121 @@
+"""`as_published`: all of a paper's choices at once, under those that are given."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from learning.mining.mining import MiningOptions
+
+Choices = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Of the values of all options, the values that a paper has for some of them."""
+
+SIMONYAN14 = "Simonyan14"
+YAN13 = "Yan13"
+
+_INLIERS = 51  # "larger than a threshold (set to 50)": section 9 of Simonyan14
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def published(choices: Choices) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Let a function with a parameter `as_published` take a paper's choices for keywords that are not given.
+
+    Parameters
+    ----------
+    choices : callable
+        Told the values of all parameters, gives those of the paper by their names. It may raise a CairnError where what
+        was given contradicts the paper.
+    """
+
+    def decorate(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def called(*given: Given.args, **named: Given.kwargs) -> Result:
+            if named.get("as_published"):
+                values = signature.bind(*given, **named)
+                values.apply_defaults()
+                named.update({name: value for name, value in choices(values.arguments).items() if name not in named})
+            return function(*given, **named)
+
+        return called
+
+    return decorate
+
+
+# Of Simonyan14. μ₁, μ* and γ are told to be several, and not which: ours are in units that suit any data
+# (`ring_selection.WeightUnits`, `projection.MetricUnits`), and so many that dimensions of all of figure 3 come out.
+_POOLED = {"quantile": 0.8, "power": 1.0, "balanced": False, "keep": 0.0, "symmetric": True, "pool_step": 0.5}
+_POOLING_GRID = {
+    "mu": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05],
+    "gamma": [0.001, 0.003, 0.01, 0.03],  # small, as there are many rings: 0.1 leaves thousands of dimensions
+}
+_PROJECTION_GRID = {
+    "projection_mu": [0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001],
+    "projection_gamma": [0.03, 0.1],
+}
+
+
+def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of Simonyan14 for pooling regions and projections: of section 10.1, or without labels of 9 and 10.2.
+
+    Raises
+    ------
+    CairnError
+        A whitening is asked for.
+    """
+    from index.errors import CairnError
+    from learning.library.choices import is_unlabelled
+
+    if values["stage"] == "whitening":
+        raise CairnError("--as-published learns pooling regions and projections: the paper has no whitening.")
+    unlabelled = is_unlabelled(values["sources"])
+    pooled = values["base"] in (None, "pooled")
+    given = values["pooling"] is not None  # pooling regions, and how their patches were made
+    stage = values["stage"] or ("both" if pooled and not given else "projection")
+    found: dict[str, Any] = {"stage": stage}
+    if pooled and not given:
+        found |= _POOLED
+    if stage in ("both", "pooling"):
+        found |= _POOLING_GRID if not unlabelled else {"mu": _POOLING_GRID["mu"][5:], "gamma": [0.01]}
+    if stage != "pooling" and not unlabelled:
+        found |= _PROJECTION_GRID
+    if unlabelled:
+        # Patches of 31 x 31 (section 4: N = 4,650). N(x) is all of a photo: the nearest of it are looked for until
+        # no better model comes of it.
+        found |= {"samples": 100_000, "rounds": 6, "alternations": 10}
+        return found if values["sources"][0].suffix == ".npz" else {**found, "geometry": "homography"}
+    return {**found, **({"patch_size": 64} if pooled and not given else {}), "augment": 0}
+
+
+def of_mining(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of Simonyan14 for matches of photos (sections 9 and 10.2.2); of views that are rendered it has none."""
+    dog = values["detector"] in (None, "dog-affine")  # of others, each has a scale of its own
+    return {
+        "geometry": "homography",
+        **({"propose": "random"} if values["geometry"] != "views" else {}),
+        "inliers": _INLIERS,
+        "model": "affine",
+        "descriptor": "sift",
+        "detector": "dog-affine",
+        "measurement_scale": 12.5 if dog else None,
+        "extent": 1.0,
+        "upright": True,
+        "max_side": 0,
+    }
+
+
+def published_mining(options: "MiningOptions") -> "MiningOptions":
+    """Mine a collection's photos as Simonyan14 do, where a descriptor is learnt from them; its regions stay its own."""
+    from dataclasses import replace
+
+    return replace(
+        options,
+        propose="random" if options.geometry != "views" else None,
+        descriptor="sift",
+        extent=1.0,
+        map=replace(options.map, inliers=_INLIERS, model="affine", strongest=0),
+    )
