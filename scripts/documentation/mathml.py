@@ -1,13 +1,17 @@
 """A Sphinx extension that writes equations as MathML, which browsers draw themselves: no script, no network."""
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes  # type: ignore[import-untyped]
-from docutils.utils.math import latex2mathml  # type: ignore[import-untyped]
+from docutils.utils.math import MathError, latex2mathml  # type: ignore[import-untyped]
+from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+logger = logging.getLogger(__name__)
 
 
 def to_mathml(equation: str, *, as_block: bool = False) -> str:
@@ -18,14 +22,22 @@ def to_mathml(equation: str, *, as_block: bool = False) -> str:
     docutils.utils.math.MathError
         It holds what docutils does not know.
     """
-    if as_block and r"\\" in equation and r"\begin" not in equation:
-        equation = rf"\begin{{align}}{equation}\end{{align}}"
-    return str(latex2mathml.tex2mathml(equation, as_block=as_block))
+    # Norms would grow with what stands beside them, and their two bars by different heights.
+    return str(latex2mathml.tex2mathml(equation, as_block=as_block)).replace(">‖<", ' stretchy="false">‖<')
+
+
+def _write(node: nodes.Node, *, as_block: bool = False) -> str:
+    """Give an equation of a page as MathML; as it is written, with a warning, where it is wrong."""
+    try:
+        return to_mathml(node.astext(), as_block=as_block)
+    except MathError as error:
+        logger.warning("equation: %s", error, location=node)
+        return f"<code>{escape(node.astext())}</code>"
 
 
 def visit_math(writer: Any, node: nodes.math) -> None:
     """Write an equation within a line."""
-    writer.body.append(f'<span class="math">{to_mathml(node.astext())}</span>')
+    writer.body.append(f'<span class="math">{_write(node)}</span>')
     raise nodes.SkipNode
 
 
@@ -35,7 +47,7 @@ def visit_math_block(writer: Any, node: nodes.math_block) -> None:
     if node["number"]:
         number = f'<span class="eqno">({get_node_equation_number(writer, node)})</span>'
     writer.body.append(writer.starttag(node, "div", CLASS="math", tabindex="0", role="group"))
-    writer.body.append(f"{number}{to_mathml(node.astext(), as_block=True)}</div>\n")
+    writer.body.append(f"{number}{_write(node, as_block=True)}</div>\n")
     raise nodes.SkipNode
 
 
