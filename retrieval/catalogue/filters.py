@@ -18,22 +18,45 @@ class PhotoFilter:
     Parts are found in upper and lower case. Dates may end early: a photo passes that may have been taken in the time
     from the beginning of `taken_from` to the end of `taken_to`, so one of 1923 passes from 1923-05 on.
 
+    Parameters
+    ----------
+    name : str
+        Part of the name.
+    folder : str
+        Folder of the name, or one above it.
+    taken_from : str
+        First date, such as 1923, 1923-05 or 1923-05-17.
+    taken_to : str
+        Last date.
+    camera : str
+        Part of make and model.
+    title : str
+        Part of the title.
+    tags : tuple of str
+        Whole tags; a photo has all of them.
+    without_tags : tuple of str
+        Whole tags; a photo has none of them.
+    near : Near, optional
+        Where it was taken.
+    where : tuple of (str, str)
+        Keys, or names of columns, and their whole values.
+
     Raises
     ------
     CairnError
         A date is not understood, or the first is behind the last; a condition has no key.
     """
 
-    name: str = ""  # part of the name
-    folder: str = ""  # folder of the name, or one above it
+    name: str = ""
+    folder: str = ""
     taken_from: str = ""  # see `retrieval.metadata.dates`
     taken_to: str = ""
-    camera: str = ""  # part of make and model
-    title: str = ""  # part of the title
-    tags: tuple[str, ...] = ()  # whole tags, all of them
-    without_tags: tuple[str, ...] = ()  # none of them
-    near: Near | None = None  # where it was taken
-    where: tuple[tuple[str, str], ...] = ()  # keys, or names of columns, and their whole values
+    camera: str = ""
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    without_tags: tuple[str, ...] = ()
+    near: Near | None = None
+    where: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         first, last = (_date(text) for text in (self.taken_from, self.taken_to))
