@@ -4,6 +4,10 @@ from collections.abc import Collection as _Names
 
 import typer as _typer
 
+from eval.library.patches import PatchEvaluation as PatchEvaluation
+from eval.library.patches import evaluate_patches as evaluate_patches
+from eval.library.retrieval import RetrievalEvaluation as RetrievalEvaluation
+from eval.library.retrieval import evaluate_retrieval as evaluate_retrieval
 from index.errors import CairnError as CairnError
 from index.errors import LaterVersion as LaterVersion
 from index.errors import Unreadable as Unreadable
@@ -24,6 +28,17 @@ from retrieval.library.groups import Groups as Groups
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open
+from retrieval.library.parts.descriptor import Descriptor as Descriptor
+from retrieval.library.parts.features import describe as describe
+from retrieval.library.parts.features import detect as detect
+from retrieval.library.parts.features import orientations as orientations
+from retrieval.library.parts.features import patches as patches
+from retrieval.library.parts.matches import Verified as Verified
+from retrieval.library.parts.matches import nearest_matches as nearest_matches
+from retrieval.library.parts.matches import verify as verify
+from retrieval.library.parts.matches import word_matches as word_matches
+from retrieval.library.parts.scoring import Index as Index
+from retrieval.library.parts.vocabulary import Vocabulary as Vocabulary
 from retrieval.library.photos import Photo as Photo
 from retrieval.library.photos import Photos as Photos
 from retrieval.library.reports import Added as Added
@@ -48,14 +63,17 @@ __all__ = [
     "CollectionNotFound",
     "Compacted",
     "Damage",
+    "Descriptor",
     "FeaturesNeeded",
     "Filter",
     "Group",
     "Groups",
+    "Index",
     "Info",
     "LaterVersion",
     "Match",
     "NotGrouped",
+    "PatchEvaluation",
     "Photo",
     "PhotoNotFound",
     "PhotoUnusable",
@@ -64,10 +82,22 @@ __all__ = [
     "Removed",
     "Result",
     "Retrained",
+    "RetrievalEvaluation",
     "Unreadable",
+    "Verified",
+    "Vocabulary",
     "check",
     "create",
+    "describe",
+    "detect",
+    "evaluate_patches",
+    "evaluate_retrieval",
+    "nearest_matches",
     "open",
+    "orientations",
+    "patches",
+    "verify",
+    "word_matches",
 ]
 __version__: str
 PUBLIC: dict[str, str]

@@ -18,6 +18,7 @@ from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
+from numpy.typing import ArrayLike
 from numpydoc.docscrape import NumpyDocString
 
 import cairn
@@ -181,6 +182,9 @@ def _type(one: Any) -> str:
     if origin is np.ndarray:
         return f"NDArray[{_type(get_args(inside[1])[0])}]"
     if origin in (Union, types.UnionType):
+        arrays = set(get_args(ArrayLike))  # its own union is another with each version
+        if arrays <= set(inside):
+            return " | ".join(["ArrayLike", *(_type(each) for each in inside if each not in arrays)])
         return " | ".join(map(_type, inside))
     if origin is Annotated:
         return _type(inside[0])

@@ -21,6 +21,11 @@ class Descriptor:
 
     Made by `load`.
 
+    Attributes
+    ----------
+    NAMES : tuple of str
+        Descriptors that come with Cairn.
+
     Examples
     --------
     >>> import numpy as np
@@ -37,7 +42,6 @@ class Descriptor:
     """
 
     NAMES = (*DESCRIPTORS, *MODELS)
-    """Descriptors that come with Cairn."""
 
     def __init__(self, made: contract.Descriptor) -> None:
         self._made = made

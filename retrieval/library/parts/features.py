@@ -187,7 +187,10 @@ def orientations(
 ) -> NDArray[np.float32]:
     """Find the dominant orientation of regions: the angle by which ``describe(..., upright=False)`` turns each patch.
 
-    The arguments are those of `describe`.
+    Parameters
+    ----------
+    image, regions, descriptor, measurement_scale, detector
+        See `describe`.
 
     Returns
     -------

@@ -72,7 +72,13 @@ class Index:
         return len(self._images) - 1
 
     def add_many(self, images: Iterable[ArrayLike]) -> None:
-        """Add several images, each by its words: see `add`."""
+        """Add several images.
+
+        Parameters
+        ----------
+        images : iterable of array_like
+            The words of each, as `add` takes them.
+        """
         for words in images:
             self.add(words)
 
