@@ -1,0 +1,155 @@
+#!/usr/bin/env python
+"""Make the pictures of the web application that the documentation shows.
+
+usage: python -m scripts.screenshots [--out docs/images]      (needs playwright, and Chromium as `chromium`)
+
+A small album of sample photos is written, indexed, grouped and served; headless Chromium visits its pages. The same
+code gives the same pictures, but for what another version of Chromium draws otherwise.
+"""
+
+import argparse
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SIZE = {"width": 1160, "height": 760}
+QUALITY = 78  # of the JPEG files: some 100 kB each
+SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee
+SEEN = """() => [...document.images].every((picture) =>
+    picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
+TABLE = """\
+Datei;Titel;Datum;Schlagworte;Archiv
+coffee-1.jpg;Eine Tasse;15.05.1923;Tasse, Küche;Berlin
+coffee-2.jpg;Eine Tasse, von der Seite;1924;Tasse;Berlin
+coffee-3.jpg;Die Tasse, näher;;Tasse;Köln
+wall-4.jpg;Drei Bilder;03.06.1951;Wand;Köln
+tea-1.jpg;Eine Kanne;1950;Kanne;Bonn
+"""
+"""What is known of some of the photos; no photo is called tea-1.jpg."""
+
+
+def make_album(folder: Path) -> Path:
+    """Write, index, describe and group the sample photos; the collection's folder."""
+    runpy.run_path(str(ROOT / "docs" / "examples" / "sample_photos.py"))["main"](folder / "photos")
+    (folder / "mine.csv").write_text(TABLE, encoding="utf-8")
+    for command in (
+        ("index", "album.cairn", "photos", "--workers", "1"),
+        ("metadata", "album.cairn", "mine.csv"),
+        ("group", "album.cairn", "--workers", "1"),
+    ):
+        subprocess.run(_cairn(*command), cwd=folder, env=_environment(), check=True)
+    return folder / "album.cairn"
+
+
+def _cairn(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "cairn", *arguments]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def serving(collection: Path) -> Iterator[str]:
+    """Run `cairn serve` at a port that is free; its address."""
+    command = _cairn("serve", str(collection), "--port", "0", "--workers", "1")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://\S+?(?=/? \(|/?$)", server.stdout.readline())
+            if found is None:
+                sys.exit("cairn serve did not start.")
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def browsing(address: str) -> Iterator[Any]:
+    """Open a window of headless Chromium that visits the server."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium")
+    if program is None:
+        sys.exit("There is no Chromium: install it, so that `chromium` starts it.")
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=arguments)
+        # Nothing may differ between two runs: no animations, always the same language and time.
+        context = browser.new_context(
+            base_url=address, viewport=SIZE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
+        )
+        context.set_default_timeout(60_000)
+        yield context.new_page()
+        browser.close()
+
+
+def take(page: Any, path: Path) -> None:
+    """Take a picture of what is to be seen of a page, once all of it is there."""
+    page.wait_for_load_state("networkidle")
+    page.wait_for_function(SEEN)  # pictures further down are loaded when somebody looks there
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(300)  # a frame or two, for lines that follow the pictures
+    page.screenshot(path=path, type="jpeg", quality=QUALITY)
+    print(f"{path}: {path.stat().st_size // 1000} kB")
+
+
+def number(page: Any, name: str) -> int:
+    """Number of a photo of the collection."""
+    photos = page.request.get("/api/photos?limit=500").json()["photos"]
+    return next(int(photo["number"]) for photo in photos if photo["name"] == name)
+
+
+def visit(page: Any, out: Path) -> None:
+    """Take a picture of each page that the tutorial shows."""
+    shown, query = number(page, SHOWN), ",".join(map(str, BOX))
+    page.goto("/")
+    take(page, out / "photos.jpg")
+
+    page.goto(f"/photo?number={shown}")
+    page.wait_for_selector(".box-canvas img")
+    for place, value in enumerate(BOX):
+        page.locator(".box-numbers input").nth(place).fill(str(value))
+        page.keyboard.press("Tab")
+    take(page, out / "box.jpg")
+
+    page.goto(f"/search?q={shown}:{query}")
+    page.wait_for_selector("#results[aria-busy=false]:not([data-turned=looking]) .result")
+    take(page, out / "results.jpg")
+
+    page.goto(f"/match?q={shown}:{query}&photo={number(page, '2022/coffee-3.jpg')}")
+    page.wait_for_selector("#pair .match")
+    take(page, out / "pair.jpg")
+
+    page.goto("/groups")
+    take(page, out / "groups.jpg")
+
+    page.goto("/?tag=Tasse")
+    take(page, out / "tag.jpg")
+
+
+def main() -> None:
+    """Make the album in a temporary folder, and the pictures in `--out`."""
+    parser = argparse.ArgumentParser(description="Make the documentation's pictures of the web application.")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images", help="where the pictures are written")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(make_album(Path(folder))) as address,
+        browsing(address) as page,
+    ):
+        visit(page, out)
+
+
+if __name__ == "__main__":
+    main()
