@@ -35,7 +35,7 @@ def read_print(name):
     pixels = color.gray2rgb(pixels) if pixels.ndim == 2 else pixels
     scale = 320 / max(pixels.shape[:2])
     pixels = transform.resize(pixels, [round(side * scale) for side in pixels.shape[:2]], anti_aliasing=True)
-    return np.pad(pixels, [(8, 8), (8, 8), (0, 0)], constant_values=0.96)
+    return np.pad(pixels, [(3, 3), (3, 3), (0, 0)], constant_values=0.96)
 
 
 def pose(shape, centre, *, size=0.8, turn=0.0, slant=0.0, towards=0.0):
@@ -74,7 +74,7 @@ def photograph(poses, seed=0, *, light=1.0, noise=0.012):
     return util.img_as_ubyte(photo.clip(0, 1))
 
 
-def take(names, seed=0, *, turn=12.0, slant=35.0):
+def take(names, seed=0, *, turn=12.0, slant=35.0, sizes=(0.55, 0.8)):
     """Photograph prints, beside each other, from somewhere: the photo, and the matrix of each of them."""
     rng = np.random.default_rng([seed, *b"".join(name.encode() for name in names)])
     poses = {}
@@ -82,7 +82,7 @@ def take(names, seed=0, *, turn=12.0, slant=35.0):
         share = (number + 0.5) / len(names)
         centre = np.array([share * SIZE[1], SIZE[0] / 2]) + rng.uniform(-25, 25, 2)
         shape = read_print(name).shape[:2]
-        size = rng.uniform(0.55, 0.8) / (1 + 0.45 * (len(names) - 1))
+        size = rng.uniform(*sizes) / (1 + 0.45 * (len(names) - 1))
         angles = {"turn": rng.uniform(-turn, turn), "slant": rng.uniform(0, slant), "towards": rng.uniform(0, 360)}
         poses[name] = pose(shape, centre, size=size, **angles)
     return photograph(poses, rng.integers(1 << 30), light=rng.uniform(0.7, 1.15)), poses
@@ -94,15 +94,18 @@ def outline(name, matrix):
     return transform.matrix_transform([[0, 0], [width, 0], [width, height], [0, height]], matrix)
 
 
-def write_photos(folder, each=4, names=tuple(PRINTS), together=1):
-    """Write photos of prints, alone or with others of them: ``coffee_1.jpg``, or ``coffee_cat_1.jpg``. Give the paths."""
+def write_photos(folder, each=4, names=tuple(PRINTS), together=1, **how):
+    """Write photos of prints, alone or with others of them: ``coffee_1.jpg``, or ``coffee_cat_1.jpg``. Give the paths.
+
+    ``how`` goes to `take`.
+    """
     Path(folder).mkdir(parents=True, exist_ok=True)
     paths = []
     for number, name in enumerate(names):
         for view in range(1, each + 1):
             shown = [name, *(names[(number + view * other) % len(names)] for other in range(1, together))]
             paths.append(Path(folder) / f"{'_'.join(shown)}_{view}.jpg")
-            image.imsave(paths[-1], take(shown, view)[0], pil_kwargs={"quality": 92})
+            image.imsave(paths[-1], take(shown, view, **how)[0], pil_kwargs={"quality": 92})
     return paths
 
 
