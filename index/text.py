@@ -46,3 +46,9 @@ def one_of(names: Iterable[str]) -> str:
     """Join names: a, b or c."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def likely(probability: float) -> str:
+    """Write a probability in percent, never so rounded that it were certain or impossible."""
+    whole = round(100 * probability)
+    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SIZE = {"width": 1160, "height": 760}
+WIDTH, HEIGHT = 1160, 760
 QUALITY = 78  # of the JPEG files: some 100 kB each
 SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee
 SEEN = """() => [...document.images].every((picture) =>
@@ -86,7 +86,11 @@ def browsing(address: str) -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=program, args=arguments)
         # Nothing may differ between two runs: no animations, always the same language and time.
         context = browser.new_context(
-            base_url=address, viewport=SIZE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
+            base_url=address,
+            viewport={"width": WIDTH, "height": HEIGHT},
+            reduced_motion="reduce",
+            locale="en-GB",
+            timezone_id="UTC",
         )
         context.set_default_timeout(60_000)
         yield context.new_page()

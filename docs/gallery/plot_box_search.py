@@ -51,7 +51,9 @@ for result in answer[:3]:
 
 figure, axes = plt.subplots(2, 4, figsize=(9, 3.9), layout="constrained")
 axes[0, 0].imshow(query)
-axes[0, 0].add_patch(plt.Rectangle(box[:2], box[2] - box[0], box[3] - box[1], fill=False, edgecolor="gold", linewidth=3))
+axes[0, 0].add_patch(
+    plt.Rectangle(box[:2], box[2] - box[0], box[3] - box[1], fill=False, edgecolor="gold", linewidth=3)
+)
 axes[0, 0].set_title("query", weight="bold")
 for axis, result in zip(axes.flat[1:], answer, strict=True):
     axis.imshow(plt.imread(result.path))

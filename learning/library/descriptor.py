@@ -18,8 +18,8 @@ from learning.library.choices import (
 )
 from learning.library.mining import Mined
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
-from learning.library.progress import Told, telling
 from learning.library.published import of_descriptors, published
+from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -73,7 +73,7 @@ def learn_descriptor(
     seed: int = 0,
     as_published: bool = False,
     catalogue: str | None = None,
-    progress: Told = None,
+    progress: Telling = None,
 ) -> "NewDescriptor":
     """Learn a descriptor from photos without labels, or from patches that are known to match.
 

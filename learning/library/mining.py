@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
-from learning.library.progress import Told, telling
 from learning.library.published import of_mining, published
+from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
     from learning.mining.matches import MinedMatches
@@ -111,7 +111,7 @@ def mine(
     as_published: bool = False,
     seed: int = 0,
     catalogue: str | None = None,
-    progress: Told = None,
+    progress: Telling = None,
 ) -> Mined:
     """Mine matches to learn a descriptor from, out of photos without any label.
 

@@ -112,12 +112,6 @@ def say(text: str) -> None:
     print(printable_name(text), flush=True)
 
 
-def likely(probability: float) -> str:
-    """Write a probability in percent, never so rounded that it were certain or impossible."""
-    whole = round(100 * probability)
-    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"
-
-
 def print_failures(failed: list[dict[str, str]]) -> None:
     """List photos that could not be used."""
     for entry in failed:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from index.text import printable_name
-from retrieval.commands.console import likely, note, print_failures, print_json, say
+from index.text import likely, printable_name
+from retrieval.commands.console import note, print_failures, print_json, say
 
 if TYPE_CHECKING:
     from retrieval.library.answers import Answer

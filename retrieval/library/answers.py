@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -256,14 +256,18 @@ class Answer(Sequence[Result]):
         CairnError
             Matplotlib is not installed.
         """
+        from retrieval.library.display.pictures import picture_of
         from retrieval.library.display.plots import plot_answer
 
-        return plot_answer(self)
+        axes = plot_answer(self, [picture_of(one) for one in self.queries], [one.box for one in self.queries])
+        return cast("Figure", axes[0].figure)
 
     def _repr_html_(self) -> str:
-        from retrieval.library.display.html import answer_html
+        from retrieval.library.display.markup import answer_html
+        from retrieval.library.display.pictures import picture_of
 
-        return answer_html(self)
+        boxes = [one.box for one in self.queries]
+        return answer_html(self, [picture_of(one) for one in self.queries], boxes, seconds=self.seconds["total"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -383,14 +387,16 @@ class Match:
         CairnError
             Matplotlib is not installed.
         """
+        from retrieval.library.display.pictures import picture_of
         from retrieval.library.display.plots import plot_match
 
-        return plot_match(self, ax)
+        return plot_match(self, picture_of(self.query), picture_of(self), self.query.box, ax)
 
     def _repr_html_(self) -> str:
-        from retrieval.library.display.html import match_html
+        from retrieval.library.display.markup import match_html
+        from retrieval.library.display.pictures import picture_of
 
-        return match_html(self)
+        return match_html(self, picture_of(self.query), picture_of(self), self.query.box)
 
 
 def make_answer(

@@ -63,9 +63,9 @@ class Group(Sequence[Photo]):
         }
 
     def _repr_html_(self) -> str:
-        from retrieval.library.display.html import MOST_TILES, photos_html
+        from retrieval.library.display.markup import photos_html
 
-        return photos_html(self.photos[:MOST_TILES], len(self.photos))
+        return photos_html(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,6 +105,13 @@ class Groups(Sequence[Group]):
     def __getitem__(self, place: slice) -> tuple[Group, ...]: ...
     def __getitem__(self, place: int | slice) -> Group | tuple[Group, ...]:
         return self.groups[place]
+
+    def _repr_html_(self) -> str:
+        from retrieval.library.display.markup import photos_html
+
+        shown = "".join(photos_html(one, f"Group {one.number}: {len(one)} photos", most=8) for one in self.groups[:20])
+        more = f"<p>and {len(self.groups) - 20:,} more groups</p>" if len(self.groups) > 20 else ""
+        return shown + more or "<p>No two photos are linked.</p>"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the counts that ``cairn group --json`` prints."""

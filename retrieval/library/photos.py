@@ -92,9 +92,9 @@ class Photo:
         return thumbnail(Path(self.path), self._kept[0], size, self._kept[1])
 
     def _repr_html_(self) -> str:
-        from retrieval.library.display.html import photos_html
+        from retrieval.library.display.markup import photos_html
 
-        return photos_html([self], 1)
+        return photos_html([self], self.name)
 
 
 class Photos(Sequence[Photo]):
@@ -150,9 +150,9 @@ class Photos(Sequence[Photo]):
         return photos_of(self._catalogue, rows, self._cache)
 
     def _repr_html_(self) -> str:
-        from retrieval.library.display.html import MOST_TILES, photos_html
+        from retrieval.library.display.markup import photos_html
 
-        return photos_html(self[:MOST_TILES], len(self))
+        return photos_html(self)
 
 
 def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> list[Photo]:

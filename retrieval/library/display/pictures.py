@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
-from index.text import printable, printable_name
+from index.text import likely, printable, printable_name
 from retrieval.library.parts.images import as_colour
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
@@ -138,12 +138,6 @@ def picture_of(photo: Shown) -> Picture:
 def strength(told: Told) -> str:
     """In words how sure a result is: "sure (98%)" or "perhaps (63%)"."""
     return f"{'sure' if told.found else 'perhaps'} ({likely(told.probability)})"
-
-
-def likely(probability: float) -> str:
-    """Write a probability in percent, never so rounded that it were certain or impossible."""
-    whole = round(100 * probability)
-    return ">99%" if whole > 99 else "<1%" if whole < 1 else f"{whole}%"
 
 
 def counted(number: int, noun: str) -> str:

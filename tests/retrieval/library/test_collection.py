@@ -221,7 +221,7 @@ def test_tables_are_imported_and_damage_is_mended(copied: Path, tmp_path: Path) 
         done = collection.import_metadata(table)
         assert (done.rows, done.matched, len(done.unmatched)) == (2, 1, 1)
         photo = collection.photo("cat_001.jpg")
-        assert (photo.title, photo.tags) == ("Katze", ("Tier", "Haus")) and photo.others == {"archiv": ("Berlin",)}
+        assert (photo.title, photo.tags) == ("Katze", ("Tier", "Haus")) and photo.others == {"Archiv": ("Berlin",)}
         assert [one.name for one in collection.photos({"where": {"archiv": "Berlin"}})] == ["cat_001.jpg"]
         assert [one.name for one in collection.photos({"tags": "tier"})] == ["cat_001.jpg"]
         assert collection.refresh_metadata().read == len(collection)

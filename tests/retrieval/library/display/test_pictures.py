@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from retrieval.commands import console
-from retrieval.library.display.pictures import Picture, counted, likely, strength
+from retrieval.library.display.pictures import Picture, counted, strength
 from tests.support.shown_photos import HOSTILE, ShownResult, written_photo
 
 
@@ -32,8 +31,6 @@ def test_how_sure_a_result_is_stands_in_words() -> None:
     assert strength(ShownResult(probability=0.9996)) == "sure (>99%)"
     assert strength(ShownResult(probability=0.63, found=False)) == "perhaps (63%)"
     assert counted(1, "photo") == "1 photo" and counted(1234, "photo") == "1,234 photos"
-    for probability in (0, 0.004, 0.5, 0.994, 0.999, 1):
-        assert likely(probability) == console.likely(probability)
 
 
 def test_a_name_stays_on_its_line() -> None:

@@ -1,8 +1,8 @@
-"""What all commands share: how they write."""
+"""Text that is shown."""
 
 import pytest
 
-from retrieval.commands.console import likely
+from index.text import likely
 
 
 @pytest.mark.parametrize(
