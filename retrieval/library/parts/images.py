@@ -1,5 +1,7 @@
 """Images of callers: arrays of any usual type, as the grey values that all features are made of."""
 
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,11 +9,45 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from index.errors import CairnError
-from retrieval.photos.decoding import Photo, colour_of_image, photo_of_image
+from retrieval.photos.decoding import Photo, colour_of_image, photo_of_image, read_colour
 from retrieval.photos.options import ImageOptions
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # Rec. 601, as Pillow converts colours
 _ROUNDING = 1e-4  # by which values of floats may leave 0 to 1, as those of an image that was resampled do
+
+
+def read_image(path: "str | PathLike[str]", max_side: int = 1024) -> NDArray[np.uint8]:
+    """Read a photo as indexing does, in colour: upright, transparency over white, whatever its format.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: JPEG, PNG, TIFF, WebP, GIF, BMP, PPM or AVIF; HEIC with an optional package.
+    max_side : int
+        Longest side, pixels: a larger photo is reduced, with no aliasing; 0: none is. `cairn index` takes 1024.
+
+    Returns
+    -------
+    ndarray, shape (H, W, 3), uint8
+        RGB.
+
+    Raises
+    ------
+    CairnError
+        The file cannot be used.
+
+    Examples
+    --------
+    >>> import os
+    >>> import skimage.data
+    >>> from retrieval.library.parts.images import read_image
+    >>> read_image(os.path.join(os.path.dirname(skimage.data.__file__), "coffee.png"), max_side=300).shape
+    (200, 300, 3)
+    """
+    try:
+        return read_colour(Path(path), ImageOptions(max_side=max_side))
+    except CairnError as error:
+        raise CairnError(f"{path} cannot be used: {error}.") from error
 
 
 def as_image(image: ArrayLike | Image.Image) -> NDArray[np.float32]:

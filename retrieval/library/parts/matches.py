@@ -1,6 +1,7 @@
 """Matches between the features of two images, and the map of the plane that they agree on."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,7 @@ _FREEDOMS = {"places": TWO_MATCHES, "similarity": 4, "affine": 5, "scale": 3}
 _MOST_TRIED = VerificationOptions().max_counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Verified:
     """What verification found between two images.
 
@@ -62,6 +63,17 @@ class Verified:
     def probability(self) -> float:
         """Probability that both images show the same, by the matches alone: 0 to 1."""
         return probability(self.log_odds) if np.isfinite(self.log_odds) else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as lists and plain numbers, for JSON."""
+        return {
+            "verified": self.verified,
+            "probability": self.probability,
+            "inliers": self.inliers.tolist(),
+            "transform": self.transform.tolist() if self.transform is not None else None,
+            "homography": self.homography.tolist() if self.homography is not None else None,
+            "unsure": self.unsure,
+        }
 
 
 def nearest_matches(descriptors_a: ArrayLike, descriptors_b: ArrayLike, ratio: float = 0.8) -> NDArray[np.int32]:

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from index.errors import CairnError
-from retrieval.library.parts.images import as_image, as_photo
-from retrieval.photos.decoding import read_photo
+from retrieval.library.parts.images import as_colour, as_image, as_photo, read_image
+from retrieval.photos.decoding import read_colour, read_photo
 from retrieval.photos.options import ImageOptions
 
 RNG = np.random.default_rng(0)
@@ -93,3 +93,31 @@ def test_what_is_no_image_is_refused(image: object, why: str) -> None:
     with pytest.raises(CairnError) as refused:
         as_image(image)  # type: ignore[arg-type]
     assert why in str(refused.value) and str(refused.value).endswith(".")
+
+
+def test_a_photo_is_read_as_indexing_reads_it(tmp_path: Path) -> None:
+    pixels = RNG.integers(0, 256, (40, 50, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    assert np.array_equal(read_image(str(tmp_path / "photo.png")), pixels)
+    assert np.array_equal(
+        read_image(tmp_path / "photo.png", 20), read_colour(tmp_path / "photo.png", ImageOptions(max_side=20))
+    )
+    (tmp_path / "broken.jpg").write_bytes(b"no photo")
+    for wrong in ("broken.jpg", "gone.jpg", "."):
+        with pytest.raises(CairnError, match=r"cannot be used: .*\.$"):
+            read_image(tmp_path / wrong)
+    with pytest.raises(CairnError):
+        read_image(tmp_path / "photo.png", -1)
+
+
+def test_a_picture_to_show_has_its_colours() -> None:
+    pixels = RNG.integers(0, 256, (40, 50, 3), dtype=np.uint8)
+    assert np.array_equal(as_colour(pixels), pixels)
+    assert np.array_equal(as_colour(pixels / 255), pixels)
+    assert np.array_equal(as_colour(pixels[:, :, :1]), np.repeat(pixels[:, :, :1], 3, axis=2))
+    assert np.array_equal(as_colour(pixels.astype(np.uint16) * 257), pixels)
+    assert np.array_equal(as_colour(Image.fromarray(pixels)), pixels)
+    assert as_colour(pixels, 25).shape == (20, 25, 3)
+    assert as_colour(np.zeros((2, 2, 4), np.uint8)).min() == 255
+    with pytest.raises(CairnError):
+        as_colour(np.full((2, 2), 7.0))

@@ -2,14 +2,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import skimage.data
 from numpy.typing import NDArray
+from PIL import Image
 
 import index.vocabulary
 from index.clustering.sources import ArraySource
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.library.parts.features import features_fingerprint
+from retrieval.indexing.adding import index_photos
+from retrieval.library.parts.features import describe, detect, features_fingerprint
+from retrieval.library.parts.scoring import Index
 from retrieval.library.parts.vocabulary import Vocabulary
 
 
@@ -47,6 +51,27 @@ def test_it_is_kept_in_a_folder_that_a_collection_takes(rows: NDArray[np.float32
         assert np.array_equal(collection.vocabulary.assign(long), made.assign(long))
     for folder in (tmp_path / "one.cairn", str(tmp_path / "one.cairn" / "vocabulary")):
         assert Vocabulary.load(folder).fingerprint == made.fingerprint
+
+
+def test_words_and_scores_are_those_of_a_collection(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    images = [skimage.data.coins()[place : place + 100, :120] for place in (0, 30, 150)]
+    described = [describe(image, detect(image)) for image in images]
+    for place, image in enumerate(images):
+        Image.fromarray(image).save(photos / f"{place}.png")
+    made = Vocabulary.train(np.concatenate(described), 40, features=features_fingerprint())
+    made.save(tmp_path / "words")
+    with Collection.create(tmp_path / "one.cairn", CollectionOptions()) as collection:
+        report = index_photos(collection, [photos], vocabulary=tmp_path / "words", workers=1)
+        assert report.added == 3
+        index = Index(made.words)
+        words = [made.assign(rows) for rows in described]
+        index.add_many(words)
+        for number, own in zip(collection.index.image_numbers.tolist(), words, strict=True):
+            assert np.array_equal(collection.index.images.features(number).words, np.sort(own))
+        for own in words:
+            assert np.array_equal(index.score(own), collection.index.score(own).scores)
 
 
 def test_it_is_not_taken_for_features_of_another_kind(rows: NDArray[np.float32], tmp_path: Path) -> None:
