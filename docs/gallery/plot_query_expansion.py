@@ -10,8 +10,8 @@ are better ones: expansion takes features from them, and searches again.
 # A poor query
 # ------------
 #
-# Six prints, seven photos of each, some at a slant of 70 degrees. The query is small, dark and noisy, and the box shows
-# a part of the portrait only.
+# Six prints, seven photos of each, some at a slant of 70 degrees. The query is dark and noisy, and the box shows no more
+# than a shoulder.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,12 +30,12 @@ write_photos(photos, 7, names, slant=70, turn=20, sizes=(0.35, 0.8))
 collection = cairn.create(Path(folder.name) / "prints.cairn", words=6000, max_features=800)
 collection.add(photos, workers=1)
 
-where = pose(read_print("astronaut").shape, (240, 180), size=0.3, slant=30, towards=45)
-query = photograph({"astronaut": where}, 3, light=0.6, noise=0.03)
+where = pose(read_print("astronaut").shape, (240, 180), size=0.5, slant=30, towards=45)
+query = photograph({"astronaut": where}, 3, light=0.6, noise=0.04)
 corners = outline("astronaut", where)
 width, height = np.ptp(corners, axis=0)
 x, y = corners.mean(axis=0) - [width / 4, 0]
-box = (x - width / 5, y - height / 5, x + width / 5, y + height / 5)
+box = (x - width * 0.15, y - height * 0.15, x + width * 0.15, y + height * 0.15)
 plain, expanded = (
     collection.search(query, box, top=9, engine="tf-idf-sp", turns=1, expand=how) for how in ("none", "average")
 )
@@ -65,7 +65,7 @@ for axis in axes:
 axes[0].set_title("the query")
 axes[0].add_patch(plt.Rectangle(box[:2], box[2] - box[0], box[3] - box[1], fill=False, edgecolor="gold", linewidth=2))
 for axis, rows, what in ((axes[1], own, "of its own"), (axes[2], np.concatenate(added), "from others")):
-    inside = rows[(np.abs(rows[:, :2] - [x, y]) < [width / 5, height / 5]).all(axis=1)]
+    inside = rows[(np.abs(rows[:, :2] - [x, y]) < 0.15 * np.array([width, height])).all(axis=1)]
     axis.add_collection(LineCollection(ellipses(inside, 3), colors="gold", linewidths=0.8))
     axis.set(xlim=box[::2], ylim=box[:0:-2], title=f"the box: {len(inside)} features {what}")
 
