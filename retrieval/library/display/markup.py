@@ -36,7 +36,6 @@ MOST = 20
 """Photos that are shown, at most."""
 
 _HIGH, _WIDE, _NARROW = 120, 210, 110  # height of a tile's photo, its largest width, and the tile's least, CSS pixels
-_PIXELS = 256  # longer side of what is embedded for it
 _PAIR = 420  # longer side of each of two photos
 _PAIR_PIXELS = 640
 _GAP = 14
@@ -229,7 +228,7 @@ def _tile(
 def _thumbnail(picture: Picture, alt: str, width: float, height: float) -> str:
     """A photo as an image in the text itself; a grey tile where it cannot be shown."""
     try:
-        source = _data(picture, _PIXELS)
+        source = _data(picture.tile())
     except CairnError as error:
         return (
             f'<div role="img" aria-label="{escape(alt)}, which cannot be shown: {escape(str(error))}" '
@@ -245,7 +244,9 @@ def _image(picture: Picture, placed: Placed) -> str:
     """A photo in a drawing; a grey area where it cannot be shown."""
     place = f'x="{placed.x:.1f}" y="{placed.y:.1f}" width="{placed.width:.1f}" height="{placed.height:.1f}"'
     try:
-        return f'<image {place} preserveAspectRatio="none" href="{_data(picture, _PAIR_PIXELS)}"/>'
+        return (
+            f'<image {place} preserveAspectRatio="none" href="{_data(encode_jpeg(picture.thumbnail(_PAIR_PIXELS)))}"/>'
+        )
     except CairnError as error:
         x, y = placed.x + placed.width / 2, placed.y + placed.height / 2
         return (
@@ -254,9 +255,9 @@ def _image(picture: Picture, placed: Placed) -> str:
         )
 
 
-def _data(picture: Picture, side: int) -> str:
-    """A photo as a data: URI of a small JPEG."""
-    return "data:image/jpeg;base64," + base64.b64encode(encode_jpeg(picture.thumbnail(side))).decode("ascii")
+def _data(jpeg: bytes) -> str:
+    """A JPEG as a data: URI."""
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode("ascii")
 
 
 def _outline(corners: NDArray[np.float64]) -> str:

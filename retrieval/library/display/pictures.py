@@ -1,6 +1,7 @@
 """What is shown of a photo: its pixels, small, where there are any; and in words how sure a result is."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,9 @@ from index.text import likely, printable, printable_name
 from retrieval.library.parts.images import as_colour
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.thumbnails import encode_jpeg
 
+_TILE = 256  # one of the sizes that collections keep
 Box = Sequence[float]
 """x0, y0, x1, y1 in pixels of the upright photo."""
 
@@ -33,6 +36,8 @@ class Picture:
         Its file; None where it is in memory alone.
     pixels : array_like or None
         Its pixels, as `as_image` takes them, where they are in memory: no file is read then.
+    kept : callable, optional
+        Gives a small JPEG of a size, such as a collection keeps; raises CairnError where there is none.
     """
 
     name: str
@@ -40,6 +45,7 @@ class Picture:
     height: int | None
     path: "str | PathLike[str] | None" = None
     pixels: ArrayLike | None = None
+    kept: Callable[[int], bytes] | None = None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -64,6 +70,19 @@ class Picture:
         if self.path is None:
             raise CairnError("its pixels are not kept")
         return read_colour(Path(self.path), ImageOptions(max_side=side))
+
+    def tile(self) -> bytes:
+        """Give the photo as a JPEG with a longer side of at most 256 pixels.
+
+        Raises
+        ------
+        CairnError
+            As `thumbnail`.
+        """
+        if self.kept is not None:
+            with contextlib.suppress(CairnError):  # whose file says why
+                return self.kept(_TILE)
+        return encode_jpeg(self.thumbnail(_TILE))
 
 
 class Shown(Protocol):
@@ -132,7 +151,7 @@ class Match(Told, Protocol):
 
 def picture_of(photo: Shown) -> Picture:
     """A photo of a collection as a picture."""
-    return Picture(photo.name, photo.width, photo.height, photo.path)
+    return Picture(photo.name, photo.width, photo.height, photo.path, kept=getattr(photo, "thumbnail", None))
 
 
 def strength(told: Told) -> str:

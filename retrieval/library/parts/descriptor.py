@@ -29,8 +29,8 @@ class Descriptor:
     Examples
     --------
     >>> import numpy as np
-    >>> from retrieval.library.parts.descriptor import Descriptor
-    >>> rootsift = Descriptor.load("rootsift")
+    >>> import cairn
+    >>> rootsift = cairn.Descriptor.load("rootsift")
     >>> rootsift.name, rootsift.dim, rootsift.side
     ('rootsift', 128, 31)
     >>> ramps = np.stack([np.tile(np.arange(31.0), (31, 1)), np.tile(np.arange(31.0)[:, None], (1, 31))])
@@ -63,8 +63,8 @@ class Descriptor:
 
         Examples
         --------
-        >>> from retrieval.library.parts.descriptor import Descriptor
-        >>> Descriptor.load("sift")
+        >>> import cairn
+        >>> cairn.Descriptor.load("sift")
         Descriptor('sift', dim=128, side=31)
         """
         if isinstance(name, Path) and name.suffix != ".npz":
@@ -133,8 +133,8 @@ class Descriptor:
         Examples
         --------
         >>> import numpy as np
-        >>> from retrieval.library.parts.descriptor import Descriptor
-        >>> Descriptor.load("surf").describe(np.zeros((0, 64, 64))).shape
+        >>> import cairn
+        >>> cairn.Descriptor.load("surf").describe(np.zeros((0, 64, 64))).shape
         (0, 64)
         """
         array = as_array(patches, "patches")
@@ -167,9 +167,9 @@ class Descriptor:
         Examples
         --------
         >>> import numpy as np
-        >>> from retrieval.library.parts.descriptor import Descriptor
+        >>> import cairn
         >>> rows = np.eye(2, 128, dtype=np.float32)
-        >>> Descriptor.load("sift").distance(rows[0], rows).round(3)
+        >>> cairn.Descriptor.load("sift").distance(rows[0], rows).round(3)
         array([0.   , 1.414], dtype=float32)
         """
         sides = [as_array(side, "descriptors") for side in (first, second)]

@@ -55,9 +55,9 @@ def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int 
     Examples
     --------
     >>> import skimage.data
-    >>> from retrieval.library.parts.features import detect
+    >>> import cairn
     >>> image = skimage.data.coins()[:160, :160]
-    >>> regions = detect(image, max_features=50)
+    >>> regions = cairn.detect(image, max_features=50)
     >>> regions.shape[1], 20 < len(regions) <= 50
     (5, True)
     """
@@ -106,9 +106,9 @@ def patches(
     Examples
     --------
     >>> import skimage.data
-    >>> from retrieval.library.parts.features import detect, patches
+    >>> import cairn
     >>> image = skimage.data.coins()[:160, :160]
-    >>> squares = patches(image, detect(image, max_features=10), size=32)
+    >>> squares = cairn.patches(image, cairn.detect(image, max_features=10), size=32)
     >>> squares.shape[1:], squares.dtype
     ((32, 32), dtype('float32'))
     """
@@ -166,10 +166,10 @@ def describe(
     Examples
     --------
     >>> import skimage.data
-    >>> from retrieval.library.parts.features import describe, detect
+    >>> import cairn
     >>> image = skimage.data.coins()[:160, :160]
-    >>> regions = detect(image, max_features=10)
-    >>> rows = describe(image, regions, "rootsift")
+    >>> regions = cairn.detect(image, max_features=10)
+    >>> rows = cairn.describe(image, regions, "rootsift")
     >>> rows.shape == (len(regions), 128)
     True
     """
@@ -200,9 +200,9 @@ def orientations(
     Examples
     --------
     >>> import numpy as np
-    >>> from retrieval.library.parts.features import orientations
+    >>> import cairn
     >>> ramp = np.tile(np.arange(64, dtype=np.uint8) * 4, (64, 1))  # brighter to the right
-    >>> round(float(orientations(ramp, [[32, 32, 0.5, 0, 0.5]])[0]), 2)
+    >>> round(float(cairn.orientations(ramp, [[32, 32, 0.5, 0, 0.5]])[0]), 2)
     0.0
     """
     return _described(image, regions, descriptor, False, measurement_scale, detector).angles

@@ -100,9 +100,9 @@ def nearest_matches(descriptors_a: ArrayLike, descriptors_b: ArrayLike, ratio: f
     Examples
     --------
     >>> import numpy as np
-    >>> from retrieval.library.parts.matches import nearest_matches
+    >>> import cairn
     >>> rows = np.eye(4, dtype=np.float32)
-    >>> nearest_matches(rows[:2], rows[::-1])
+    >>> cairn.nearest_matches(rows[:2], rows[::-1])
     array([[0, 3],
            [1, 2]], dtype=int32)
     """
@@ -142,8 +142,8 @@ def word_matches(words_a: ArrayLike, words_b: ArrayLike, most: int = 1500) -> ND
 
     Examples
     --------
-    >>> from retrieval.library.parts.matches import word_matches
-    >>> word_matches([7, 3, 9], [3, 3, 7]).tolist()
+    >>> import cairn
+    >>> cairn.word_matches([7, 3, 9], [3, 3, 7]).tolist()
     [[1, 0], [1, 1], [0, 2]]
     """
     first, second = checked_indices(words_a, "words_a"), checked_indices(words_b, "words_b")
@@ -203,13 +203,12 @@ def verify(
     Examples
     --------
     >>> import skimage.data
-    >>> from retrieval.library.parts.features import describe, detect
-    >>> from retrieval.library.parts.matches import nearest_matches, verify
+    >>> import cairn
     >>> photo = skimage.data.coins()
     >>> first, second = photo[20:180, 10:170], photo[30:190, 25:185]  # moved by 15 and 10 pixels
-    >>> regions = [detect(image) for image in (first, second)]
-    >>> rows = [describe(image, found) for image, found in zip((first, second), regions)]
-    >>> verified = verify(*regions, nearest_matches(*rows), first.shape, second.shape)
+    >>> regions = [cairn.detect(image) for image in (first, second)]
+    >>> rows = [cairn.describe(image, found) for image, found in zip((first, second), regions)]
+    >>> verified = cairn.verify(*regions, cairn.nearest_matches(*rows), first.shape, second.shape)
     >>> verified.verified, len(verified.inliers) > 20
     (True, True)
     >>> verified.transform[:, 2].round()

@@ -32,8 +32,8 @@ class Index:
 
     Examples
     --------
-    >>> from retrieval.library.parts.scoring import Index
-    >>> index = Index(words=5)
+    >>> import cairn
+    >>> index = cairn.Index(words=5)
     >>> index.add([0, 0, 1]), index.add([1, 2]), index.add([3, 4])
     (0, 1, 2)
     >>> index.score([0, 1]).round(3)

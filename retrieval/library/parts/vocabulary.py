@@ -23,9 +23,9 @@ class Vocabulary:
     Examples
     --------
     >>> import numpy as np
-    >>> from retrieval.library.parts.vocabulary import Vocabulary
+    >>> import cairn
     >>> rows = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], np.float32)
-    >>> vocabulary = Vocabulary.train(rows, words=2)
+    >>> vocabulary = cairn.Vocabulary.train(rows, words=2)
     >>> first, second, third, last = vocabulary.assign(rows).tolist()
     >>> first == second, third == last, first == last
     (True, True, False)
@@ -78,8 +78,8 @@ class Vocabulary:
         Examples
         --------
         >>> import numpy as np
-        >>> from retrieval.library.parts.vocabulary import Vocabulary
-        >>> Vocabulary.train(np.random.default_rng(0).normal(size=(600, 8)))
+        >>> import cairn
+        >>> cairn.Vocabulary.train(np.random.default_rng(0).normal(size=(600, 8)))
         Vocabulary(words=20, dim=8)
         """
         rows = checked_rows(descriptors, "descriptors")
@@ -140,11 +140,11 @@ class Vocabulary:
         --------
         >>> import tempfile
         >>> import numpy as np
-        >>> from retrieval.library.parts.vocabulary import Vocabulary
-        >>> vocabulary = Vocabulary.train(np.eye(8), words=4)
+        >>> import cairn
+        >>> vocabulary = cairn.Vocabulary.train(np.eye(8), words=4)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     vocabulary.save(folder + "/words")
-        ...     Vocabulary.load(folder + "/words").fingerprint == vocabulary.fingerprint
+        ...     cairn.Vocabulary.load(folder + "/words").fingerprint == vocabulary.fingerprint
         True
         """
         folder = Path(folder).absolute()

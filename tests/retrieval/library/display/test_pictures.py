@@ -1,10 +1,13 @@
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from index.errors import CairnError
-from retrieval.library.display.pictures import Picture, counted, strength
+from retrieval.library.display.pictures import Picture, counted, picture_of, strength
+from retrieval.photos.thumbnails import thumbnail
 from tests.support.shown_photos import HOSTILE, ShownResult, written_photo
 
 
@@ -19,6 +22,19 @@ def test_a_photo_is_read_from_its_file_or_from_memory(tmp_path: Path) -> None:
     ):
         grey = Picture("grey", 200, 100, "nowhere", pixels).thumbnail(50)
         assert grey.shape == (25, 50, 3) and set(np.unique(grey)) <= {127, 128}
+
+
+def test_a_tile_is_the_thumbnail_that_is_kept(tmp_path: Path) -> None:
+    photo = written_photo(tmp_path, size=(600, 300))
+    kept = thumbnail(photo, None, 256, tmp_path)
+    assert Picture("red", 600, 300, "nowhere", kept=lambda size: thumbnail(photo, None, size, tmp_path)).tile() == kept
+
+    def gone(size: int) -> bytes:
+        raise CairnError("It has gone.")
+
+    made = Picture("red", 600, 300, photo, kept=gone).tile()
+    assert Image.open(io.BytesIO(made)).size == (256, 128)
+    assert picture_of(ShownResult()).kept is None
 
 
 def test_what_cannot_be_shown_says_why() -> None:
