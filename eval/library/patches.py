@@ -242,12 +242,10 @@ def _descriptor(given: Any, binary: bool, patches: "Patches") -> "Descriptor | D
         return Descriptions("rows", _as_rows(np.asarray(given), binary), binary)
     if binary:
         raise CairnError("binary tells how rows are compared: a descriptor knows that itself, so leave it out.")
-    if isinstance(given, str | Path):
-        from retrieval.descriptors.registry import find_descriptor
+    if isinstance(given, str | Path) or hasattr(given, "describe"):
+        from retrieval.library.parts.descriptor import contract_of
 
-        return find_descriptor(str(given))
-    if hasattr(given, "describe"):
-        return cast("Descriptor", given)
+        return contract_of(given)
     if callable(given):
         return _Function(given, patches)
     raise CairnError("A descriptor is a name, a file (.npz), what has describe(), or a function of patches.")

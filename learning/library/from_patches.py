@@ -107,7 +107,7 @@ def learn_from_patches(
             "tested": [{**asdict(one.record), "test": one.errors} for one in learnt.tested],
             "table": run.named(TESTED_TABLE),
         }
-    return NewDescriptor(learnt.model, out, About(told, learnt.pooling, learnt.projection, learnt.tried))
+    return NewDescriptor(described, out, About(told, learnt.pooling, learnt.projection, learnt.tried))
 
 
 def _chosen(learnt: Learnt) -> list[Record]:

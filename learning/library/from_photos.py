@@ -187,7 +187,7 @@ def learn_from_photos(
         "seconds": round(seconds, 3),
     }
     return NewDescriptor(
-        learnt.model,
+        described,
         out,
         About(
             told,
@@ -197,7 +197,6 @@ def learn_from_photos(
             verdict.outcome,
             verdict.sentence,
             verdict.details,
-            nearest,
         ),
     )
 
