@@ -11,6 +11,10 @@ from eval.library.retrieval import evaluate_retrieval as evaluate_retrieval
 from index.errors import CairnError as CairnError
 from index.errors import LaterVersion as LaterVersion
 from index.errors import Unreadable as Unreadable
+from learning.library.descriptor import learn_descriptor as learn_descriptor
+from learning.library.mining import Mined as Mined
+from learning.library.mining import mine as mine
+from learning.library.new_descriptor import NewDescriptor as NewDescriptor
 from retrieval.catalogue.filters import PhotoFilter as Filter
 from retrieval.collection.collection import CollectionChanged as CollectionChanged
 from retrieval.collection.collection import CollectionNotFound as CollectionNotFound
@@ -22,17 +26,21 @@ from retrieval.library.answers import Match as Match
 from retrieval.library.answers import QueryPhoto as QueryPhoto
 from retrieval.library.answers import Result as Result
 from retrieval.library.collection import Collection as Collection
-from retrieval.library.collection import check as check
 from retrieval.library.groups import Group as Group
 from retrieval.library.groups import Groups as Groups
+from retrieval.library.health import check as check
+from retrieval.library.health import repair as repair
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open
 from retrieval.library.parts.descriptor import Descriptor as Descriptor
 from retrieval.library.parts.features import describe as describe
 from retrieval.library.parts.features import detect as detect
+from retrieval.library.parts.features import features_fingerprint as features_fingerprint
 from retrieval.library.parts.features import orientations as orientations
 from retrieval.library.parts.features import patches as patches
+from retrieval.library.parts.images import as_image as as_image
+from retrieval.library.parts.images import read_image as read_image
 from retrieval.library.parts.matches import Verified as Verified
 from retrieval.library.parts.matches import nearest_matches as nearest_matches
 from retrieval.library.parts.matches import verify as verify
@@ -45,8 +53,11 @@ from retrieval.library.reports import Added as Added
 from retrieval.library.reports import Check as Check
 from retrieval.library.reports import Compacted as Compacted
 from retrieval.library.reports import Damage as Damage
+from retrieval.library.reports import Imported as Imported
 from retrieval.library.reports import Info as Info
+from retrieval.library.reports import Refreshed as Refreshed
 from retrieval.library.reports import Removed as Removed
+from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
 from retrieval.search.answers import PhotoNotFound as PhotoNotFound
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
@@ -68,10 +79,13 @@ __all__ = [
     "Filter",
     "Group",
     "Groups",
+    "Imported",
     "Index",
     "Info",
     "LaterVersion",
     "Match",
+    "Mined",
+    "NewDescriptor",
     "NotGrouped",
     "PatchEvaluation",
     "Photo",
@@ -79,23 +93,31 @@ __all__ = [
     "PhotoUnusable",
     "Photos",
     "QueryPhoto",
+    "Refreshed",
     "Removed",
+    "Repaired",
     "Result",
     "Retrained",
     "RetrievalEvaluation",
     "Unreadable",
     "Verified",
     "Vocabulary",
+    "as_image",
     "check",
     "create",
     "describe",
     "detect",
     "evaluate_patches",
     "evaluate_retrieval",
+    "features_fingerprint",
+    "learn_descriptor",
+    "mine",
     "nearest_matches",
     "open",
     "orientations",
     "patches",
+    "read_image",
+    "repair",
     "verify",
     "word_matches",
 ]

@@ -175,7 +175,7 @@ def index(
         _tell_unused(context, made.opened, options)
 
         def run() -> "Added":
-            return made.add_prepared(
+            return made.add(
                 photos,
                 vocabulary=vocabulary,
                 again=again,
@@ -383,7 +383,8 @@ def query(
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
-    from retrieval.library.opening import open
+    from retrieval.collection.collection import Collection as Opened
+    from retrieval.library.collection import Collection
     from retrieval.metadata.places import Near
     from retrieval.search.picture import check_picture
 
@@ -401,8 +402,11 @@ def query(
     )
     if picture is not None:
         check_picture(picture)
-    with searching_on(cluster, shards) as make_searcher, open(collection, catalogue=catalogue) as opened:
-        answer = opened.searched_by(make_searcher).search(
+    with (
+        searching_on(cluster, shards) as make_searcher,
+        Collection(Opened.open(collection, catalogue=catalogue), make_searcher) as opened,
+    ):
+        answer = opened.search(
             photos,
             box,
             top=top,

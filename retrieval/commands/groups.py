@@ -53,7 +53,7 @@ def group(
     if out is not None:
         check_table(out)
     with asking_on(cluster) as join, open(collection, catalogue=catalogue) as opened:
-        found = opened.group_asked(
+        found = opened.group(
             inliers,
             augment=augment,
             workers=workers,

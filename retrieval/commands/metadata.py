@@ -74,7 +74,9 @@ def metadata(
         raise CairnError("--photo shows one photo: leave the table and --refresh out.")
     if export is not None and (table is not None or refresh or photo is not None):
         raise CairnError("--export writes a table: leave the table to import, --refresh and --photo out.")
-    columns = tuple(parse_mapping(one) for one in mapping or ())
+    for one in mapping or ():
+        parse_mapping(one)  # says what is wrong with it, before anything is read
+    columns = [(word, header) for word, _, header in (one.partition("=") for one in mapping or ())]
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
     with open(collection, catalogue=catalogue) as made:
@@ -84,7 +86,9 @@ def metadata(
             summary |= done.to_dict()
             lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")
         if table is not None:
-            report = made.import_mapped(table, name_column, delimiter, columns, replace=replace)
+            report = made.import_metadata(
+                table, name_column=name_column, mapping=columns, delimiter=delimiter, replace=replace
+            )
             summary |= report.to_dict()
             lines += _report_import(summary)
         if photo is not None:

@@ -4,34 +4,43 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from index.errors import CairnError
-from index.inverted import ScoringOptions
 from index.parallel import cores
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import describe_collection
-from retrieval.library.answers import Answer, Match
 from retrieval.library.filters import filter_from
-from retrieval.library.given import Given, InCollection, ask, row_of, several
-from retrieval.library.groups import Groups, make_groups
 from retrieval.library.health import check
 from retrieval.library.photos import Photo, Photos, cache_of, photos_of
 from retrieval.library.progress import INDEXING, Telling, telling
-from retrieval.library.reports import Added, Check, Compacted, Imported, Info, Refreshed, Removed, Retrained, rounded
-from retrieval.library.searches import MakeSearcher, Searches
+from retrieval.library.reports import (
+    Added,
+    Check,
+    Compacted,
+    Imported,
+    Info,
+    Refreshed,
+    Removed,
+    Retrained,
+    rounded,
+)
 from retrieval.search.engines.registry import DEFAULT
-from retrieval.search.options import SearchOptions
-from retrieval.search.searcher import Searcher
 
+# What sees and searches is imported when it is needed: `cairn info` needs none of it.
 if TYPE_CHECKING:
     from retrieval.groups.links import Asker
     from retrieval.indexing.preparing import Preparer
+    from retrieval.library.answers import Answer, Match
+    from retrieval.library.given import Given, InCollection
+    from retrieval.library.groups import Groups
+    from retrieval.library.searches import MakeSearcher, Searches
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
@@ -70,10 +79,10 @@ class Collection:
     ...         print(result.name, f"{result.probability:.0%}")
     """
 
-    def __init__(self, opened: Opened, make_searcher: MakeSearcher = Searcher) -> None:
+    def __init__(self, opened: Opened, make_searcher: "MakeSearcher | None" = None) -> None:
         self.folder = opened.folder
         self.opened = opened
-        self._searches = Searches(opened, make_searcher)
+        self._make_searcher = make_searcher
         self._lock = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -97,9 +106,11 @@ class Collection:
         name = photo.name if isinstance(photo, Photo) else photo
         return isinstance(name, str) and self.opened.catalogue.image_by_name(name) is not None
 
-    def searched_by(self, make_searcher: MakeSearcher) -> "Collection":
-        """The same collection, searched in another way, such as by the workers of a cluster."""
-        return Collection(self.opened, make_searcher)
+    @cached_property
+    def _searches(self) -> "Searches":
+        from retrieval.library.searches import Searches
+
+        return Searches(self.opened, self._make_searcher)
 
     def close(self) -> None:
         """Close the catalogue; whatever was added is kept."""
@@ -114,6 +125,7 @@ class Collection:
         again: bool = False,
         workers: int = 0,
         time_limit: float | None = None,
+        preparer: "Preparer | None" = None,
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -133,6 +145,8 @@ class Collection:
             Processes; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
+        preparer : Preparer, optional
+            Who prepares the photos, where that is a cluster and not `workers` processes of this machine.
         progress : bool or callable, optional
             True shows bars; a callable is told step, done and total.
 
@@ -148,35 +162,14 @@ class Collection:
         CairnError
             A path does not exist, or the vocabulary does not fit.
         """
-        return self.add_prepared(
-            paths_of(photos),
-            vocabulary=Path(vocabulary) if vocabulary is not None else None,
-            again=again,
-            workers=workers,
-            time_limit=time_limit,
-            progress=progress,
-        )
-
-    def add_prepared(
-        self,
-        photos: Sequence[Path],
-        *,
-        vocabulary: Path | None = None,
-        again: bool = False,
-        workers: int = 0,
-        time_limit: float | None = None,
-        preparer: "Preparer | None" = None,
-        progress: Telling = None,
-    ) -> Added:
-        """Add photos: see `add`. On a cluster, a preparer is given."""
         from retrieval.indexing.adding import index_photos
 
         with self._lock:
             with telling(progress, INDEXING) as tell:
                 report = index_photos(
                     self.opened,
-                    photos,
-                    vocabulary=vocabulary,
+                    paths_of(photos),
+                    vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
                     workers=workers or cores(),
                     preparer=preparer,
@@ -207,7 +200,7 @@ class Collection:
 
     def search(
         self,
-        photo: Given | Sequence[Given],
+        photo: "Given | Sequence[Given]",
         box: Sequence[float] | None = None,
         *,
         top: int = 20,
@@ -222,7 +215,7 @@ class Collection:
         tf: str = "linear",
         similarity: str | os.PathLike[str] | None = None,
         features: str | os.PathLike[str] | None = None,
-    ) -> Answer:
+    ) -> "Answer":
         """Find the photos that show the same object or landmark as a photo, or as a box in one.
 
         Parameters
@@ -269,6 +262,10 @@ class Collection:
         CairnError
             The request cannot be met.
         """
+        from index.inverted import ScoringOptions
+        from retrieval.library.given import ask, several
+        from retrieval.search.options import SearchOptions
+
         options = SearchOptions(
             engine=engine,
             expand=expand,
@@ -291,15 +288,15 @@ class Collection:
             if features is not None:
                 self._use_features(Path(features), len(queries))
 
-            def search() -> Answer:
+            def search() -> "Answer":
                 asked = [ask(self.opened, one, box) for one in queries]
                 return self._searches.search(asked, options, wanted=wanted, top=top, match_all=match_all)
 
             return self._steadily(search)
 
     def search_many(
-        self, photos: Iterable[Given], boxes: Iterable[Sequence[float] | None] | None = None, **how: Any
-    ) -> Iterator[Answer]:
+        self, photos: "Iterable[Given]", boxes: Iterable[Sequence[float] | None] | None = None, **how: Any
+    ) -> "Iterator[Answer]":
         """Search for many photos, one after the other.
 
         Parameters
@@ -335,13 +332,13 @@ class Collection:
 
     def match(
         self,
-        photo: Given,
-        other: str | int | InCollection,
+        photo: "Given",
+        other: "str | int | InCollection",
         box: Sequence[float] | None = None,
         *,
         engine: str = DEFAULT,
         turns: int = 8,
-    ) -> Match:
+    ) -> "Match":
         """Look what a photo, or a box in one, has in common with one photo of the collection.
 
         Parameters
@@ -369,9 +366,12 @@ class Collection:
         CairnError
             The request cannot be met.
         """
+        from retrieval.library.given import ask, row_of
+        from retrieval.search.options import SearchOptions
+
         options = SearchOptions(engine=engine, turns=turns)
 
-        def match() -> Match:
+        def match() -> "Match":
             return self._searches.match(ask(self.opened, photo, box), row_of(self.opened, other), options)
 
         with self._lock:
@@ -397,7 +397,7 @@ class Collection:
         """
         return Photos(self.opened.catalogue, cache_of(self.folder), filter_from(where) or PhotoFilter())
 
-    def photo(self, photo: str | int | InCollection) -> Photo:
+    def photo(self, photo: "str | int | InCollection") -> Photo:
         """Find one photo of the collection.
 
         Parameters
@@ -410,6 +410,8 @@ class Collection:
         PhotoNotFound
             There is none.
         """
+        from retrieval.library.given import row_of
+
         row = row_of(self.opened, photo)
         return photos_of(self.opened.catalogue, [row], cache_of(self.folder))[0]
 
@@ -419,8 +421,9 @@ class Collection:
         *,
         augment: bool | None = None,
         workers: int = 0,
+        asker: "Asker | None" = None,
         progress: Telling = None,
-    ) -> Groups:
+    ) -> "Groups":
         """Find groups of photos that show the same, and near duplicates among them, and keep them.
 
         Only photos that were added since the last call are searched for; a call that was interrupted is picked up.
@@ -433,6 +436,8 @@ class Collection:
             Let linked photos borrow features of each other, so that more is found; without, as the last call.
         workers : int
             Processes; 0: one for each core.
+        asker : callable, optional
+            What asks with photos, where that is a cluster.
         progress : bool or callable, optional
             True shows bars; a callable is told step, done and total.
 
@@ -446,19 +451,8 @@ class Collection:
         CairnError
             Another process is looking for groups.
         """
-        return self.group_asked(inliers, augment=augment, workers=workers, progress=progress)
-
-    def group_asked(
-        self,
-        inliers: int,
-        *,
-        augment: bool | None,
-        workers: int,
-        asker: "Asker | None" = None,
-        progress: Telling = None,
-    ) -> Groups:
-        """Find groups: see `group`. On a cluster, what asks it is given."""
         from retrieval.groups.groups import GroupOptions, group_photos
+        from retrieval.library.groups import make_groups
 
         options = GroupOptions(inliers=inliers, augment=augment)
         titles = {
@@ -470,7 +464,7 @@ class Collection:
             found = group_photos(self.opened, options, workers=workers or cores(), asker=asker, progress=tell)
             return make_groups(self.opened, found)
 
-    def groups(self) -> Groups:
+    def groups(self) -> "Groups":
         """Give the groups that `group` found last; photos that were removed since are left out.
 
         Raises
@@ -479,6 +473,7 @@ class Collection:
             They were never looked for.
         """
         from retrieval.groups.groups import read_groups
+        from retrieval.library.groups import make_groups
 
         with self._lock:
             return make_groups(self.opened, read_groups(self.opened))
@@ -652,7 +647,7 @@ class Collection:
         table: str | os.PathLike[str],
         *,
         name_column: str | None = None,
-        mapping: Mapping[str, str] | None = None,
+        mapping: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         delimiter: str = "auto",
         replace: bool = False,
     ) -> Imported:
@@ -664,7 +659,7 @@ class Collection:
             Its first line names the columns; headers in six languages are understood.
         name_column : str, optional
             Column that says which photo a row is about; name, path or file otherwise.
-        mapping : mapping of str to str, optional
+        mapping : mapping of str to str, or pairs of them
             From date, title, camera, latitude, longitude or tags to the header of its column.
         delimiter : {"auto", ",", ";", "tab"}
             What parts the columns.
@@ -682,23 +677,11 @@ class Collection:
             The table cannot be read, or has no column that says which photo.
         """
         from retrieval.catalogue.tables.columns import parse_mapping
-
-        columns = tuple(parse_mapping(f"{word}={header}") for word, header in (mapping or {}).items())
-        return self.import_mapped(table, name_column, delimiter, columns, replace=replace)
-
-    def import_mapped(
-        self,
-        table: str | os.PathLike[str],
-        name_column: str | None,
-        delimiter: str,
-        columns: tuple[tuple[str, str], ...],
-        *,
-        replace: bool,
-    ) -> Imported:
-        """Import a table: see `import_metadata`. Columns are given by the keys of their fields."""
         from retrieval.catalogue.tables.importing import TableOptions, import_table
         from retrieval.collection.sealing import sealed_afterwards
 
+        pairs = mapping.items() if isinstance(mapping, Mapping) else mapping
+        columns = tuple(parse_mapping(f"{word}={header}") for word, header in pairs)
         options = TableOptions(name_column, delimiter, columns)
         with self._lock, sealed_afterwards(self.opened):
             report = import_table(self.opened.catalogue, Path(table), options, replace=replace)

@@ -8,7 +8,6 @@ from typing import Any, overload
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import ImageRow
-from retrieval.photos.thumbnails import CACHE, thumbnail
 
 _PAGE = 500  # photos that are read at a time
 
@@ -89,6 +88,8 @@ class Photo:
         CairnError
             The file has gone, or is damaged.
         """
+        from retrieval.photos.thumbnails import thumbnail
+
         return thumbnail(Path(self.path), self._kept[0], size, self._kept[1])
 
     def _repr_html_(self) -> str:
@@ -182,4 +183,6 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
 
 def cache_of(folder: Path) -> Path:
     """Where a collection keeps its thumbnails."""
+    from retrieval.photos.thumbnails import CACHE
+
     return folder / CACHE

@@ -39,9 +39,9 @@ class Searches:
         Makes the searchers, where photos are elsewhere.
     """
 
-    def __init__(self, collection: Collection, make_searcher: MakeSearcher = Searcher) -> None:
+    def __init__(self, collection: Collection, make_searcher: MakeSearcher | None = None) -> None:
         self.collection = collection
-        self._make_searcher = make_searcher
+        self._make_searcher = make_searcher or Searcher
         self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
         self._revision: int | None = None  # of the catalogue, at which what is open was up to date
