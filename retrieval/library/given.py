@@ -10,10 +10,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from index.errors import CairnError
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.library.parts.images import encode_image
 from retrieval.search.answers import Asked, PhotoNotFound, ask_with_file, ask_with_photo, find_photo
 from retrieval.search.query import Box
 
@@ -27,7 +29,7 @@ class InCollection(Protocol):
         """Number of the photo in the collection."""
 
 
-Given = str | int | os.PathLike[str] | bytes | NDArray[Any] | InCollection
+Given = str | int | os.PathLike[str] | bytes | NDArray[Any] | Image.Image | InCollection
 """A photo as `Collection.search` takes it."""
 
 NAME = "image"
@@ -64,7 +66,7 @@ def ask(collection: Collection, photo: Given, box: Sequence[float] | None = None
     within = as_box(box)
     if isinstance(photo, bytes):
         return _from_memory(collection, photo, within)
-    if isinstance(photo, np.ndarray):
+    if isinstance(photo, (np.ndarray, Image.Image)):
         return _from_memory(collection, encode_image(photo), within)
     if isinstance(photo, str):
         return find_photo(collection, photo, within)
@@ -119,38 +121,6 @@ def as_box(box: Sequence[float] | None) -> Box | None:
     except (TypeError, ValueError):
         raise CairnError(f"A box is four numbers, x0, y0, x1, y1, and not {box!r}.") from None
     return x0, y0, x1, y1
-
-
-def encode_image(image: NDArray[Any]) -> bytes:
-    """Encode an image as PNG, without loss.
-
-    Parameters
-    ----------
-    image : ndarray, shape (H, W), (H, W, 3) or (H, W, 4)
-        uint8, or float 0..1; RGB.
-
-    Raises
-    ------
-    CairnError
-        It is something else.
-    """
-    import io
-
-    from PIL import Image
-
-    if image.ndim == 3 and image.shape[2] == 1:
-        image = image[:, :, 0]
-    if not (image.ndim == 2 or (image.ndim == 3 and image.shape[2] in (3, 4))) or not image.size:
-        raise CairnError(f"An image is (H, W) or (H, W, 3), and not of the shape {image.shape}.")
-    if np.issubdtype(image.dtype, np.floating):
-        if not np.isfinite(image).all() or image.min() < 0 or image.max() > 1:
-            raise CairnError("An image of floats holds numbers from 0 to 1: divide by 255, or give uint8.")
-        image = np.rint(image * 255).astype(np.uint8)
-    if image.dtype != np.uint8:
-        raise CairnError(f"An image is uint8, or float from 0 to 1, and not {image.dtype}.")
-    file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(image)).save(file, "PNG", compress_level=1)
-    return file.getvalue()
 
 
 def _from_memory(collection: Collection, content: bytes, box: Box | None) -> Asked:

@@ -1,12 +1,13 @@
 """Images of callers: arrays of any usual type, as the grey values that all features are made of."""
 
+import io
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from index.errors import CairnError
 from retrieval.photos.decoding import Photo, colour_of_image, photo_of_image, read_colour
@@ -125,6 +126,32 @@ def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.u
     CairnError
         As `as_image`.
     """
+    return colour_of_image(_as_bytes(image), ImageOptions(max_side=max_side))
+
+
+def encode_image(image: ArrayLike | Image.Image) -> bytes:
+    """Encode an image in memory as PNG: without loss, but for values between those of uint8.
+
+    Parameters
+    ----------
+    image
+        See `as_image`.
+
+    Raises
+    ------
+    CairnError
+        As `as_image`.
+    """
+    upright = ImageOps.exif_transpose(_as_bytes(image))
+    if upright.mode not in ("1", "L", "LA", "I;16", "RGB", "RGBA"):
+        upright = upright.convert("RGB")
+    file = io.BytesIO()
+    upright.save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+def _as_bytes(image: ArrayLike | Image.Image) -> Image.Image:
+    """An image in memory as one of uint8."""
     if not isinstance(image, Image.Image):
         pixels = _checked(image)
         if pixels.dtype == np.uint16:
@@ -132,7 +159,7 @@ def as_colour(image: ArrayLike | Image.Image, max_side: int = 0) -> NDArray[np.u
         elif pixels.dtype != np.uint8:
             pixels = np.rint(255 * np.clip(_parts_of_one(pixels), 0, 1)).astype(np.uint8)
         image = Image.fromarray(np.ascontiguousarray(pixels))
-    return colour_of_image(_with_pixels(image), ImageOptions(max_side=max_side))
+    return _with_pixels(image)
 
 
 def _with_pixels(image: Image.Image) -> Image.Image:

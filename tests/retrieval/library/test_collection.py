@@ -37,7 +37,12 @@ def test_a_photo_is_found_the_same_however_it_is_given(indexed: Indexed) -> None
             assert _plain(collection.search(one, top=5)) == expected, type(one)
         # The pixels of a JPEG file are another file's: what is extracted from them finds the same photos.
         pixels = np.asarray(Image.open(path))
-        for image in (pixels, pixels / 255, np.dstack([pixels, np.full(pixels.shape[:2], 255, np.uint8)])):
+        for image in (
+            Image.open(path),
+            pixels,
+            pixels / 255,
+            np.dstack([pixels, np.full(pixels.shape[:2], 255, np.uint8)]),
+        ):
             answer = collection.search(image, top=5)
             assert answer.query == "image"
             assert [one.name for one in answer.found] == [one["name"] for one in expected if one["found"]]
@@ -100,8 +105,8 @@ def test_several_photos_and_filters(indexed: Indexed) -> None:
         (lambda c: c.search(None), "CairnError", "not an object of type NoneType"),
         (lambda c: c.search([]), "CairnError", "A query needs a photo"),
         (lambda c: c.search(np.zeros((4, 4), np.int64)), "CairnError", "not int64"),
-        (lambda c: c.search(np.zeros(4, np.uint8)), "CairnError", "not of the shape"),
-        (lambda c: c.search(np.full((4, 4), 3.0)), "CairnError", "divide by 255"),
+        (lambda c: c.search(np.zeros(4, np.uint8)), "CairnError", "not \\(4,\\)"),
+        (lambda c: c.search(np.full((4, 4), 3.0)), "CairnError", "divide it by its largest value"),
         (lambda c: c.search("cat_001.jpg", (1, 2, 3)), "CairnError", "A box is four numbers"),
         (lambda c: c.search("cat_001.jpg", (1e5, 1e5, 2e5, 2e5)), "CairnError", "lies outside the photo"),
         (lambda c: c.search(["cat_001.jpg"] * 2, (1, 2, 3, 4)), "CairnError", "A box goes with one photo"),
