@@ -1,12 +1,10 @@
 """Options of `cairn learn similarity` and `cairn evaluate similarity`: how a similarity is learnt."""
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from index.errors import CairnError
-from retrieval.commands.options import number_or_all
 from retrieval.commands.panels import DATA, MODEL, TUNING
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ AsPublished = Annotated[
         "wins.",
     ),
 ]
-_WAYS = {"cosine": 1, "similarity": 2}
 
 
 @dataclass(frozen=True)
@@ -152,32 +149,6 @@ class LearningChoices:
 
     def settle(self, neighbours: int, seed: int, *, as_published: bool) -> "SimilarityOptions":
         """Options of the API; CairnError where a value makes no sense."""
-        from learning.similarity.options import SimilarityOptions
+        from learning.library.similarity_options import similarity_options
 
-        base = SimilarityOptions.as_published() if as_published else SimilarityOptions()
-        names = ("iterations", "relative", "full_every", "patience", "memory", "hold_out", "thirds", "refit")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        objective: dict[str, Any] = {"margin": self.margin, "power": self._power(), "smooth": self.smooth}
-        objective |= {"ridge_diagonal": self.ridge_words, "ridge_pairs": self.ridge_pairs}
-        bounds = {"total": ("--triplets", self.triplets), "hard": ("--hard", self.hard)}
-        bounds |= {"lower": ("--lower", self.lower)}
-        triplets: dict[str, Any] = {
-            name: number_or_all(option, text) for name, (option, text) in bounds.items() if text is not None
-        }
-        if self.random is not None:
-            triplets["random"] = self.random
-        return replace(
-            base,
-            neighbours=neighbours,
-            seed=seed,
-            triplets=replace(base.triplets, **triplets),
-            objective=replace(base.objective, **{name: one for name, one in objective.items() if one is not None}),
-            **given,
-        )
-
-    def _power(self) -> int | None:
-        if self.margin_on is None:
-            return None
-        if self.margin_on not in _WAYS:
-            raise CairnError(f"--margin-on is cosine or similarity, not {self.margin_on!r}.")
-        return _WAYS[self.margin_on]
+        return similarity_options(vars(self), neighbours=neighbours, seed=seed, as_published=as_published)
