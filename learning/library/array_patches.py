@@ -71,8 +71,9 @@ def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) ->
     rng = np.random.default_rng(seed)
     if len(source) == 2:
         patches, points = labelled_points(source)
-        known = rng.permutation(np.unique(points))
-        validated = np.isin(points, known[: max(1, round(HELD_OUT * len(known)))])
+        several = rng.permutation(np.flatnonzero(np.bincount(points) > 1))
+        # Two at least: others than matches are of two points.
+        validated = np.isin(points, several[: max(2, round(HELD_OUT * len(several)))])
         train, validation = (pairs_of_points(points, np.flatnonzero(chosen), rng) for chosen in (~validated, validated))
     else:
         patches, labelled = labelled_pairs(source)

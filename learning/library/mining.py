@@ -1,7 +1,9 @@
 """Mining matches from photos, as a function of `import cairn`; `cairn mine` calls the same."""
 
 import tempfile
+import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +17,10 @@ from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
     from learning.mining.matches import MinedMatches
-    from learning.mining.mining import MiningOptions, MiningReport
+    from learning.mining.mining import MiningReport
     from learning.mining.photo_source import PhotoSource
+    from retrieval.features.options import FeatureOptions
+    from retrieval.photos.options import ImageOptions
 
 TITLES = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
 """Titles of the steps."""
@@ -55,7 +59,6 @@ class Mined:
     failed: list[dict[str, str]]
     _report: "MiningReport" = field(repr=False)
     _seconds: float = field(repr=False)
-    _folder: Any = field(default=None, repr=False)  # that goes with this object
 
     @cached_property
     def matches(self) -> "MinedMatches":
@@ -190,58 +193,64 @@ def mine(
     Traceback (most recent call last):
     index.errors.CairnError: photos must be one path at least.
     """
-    from learning.mining.mining import mine_matches
+    from learning.mining.homographies import MapOptions
+    from learning.mining.mining import MiningOptions, mine_matches
     from retrieval.commands.joining import at_work
     from retrieval.shards.cluster import open_shards
 
     began = perf_counter()
     paths, beside = as_paths(photos, "photos"), None if work is None else as_path(work, "work")
-    folder = tempfile.TemporaryDirectory(prefix="cairn-mined-") if out is None else None
-    file = as_path(out, "out") if out is not None else Path(folder.name) / "matches.npz" if folder else Path()
-    if file.suffix != ".npz":
-        raise CairnError(f"{file} must end with .npz, by which a file of matches is known: choose {file}.npz.")
-    if not file.parent.is_dir():
-        raise CairnError(f"{file.parent} is not a folder: make it first, or write the matches elsewhere.")
-    if cluster is not None:  # its workers run in folders of their own
-        paths, file = [path.resolve() for path in paths], file.resolve()
-        beside = beside.resolve() if beside is not None else None
-    if views and geometry == "homography":
-        raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
-    if geometry == "views" and (pairs or propose is not None):
-        raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
-    source = open_photos(paths, catalogue=catalogue)
-    try:
-        options = _options(
-            source,
-            {"geometry": geometry, "pairs": pairs, "views": views, "propose": propose, "seed": seed}
-            | {"descriptor": descriptor, "extent": extent},
-            inliers=inliers,
-            model=model,
-            strongest=not as_published,
-            detector=detector,
-            measurement_scale=measurement_scale,
-            upright=upright,
-            max_side=max_side,
+    with ExitStack() as scratch:
+        if out is not None:
+            file = as_path(out, "out")
+        else:
+            file = Path(scratch.enter_context(tempfile.TemporaryDirectory(prefix="cairn-mined-"))) / "matches.npz"
+        if file.suffix != ".npz":
+            raise CairnError(f"{file} must end with .npz, by which a file of matches is known: choose {file}.npz.")
+        if not file.parent.is_dir():
+            raise CairnError(f"{file.parent} is not a folder: make it first, or write the matches elsewhere.")
+        if cluster is not None:  # its workers run in folders of their own
+            paths, file = [path.resolve() for path in paths], file.resolve()
+            beside = beside.resolve() if beside is not None else None
+        if views and geometry == "homography":
+            raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
+        if geometry == "views" and (pairs or propose is not None):
+            raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
+        source = open_photos(paths, catalogue=catalogue)
+        try:
+            regions = _regions(source, detector, measurement_scale, upright, max_side)
+            options = MiningOptions(
+                geometry=geometry,
+                pairs=pairs,
+                views=views,
+                propose=propose,
+                map=MapOptions(inliers, model, strongest=0 if as_published else MapOptions.strongest),
+                seed=seed,
+                descriptor=descriptor,
+                features=regions[0],
+                image=regions[1],
+                extent=extent,
+            )
+            with at_work(cluster, workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
+                if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:
+                    source = replace(source, shards=open_shards(source.collection, hands))
+                report = mine_matches(source, file, options, work=beside, workers=hands, progress=tell)
+        finally:
+            if source.collection is not None:
+                source.collection.catalogue.close()
+        mined = Mined(
+            file,
+            report.kept,
+            report.features,
+            report.positives,
+            report.negatives,
+            report.ambiguous,
+            report.failed,
+            report,
+            round(perf_counter() - began, 3),
         )
-        with at_work(cluster, workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
-            if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:
-                source = replace(source, shards=open_shards(source.collection, hands))
-            report = mine_matches(source, file, options, work=beside, workers=hands, progress=tell)
-    finally:
-        if source.collection is not None:
-            source.collection.catalogue.close()
-    return Mined(
-        file,
-        report.kept,
-        report.features,
-        report.positives,
-        report.negatives,
-        report.ambiguous,
-        report.failed,
-        report,
-        round(perf_counter() - began, 3),
-        folder,
-    )
+        weakref.finalize(mined, scratch.pop_all().close)  # the file goes with it where it has no other name
+    return mined
 
 
 def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "PhotoSource":
@@ -269,21 +278,14 @@ def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "Phot
     )
 
 
-def _options(
+def _regions(
     source: "PhotoSource",
-    same: dict[str, Any],
-    *,
-    inliers: int,
-    model: str,
-    strongest: bool,
     detector: str | None,
     measurement_scale: float | None,
     upright: bool | None,
     max_side: int | None,
-) -> "MiningOptions":
-    """Options of mining: a collection's own regions and images, unless others are asked for."""
-    from learning.mining.homographies import MapOptions
-    from learning.mining.mining import MiningOptions
+) -> tuple["FeatureOptions", "ImageOptions"]:
+    """How regions are found and photos read: as a collection has it, unless something else is asked for."""
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
@@ -300,5 +302,4 @@ def _options(
         features = replace(features, upright=upright)
     if max_side is not None:
         image = replace(image, max_side=max_side)
-    maps = MapOptions(inliers, model, strongest=MapOptions.strongest if strongest else 0)
-    return MiningOptions(map=maps, features=features, image=image, **same)
+    return features, image
