@@ -18,6 +18,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "documentation.mathml",
+    "documentation.table_headers",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
@@ -35,7 +36,9 @@ suppress_warnings = ["myst.header"]  # pages of the project may begin at any lev
 
 autosummary_generate = False
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"  # docstrings tell types with shapes and units
+autodoc_preserve_defaults = True
+default_role = "py:obj"  # a name in single backticks; a link where it is public
 numpydoc_show_class_members = False
 
 if has_gallery():
@@ -56,6 +59,7 @@ html_title = "Cairn"
 html_math_renderer = "mathml"
 html_static_path = [str(DOCS / "_static")]
 html_css_files = ["cairn.css"]
+html_js_files = [("cairn.js", {"defer": "defer"})]
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
@@ -66,6 +70,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_prev_next": False,
+    "collapse_navigation": True,
     "show_toc_level": 2,
 }
 

@@ -48,16 +48,15 @@ def _page(name: str, thing: Any) -> Iterator[str]:
     elif kind == "Data":
         yield f".. autodata:: {name}"
     else:
-        yield from [f".. autoclass:: {name}", "   :members:", "   :show-inheritance:"]
-        if kind == "Classes":
-            yield "   :inherited-members: tuple, dict, list, Sequence, Mapping, BaseException"
+        yield from [f".. autoclass:: {name}", "   :members:"]
+        yield "   :show-inheritance:" if kind == "Errors" else "   :inherited-members: object, tuple, Sequence, Mapping"
     yield ""
 
 
 def _tables(kinds: dict[str, list[str]]) -> Iterator[str]:
     for title, names in kinds.items():
         if names:
-            yield from [title, "-" * len(title), "", ".. autosummary::", ""]
+            yield from [title, "-" * len(title), "", ".. autosummary::", "   :nosignatures:", ""]
             yield from (f"   {name}" for name in names)
             yield ""
     if pages := [f"cairn.{name}" for names in kinds.values() for name in names]:
