@@ -1,0 +1,87 @@
+"""The reference of what --json prints: every command and every key of it, beside real outputs."""
+
+import ast
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
+from tests.whole.test_docs import COMMANDS
+
+PAGE = ROOT / "docs" / "reference" / "json.md"
+WITH_JSON = [
+    " ".join(path)
+    for path, command in COMMANDS.items()
+    if any("--json" in one.opts for one in command.params) and not hasattr(command, "commands")
+]
+
+
+def _sections() -> dict[str, str]:
+    parts = re.split(r"^## (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _keys(command: str) -> set[str]:
+    """The keys that the page names for a command."""
+    rows = re.findall(r"^\| (`.*?) \| ", _sections()[command], re.MULTILINE)
+    return {key for row in rows for key in re.findall(r"`([^`]+)`", row)}
+
+
+def test_every_command_that_prints_json_has_a_section() -> None:
+    assert list(_sections()) == WITH_JSON
+
+
+def test_every_key_that_a_command_names_is_on_the_page() -> None:
+    named = set()
+    for path in ROOT.glob("*/commands/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print_json":
+                keys = node.args[0].keys if isinstance(node.args[0], ast.Dict) else []
+                named |= {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(named) > 60
+    assert not {key for key in named if f"`{key}`" not in text and f'"{key}"' not in text}
+
+
+@pytest.fixture(scope="module")
+def living(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the small collection, to be changed."""
+    folder = tmp_path_factory.mktemp("living") / "c.cairn"
+    shutil.copytree(indexed.folder, folder)
+    return folder
+
+
+def test_what_commands_print_has_the_keys_of_the_page(
+    cairn: Callable[..., Ran], indexed: Indexed, living: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("name,title\ncat_001.jpg,A cat\nnowhere.jpg,Nothing\n")
+    runs: dict[str, list[list[object]]] = {
+        "cairn index": [[living, indexed.photos]],
+        "cairn query": [[living, "cat_001.jpg", "--turns", 1]],
+        "cairn info": [[living]],
+        "cairn metadata": [
+            [living],
+            [living, table],
+            [living, "--refresh"],
+            [living, "--photo", "cat_001.jpg"],
+            [living, "--export", tmp_path / "out.csv"],
+        ],
+        "cairn group": [[living, "--workers", 1]],
+        "cairn remove": [[living, "cat_002.jpg"]],
+        "cairn compact": [[living]],
+        "cairn check": [[living]],
+        "cairn repair": [[living]],
+        "cairn compress": [[ROOT / "data/models/cairn.npz", "--bits", 128, "--out", tmp_path / "small.npz"]],
+        "cairn data list": [[]],
+        "cairn data check": [["oxford5k", "--root", tmp_path]],
+    }
+    for command, several in runs.items():
+        printed: set[str] = set()
+        for arguments in several:
+            printed |= cairn(*command.split()[1:], *arguments, "--json").json.keys()
+        assert printed == _keys(command), command

@@ -1,0 +1,146 @@
+"""The documentation site: built without a warning or the network, a page for everything, and all can read it."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import cairn
+from scripts.rest_reference import MARK, PAGE, reference
+from tests.support.browser import DESKTOP, SMALLEST, visiting
+from tests.support.paths import ROOT
+from tests.whole.test_docs import COMMANDS
+
+PAGES = (
+    "index",
+    "tutorials/index",
+    "how-to/searching",
+    "reference/commands",
+    "reference/python/index",
+    "reference/python/cairn.Collection",
+    "reference/rest",
+    "explanations/how-it-works",
+    "measurements/retrieval",
+    "gallery/index",
+)
+"""Of each kind one; with a page of the gallery, and the first tutorial."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, its gallery not run."""
+    folder = tmp_path_factory.mktemp("built") / "site"
+    done = subprocess.run(
+        [ROOT / "scripts/docs", "--quick", "--out", folder], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr  # a warning fails it
+    assert f"open {folder}/index.html" in done.stdout
+    return folder
+
+
+def _chosen(site: Path) -> list[str]:
+    """Pages to look at: those above that there are, a tutorial, and an example."""
+    pages = [name for name in PAGES if (site / f"{name}.html").exists()]
+    for folder in ("tutorials", "gallery"):
+        others = sorted(
+            path for path in site.glob(f"{folder}/*.html") if path.stem not in ("index", "sg_execution_times")
+        )
+        pages += [f"{folder}/{path.stem}" for path in others[:1]]
+    return pages
+
+
+def test_the_reference_of_the_api_is_what_the_server_says() -> None:
+    written = PAGE.read_text(encoding="utf-8").partition(MARK)[2]
+    assert written == f"\n{reference()}", "out of date: run python -m scripts.rest_reference"
+
+
+@pytest.mark.slow
+def test_everything_has_a_page(site: Path) -> None:
+    commands = (site / "reference/commands.html").read_text(encoding="utf-8")
+    assert not [path for path in COMMANDS if f'id="{"-".join(path)}"' not in commands]
+    for name in cairn.PUBLIC:
+        if not name.startswith("_"):
+            page = (site / f"reference/python/cairn.{name}.html").read_text(encoding="utf-8")
+            assert f'id="cairn.{name}"' in page, name
+    staged = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
+    assert not [path for path in staged if not path.is_relative_to("gallery") and not (site / path).is_file()]
+
+
+@pytest.mark.slow
+def test_equations_are_drawn_by_the_browser(site: Path) -> None:
+    text = (site / "explanations/how-it-works.html").read_text(encoding="utf-8")
+    assert text.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">') > 20
+    assert "$$" not in text and r"\frac" not in text and "mathjax" not in text.lower()
+
+
+def _addresses(site: Path) -> Iterator[tuple[str, str]]:
+    """What pages and style sheets load, by the browser itself."""
+    for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
+        text = path.read_text(encoding="utf-8")
+        loaded = re.findall(r"""<(?:script|img|iframe|source|video|audio)\b[^>]*?\bsrc=["']([^"']+)""", text)
+        loaded += re.findall(r"""<link\b[^>]*?\bhref=["']([^"']+)""", text)
+        loaded += re.findall(r"""(?:url\(|@import )["']?([^"')]+)""", text) if path.suffix == ".css" else []
+        yield from ((path.name, address) for address in loaded)
+
+
+@pytest.mark.slow
+def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    found = list(_addresses(site))
+    assert len(found) > 100
+    assert [one for one in found if re.match(r"(https?:)?//", one[1])] == []
+
+
+@pytest.mark.slow
+def test_links_to_other_sites_are_well_formed(site: Path) -> None:
+    links = {link for path in site.rglob("*.html") for link in re.findall(r'href="(https?:[^"]+)"', path.read_text())}
+    assert not [link for link in links if not re.fullmatch(r"[\w.-]+\.[a-z]+(:\d+)?", urlsplit(link).netloc)]
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_searching_the_pages_needs_no_network(chromium: Any, site: Path) -> None:
+    asked: list[str] = []
+    with visiting(chromium, site.as_uri()) as visit:
+        visit.page.on("request", lambda request: asked.append(request.url))
+        page = visit.open("/search.html?q=box")
+        page.wait_for_selector("#search-results li")
+        links = page.locator("#search-results li a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+    assert any("searching" in link for link in links)
+    assert asked and all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_can_read_the_pages(chromium: Any, site: Path, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+    asked: list[str] = []
+    with visiting(chromium, site.as_uri(), DESKTOP, color_scheme=scheme) as visit:
+        visit.page.on("request", lambda request: asked.append(request.url))
+        for name in _chosen(site):
+            page = visit.open(f"/{name}.html")
+            assert page.evaluate("document.documentElement.dataset.theme") == scheme
+            found = [(one["id"], one["nodes"][0]["html"]) for one in axe.run(page).response["violations"]]
+            assert not found, name
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_pages_fit_a_phone(chromium: Any, site: Path) -> None:
+    with visiting(chromium, site.as_uri(), SMALLEST) as visit:
+        for name in _chosen(site):
+            page = visit.open(f"/{name}.html")
+            assert page.evaluate("document.documentElement.scrollWidth") <= SMALLEST[0], name
+
+
+@pytest.mark.slow
+def test_a_wrong_option_is_refused_and_help_is_given(tmp_path: Path) -> None:
+    refused = subprocess.run([ROOT / "scripts/docs", "--quik"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "there is no option --quik" in refused.stderr
+    told = subprocess.run([ROOT / "scripts/docs", "--help"], capture_output=True, text=True)
+    assert told.returncode == 0 and "--quick" in told.stdout and "set -" not in told.stdout
