@@ -13,11 +13,31 @@ runs: both `import cairn` and `cairn --help` answer at once.
 import atexit
 import gc
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
-from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
+_ROOT = Path(__file__).resolve().parent
+_PACKAGES = ("index", "retrieval", "learning", "eval")  # each imports from those before it
+
+
+def _refuse_strangers(package: str) -> None:
+    """Raise ImportError where a package of Cairn, or one that it needs, is hidden by somebody else's module."""
+    for name in _PACKAGES[: _PACKAGES.index(package) + 1]:
+        found = find_spec(name)
+        if found is not None and found.origin is not None and Path(found.origin).resolve().parent.parent != _ROOT:
+            raise ImportError(
+                f"Cairn's package {name!r} is hidden by {found.origin}: rename that, or start Python in another folder."
+            )
+
+
+if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]).resolve() != _ROOT:
+    # `python -m cairn` would look for Cairn's packages in the working folder first.
+    del sys.path[0]
+_refuse_strangers("retrieval")
+
+from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -99,6 +119,7 @@ def __getattr__(name: str) -> Any:
         return version()
     if name not in PUBLIC:
         raise AttributeError(f"module 'cairn' has no attribute {name!r}")
+    _refuse_strangers(PUBLIC[name].partition(".")[0])
     found = globals()[name] = resolve_name(PUBLIC[name])
     return found
 
@@ -193,7 +214,7 @@ def main() -> None:
 
         # The modules of the other commands need not be imported then.
         names = sys.argv[1:2] if COMMANDS.keys() & sys.argv[1:2] else COMMANDS
-        run(lambda **how: make_app(names)(**how))
+        run(lambda **how: make_app(names)(prog_name="cairn", **how))
     except KeyboardInterrupt:  # before a command has begun
         sentence = "stopped; run the same command again to go on."
         print(f"cairn: {sentence}", file=sys.stderr)
