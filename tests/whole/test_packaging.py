@@ -1,9 +1,11 @@
 """What is built and installed: archives, the manual page, and a command that no file of the user gets in the way of."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -20,6 +22,47 @@ from scripts.manual_page import PAGE, manual_page, roff
 from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+# What a stranger may write; the last lines are wrong, and nothing else.
+CLIENT = """\
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cairn
+
+
+def found(folder: Path, photo: Path) -> list[str]:
+    with cairn.create(folder, exist_ok=True, words=100) as collection:
+        assert_type(collection, cairn.Collection)
+        assert_type(collection.add(photo), cairn.Added)
+        answer = collection.search(photo, top=3, where=cairn.Filter(camera='Leica'))
+        assert_type(answer, cairn.Answer)
+        assert_type(answer[0], cairn.Result)
+        assert_type(answer[0].homography, NDArray[np.float64] | None)
+        for photo_of_it in collection:
+            assert_type(photo_of_it.tags, tuple[str, ...])
+        return [result.name for result in answer.found]
+
+
+def regions(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    rows = cairn.detect(image)
+    assert_type(cairn.Descriptor.load('rootsift').describe(cairn.patches(image, rows)), NDArray[np.float32])
+    return rows
+
+
+try:
+    print(found(Path('c.cairn'), Path('a.jpg')), cairn.__version__)
+except cairn.CollectionNotFound as error:
+    assert_type(error, cairn.CollectionNotFound)
+
+cairn.open(3)
+cairn.open("c.cairn").search("a.jpg").result
+cairn.nothing
+"""
 
 
 @dataclass(frozen=True)
@@ -126,3 +169,27 @@ def test_the_manual_page_is_sound_roff() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "cairn index COLLECTION" in re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
+
+
+@pytest.mark.slow
+def test_a_type_checker_finds_the_types_of_an_installed_wheel(built: Built, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    with zipfile.ZipFile(built.wheel) as archive:
+        archive.extractall(packages)
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")  # NumPy and the like
+    (tmp_path / "client").mkdir()
+    (tmp_path / "client" / "client.py").write_text(CLIENT)
+    python = tmp_path / "venv" / "bin" / "python"
+    command = [sys.executable, "-P", "-m", "mypy", "--strict", "--python-executable", str(python), "client.py"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+    done = subprocess.run(
+        command, cwd=tmp_path / "client", env=environment, capture_output=True, text=True, timeout=300
+    )
+    found = re.findall(r"^client\.py:(\d+): error: (.*?)  \[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    last = len(CLIENT.splitlines())
+    assert [(int(line), kind) for line, _, kind in found] == [
+        (last - 2, "arg-type"),
+        (last - 1, "attr-defined"),
+        (last, "attr-defined"),
+    ], done.stdout
