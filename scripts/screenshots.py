@@ -28,7 +28,7 @@ SEEN = """() => [...document.images].every((picture) =>
     picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
 TABLE = """\
 Datei;Titel;Datum;Schlagworte;Archiv
-coffee-1.jpg;Eine Tasse;15.05.1923;Tasse, Küche;Berlin
+coffee-1.jpg;Eine Tasse;15.05.1923;Tasse|Küche;Berlin
 coffee-2.jpg;Eine Tasse, von der Seite;1924;Tasse;Berlin
 coffee-3.jpg;Die Tasse, näher;;Tasse;Köln
 wall-4.jpg;Drei Bilder;03.06.1951;Wand;Köln

@@ -1,0 +1,83 @@
+"""Tutorials and guides: what they show of Python compiles, uses public names alone, and runs from top to bottom."""
+
+import ast
+import json
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cairn
+from tests.support.paths import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")])
+NOTEBOOKS = sorted(DOCS.glob("examples/*.ipynb"))
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(path: Path) -> list[str]:
+    """The Python of a page or a notebook, in order."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return _BLOCK.findall(text)
+    cells = json.loads(text)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+WITH_PYTHON = [path for path in (*PAGES, *NOTEBOOKS) if _blocks(path)]
+
+
+def _public_names(block: str) -> Iterator[str]:
+    """What a block takes from `cairn`."""
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cairn":
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and node.module == "cairn":
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.fixture(scope="session")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample photos that the tutorials tell of."""
+    folder = tmp_path_factory.mktemp("album")
+    runpy.run_path(str(DOCS / "examples" / "sample_photos.py"))["main"](folder / "photos")
+    return folder
+
+
+@pytest.mark.parametrize("path", WITH_PYTHON, ids=lambda path: path.stem)
+def test_python_on_a_page_compiles_and_uses_public_names(path: Path) -> None:
+    for block in _blocks(path):
+        compile(block, path.name, "exec")
+        assert {name for name in _public_names(block) if name not in {*cairn.PUBLIC, "__version__"}} == set()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_has_no_outputs_and_may_be_read_by_any_version(path: Path) -> None:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    for cell in notebook["cells"]:
+        assert cell["id"] and cell["cell_type"] in ("code", "markdown")
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", WITH_PYTHON, ids=lambda path: path.stem)
+def test_python_on_a_page_runs(
+    path: Path, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "photos").symlink_to(album / "photos")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    for number, block in enumerate(_blocks(path), start=1):
+        exec(compile(block, f"{path.name}, block {number}", "exec"), names)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_sample_photos_are_what_the_tutorial_says(album: Path, cairn: object) -> None:
+    photos = sorted((album / "photos").rglob("*.jpg"))
+    assert len(photos) == 55 and len({path.read_bytes() for path in photos}) == 55
