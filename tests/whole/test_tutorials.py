@@ -2,8 +2,11 @@
 
 import ast
 import json
+import os
 import re
 import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +30,7 @@ def _blocks(path: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
+NEED_MORE = {"own-features"}  # what it reads, features of another program, is not at hand
 WITH_PYTHON = [path for path in (*PAGES, *NOTEBOOKS) if _blocks(path)]
 
 
@@ -65,16 +69,16 @@ def test_a_notebook_has_no_outputs_and_may_be_read_by_any_version(path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", WITH_PYTHON, ids=lambda path: path.stem)
-def test_python_on_a_page_runs(
-    path: Path, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("path", [path for path in WITH_PYTHON if path.stem not in NEED_MORE], ids=lambda path: path.stem)
+def test_python_on_a_page_runs(path: Path, album: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").symlink_to(album / "photos")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "page"}
-    for number, block in enumerate(_blocks(path), start=1):
-        exec(compile(block, f"{path.name}, block {number}", "exec"), names)
-    assert capsys.readouterr().out
+    (tmp_path / "page.py").write_text("\n\n".join(_blocks(path)), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+    ran = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout
 
 
 @pytest.mark.slow
