@@ -11,6 +11,8 @@ import numpy as np
 from matplotlib import image
 from skimage import color, data, transform, util
 
+import cairn
+
 SIZE = (360, 480)  # height and width of a photo, in pixels
 PRINTS = {
     "astronaut": data.astronaut,
@@ -76,7 +78,7 @@ def photograph(poses, seed=0, *, light=1.0, noise=0.012):
 
 def take(names, seed=0, *, turn=12.0, slant=35.0, sizes=(0.55, 0.8)):
     """Photograph prints, beside each other, from somewhere: the photo, and the matrix of each of them."""
-    rng = np.random.default_rng([seed, *b"".join(name.encode() for name in names)])
+    rng = np.random.default_rng([*np.ravel(seed), *"".join(names).encode()])
     poses = {}
     for number, name in enumerate(names):
         share = (number + 0.5) / len(names)
@@ -119,3 +121,33 @@ def ellipses(regions, scale=1.0):
     across = np.cos(angles) / other
     down = (np.sin(angles) - across * b / root) / root
     return np.stack([x + scale * across, y + scale * down], axis=-1).swapaxes(0, 1)
+
+
+def labelled_patches(names, views=4, seed=0, *, size=64, most=150):
+    """Cut patches of which it is known what they show: uint8 (N, S, S), and the point that each shows, int (N,).
+
+    Regions are detected in several photos of each print. Two show the same point where the one, mapped to the other's
+    photo, lies within two pixels of it and has about its size. Of each print there are at most so many points.
+    """
+    patches, points = [], []
+    for name in names:
+        photos = [take([name], [seed, view], turn=8, slant=45, sizes=(0.6, 0.8)) for view in range(views)]
+        found = [cairn.detect(photo) for photo, _ in photos]
+        reach = [(rows[:, 2] * rows[:, 4] - rows[:, 3] ** 2) ** -0.25 for rows in found]
+        first, to_print = found[0], np.linalg.inv(photos[0][1][name])
+        same = [np.arange(len(first))]
+        for rows, extent, (_, poses) in zip(found[1:], reach[1:], photos[1:], strict=True):
+            centres, beside = (
+                transform.matrix_transform(first[:, :2] + [step, 0], poses[name] @ to_print) for step in (0, 1)
+            )
+            expected = reach[0] * np.linalg.norm(beside - centres, axis=1)
+            distance = np.linalg.norm(centres[:, None] - rows[:, :2], axis=2)
+            distance[np.abs(np.log(expected[:, None] / extent)) > 0.4] = np.inf
+            same.append(np.where(distance.min(axis=1) < 2, distance.argmin(axis=1), -1))
+        seen = np.stack(same, axis=1)  # region of each photo, or -1, by point
+        kept = np.flatnonzero((seen >= 0).sum(axis=1) >= 3)[:most]
+        for view, ((photo, _), rows) in enumerate(zip(photos, found, strict=True)):
+            shown = kept[seen[kept, view] >= 0]
+            patches.append(cairn.patches(photo, rows[seen[shown, view]], size))
+            points.append(shown + 10_000 * names.index(name))
+    return util.img_as_ubyte(np.concatenate(patches).clip(0, 255) / 255), np.concatenate(points)
