@@ -73,6 +73,8 @@ PUBLIC = {
     "Mined": "learning.library.mining:Mined",
     "learn_descriptor": "learning.library.descriptor:learn_descriptor",
     "NewDescriptor": "learning.library.new_descriptor:NewDescriptor",
+    "learn_similarity": "learning.library.similarity:learn_similarity",
+    "NewSimilarity": "learning.library.similarity:NewSimilarity",
     "evaluate_patches": "eval.library.patches:evaluate_patches",
     "evaluate_retrieval": "eval.library.retrieval:evaluate_retrieval",
     "PatchEvaluation": "eval.library.patches:PatchEvaluation",

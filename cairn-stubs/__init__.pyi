@@ -15,6 +15,8 @@ from learning.library.descriptor import learn_descriptor as learn_descriptor
 from learning.library.mining import Mined as Mined
 from learning.library.mining import mine as mine
 from learning.library.new_descriptor import NewDescriptor as NewDescriptor
+from learning.library.similarity import NewSimilarity as NewSimilarity
+from learning.library.similarity import learn_similarity as learn_similarity
 from retrieval.catalogue.filters import PhotoFilter as Filter
 from retrieval.collection.collection import CollectionChanged as CollectionChanged
 from retrieval.collection.collection import CollectionNotFound as CollectionNotFound
@@ -86,6 +88,7 @@ __all__ = [
     "Match",
     "Mined",
     "NewDescriptor",
+    "NewSimilarity",
     "NotGrouped",
     "PatchEvaluation",
     "Photo",
@@ -111,6 +114,7 @@ __all__ = [
     "evaluate_retrieval",
     "features_fingerprint",
     "learn_descriptor",
+    "learn_similarity",
     "mine",
     "nearest_matches",
     "open",
