@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from index.text import likely
 from retrieval.features.encoding import decode_geometry
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.homography import homography
@@ -322,7 +323,7 @@ class Match:
     _shown: _Shown = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {self.probability:.0%}>"
+        return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the match as the server's ``/api/match`` does."""
