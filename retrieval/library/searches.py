@@ -65,8 +65,7 @@ class Searches:
         collection.forget()
         self._revision = collection.catalogue.revision()
         self._state = _state(collection)
-        collection.index  # noqa: B018 (it is read now, not while somebody waits)
-        if before != collection.vocabulary.fingerprint:
+        if before is not None and before != collection.vocabulary.fingerprint:
             self._queries.clear()
 
     def searcher(self, options: SearchOptions) -> Searcher:

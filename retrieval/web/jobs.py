@@ -105,6 +105,7 @@ class SearchJobs:
         collection = searches.collection
         try:
             searches.renew()
+            collection.index  # noqa: B018 (it is read now, not while somebody waits)
             if self._place.similarity is not None and self._place.cluster is None:
                 collection.scored_index(similarity=self._place.similarity)
             # What most searches use is made now, so that workers share that too.
