@@ -53,6 +53,7 @@ PUBLIC = {
     "repair": "retrieval.library.health:repair",
     "Collection": "retrieval.library.collection:Collection",
     "Filter": "retrieval.catalogue.filters:PhotoFilter",
+    "Near": "retrieval.metadata.places:Near",
     # Parts, on plain arrays
     "read_image": "retrieval.library.parts.images:read_image",
     "as_image": "retrieval.library.parts.images:as_image",

@@ -61,6 +61,7 @@ from retrieval.library.reports import Refreshed as Refreshed
 from retrieval.library.reports import Removed as Removed
 from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
+from retrieval.metadata.places import Near as Near
 from retrieval.search.answers import PhotoNotFound as PhotoNotFound
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
 
@@ -87,6 +88,7 @@ __all__ = [
     "LaterVersion",
     "Match",
     "Mined",
+    "Near",
     "NewDescriptor",
     "NewSimilarity",
     "NotGrouped",

@@ -83,6 +83,16 @@ class NewDescriptor(Descriptor):
     def save(self, path: AnyPath) -> Path:
         """Write it to a file (.npz), which `cairn.create` and `cairn index --descriptor` take.
 
+        Parameters
+        ----------
+        path : path-like
+            Ends with .npz.
+
+        Returns
+        -------
+        Path
+            The same.
+
         Raises
         ------
         CairnError

@@ -13,10 +13,25 @@ _SLACK = 1e-7  # degrees, a centimetre: what is on the edge is not lost in round
 
 @dataclass(frozen=True)
 class Near:
-    """All places within some distance of one."""
+    """All places within some distance of one.
 
-    latitude: float  # degrees north
-    longitude: float  # degrees east
+    Parameters
+    ----------
+    latitude : float
+        Degrees north.
+    longitude : float
+        Degrees east.
+    kilometres : float
+        Along the sphere.
+
+    Raises
+    ------
+    CairnError
+        There is no such place, or the distance is not more than 0.
+    """
+
+    latitude: float
+    longitude: float
     kilometres: float
 
     def __post_init__(self) -> None:
@@ -55,7 +70,7 @@ def great_circle_km(latitude: float, longitude: float, other_latitude: float, ot
     """Kilometres between two places, along the sphere: the haversine formula.
 
     >>> round(great_circle_km(48.8584, 2.2945, 51.5007, -0.1246))  # the Eiffel Tower to Big Ben
-    340
+    341
     """
     here, there = math.radians(latitude), math.radians(other_latitude)
     across = math.radians(other_longitude - longitude)
