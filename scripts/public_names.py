@@ -30,6 +30,7 @@ STUBS = ROOT / "cairn-stubs" / "__init__.pyi"
 INNER = {
     "cairn.Collection": {"__init__", "opened", "searched_by", "add_prepared", "group_asked", "import_mapped"},
     "cairn.Filter": {"narrowed"},
+    "cairn.NewSimilarity": {"matrix"},
 }
 """Members of public classes that other parts of Cairn need, and that are no part of the interface."""
 

@@ -96,7 +96,23 @@ class NewSimilarity:
         return None if before is None or after is None else (before, after)
 
     def save(self, path: AnyPath) -> Path:
-        """Write it to a file (.npz); CairnError where it cannot be written there."""
+        """Write it to a file (.npz), which `cairn.Collection.search` takes.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends with .npz.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        CairnError
+            It cannot be written there.
+        """
         file = as_path(path, "path")
         self.matrix.save(file)
         return file
