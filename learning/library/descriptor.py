@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from learning.library.new_descriptor import NewDescriptor
+    from retrieval.library.collection import Collection
 
 
 def _of_descriptors(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -34,7 +35,7 @@ def _of_descriptors(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @published(_of_descriptors)
 def learn_descriptor(
-    source: "Paths | Mined | Sequence[ArrayLike]",
+    source: "Paths | Collection | Mined | Sequence[ArrayLike]",
     out: AnyPath | None = None,
     *,
     stage: str | None = None,
@@ -83,7 +84,7 @@ def learn_descriptor(
 
     Parameters
     ----------
-    source : path, list of paths, Mined, or tuple of arrays
+    source : path, list of paths, Collection, Mined, or tuple of arrays
         One of these.
 
         - Without labels: a collection, or its folder, whose photos are mined; what `cairn.mine` gave, or its file.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from learning.mining.mining import MiningReport
     from learning.mining.photo_source import PhotoSource
     from retrieval.features.options import FeatureOptions
+    from retrieval.library.collection import Collection
     from retrieval.photos.options import ImageOptions
 
 TITLES = {"features": "Features", "views": "Views", "pairs": "Image pairs", "patches": "Patches"}
@@ -42,6 +43,8 @@ class Mined:
         Patches that match them, that do not, and that are left out, of all reference features together.
     failed : list of dict
         Photos that cannot be used: ``path`` and ``reason``.
+    matches : MinedMatches
+        What is in the file: patches, and which of them match; see `learning.mining.matches.MinedMatches`.
 
     Examples
     --------
@@ -93,7 +96,7 @@ class Mined:
 
 @published(of_mining)
 def mine(
-    photos: Paths,
+    photos: "Paths | Collection",
     out: AnyPath | None = None,
     *,
     pairs: int = 0,
@@ -124,7 +127,7 @@ def mine(
 
     Parameters
     ----------
-    photos : path or list of paths
+    photos : path, list of paths, or Collection
         A collection, or its folder; a folder of photos; or several folders and files.
     out : path, optional
         File of matches (.npz) to write. None: one in a temporary folder, which is removed with the result.

@@ -34,6 +34,8 @@ class NewDescriptor(Descriptor):
     ----------
     name, dim, side, fingerprint, bytes, extent : str, int, int, str, int, float
         As of every descriptor: see `cairn.Descriptor`.
+    NAMES : tuple of str
+        Descriptors that come with Cairn.
     path : Path or None
         Its file (.npz), which `cairn.create` takes as descriptor; None where none was named.
     model : LearntModel
@@ -86,7 +88,7 @@ class NewDescriptor(Descriptor):
         Parameters
         ----------
         path : path-like
-            Ends with .npz.
+            Ends with .npz; replaced where it exists.
 
         Returns
         -------

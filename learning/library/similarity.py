@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from learning.similarity.learning import Iteration, LearntSimilarity
     from learning.similarity.measured import MeasuredQueries
     from learning.similarity.pair_gradients import WordPairs
+    from retrieval.library.collection import Collection
+    from retrieval.library.parts.vocabulary import Vocabulary
 
 TITLES = {"verify": "Verifying", "gradients": "Image pairs", "iterations": "Iterations"}
 """Titles of the steps."""
@@ -39,6 +41,8 @@ class NewSimilarity:
     ----------
     path : Path or None
         Its file (.npz), which `cairn.Collection.search` takes as `similarity`; None where none was named.
+    matrix : SimilarityMatrix
+        All that was learnt, in the form of `index.similarity.SimilarityMatrix`.
     weights : ndarray, shape (K,), float32
         What each word is worth, relative to tf-idf: R(u, u).
     pairs : ndarray, shape (P, 2), int32
@@ -96,12 +100,12 @@ class NewSimilarity:
         return None if before is None or after is None else (before, after)
 
     def save(self, path: AnyPath) -> Path:
-        """Write it to a file (.npz), which `cairn.Collection.search` takes.
+        """Write it to a file (.npz), which `cairn.Collection.search` takes as `similarity`.
 
         Parameters
         ----------
         path : path-like
-            Ends with .npz.
+            Ends with .npz; replaced where it exists.
 
         Returns
         -------
@@ -111,7 +115,7 @@ class NewSimilarity:
         Raises
         ------
         CairnError
-            It cannot be written there.
+            The file cannot be written there.
         """
         file = as_path(path, "path")
         self.matrix.save(file)
@@ -123,14 +127,14 @@ class NewSimilarity:
 
 
 def learn_similarity(
-    source: Any,
+    source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
     *,
     labels: AnyPath | Mapping[str, str] | None = None,
     verified: bool = False,
     inliers: int = 20,
     neighbours: int = 2,
-    vocabulary: Any = None,
+    vocabulary: "Vocabulary | int | None" = None,
     related: ArrayLike | None = None,
     share: float = 1.0,
     test_gt: Paths | None = None,

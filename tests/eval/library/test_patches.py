@@ -1,6 +1,5 @@
 """Error rates of distances, rows and descriptors by one function: worked by hand, and as the command prints them."""
 
-import doctest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 import cairn as public
-from eval.library import patches as module
 from eval.library.patches import evaluate_patches
 from index.errors import CairnError
 from tests.conftest import Ran
@@ -99,7 +97,3 @@ def test_a_folder_gives_what_the_command_prints(cairn: Cairn, tmp_path: Path) ->
 def test_what_cannot_be_measured_is_said(given: Any, sentence: str) -> None:
     with pytest.raises(CairnError, match=sentence):
         evaluate_patches(*given[0], **given[1])
-
-
-def test_examples() -> None:
-    assert doctest.testmod(module).failed == 0

@@ -1,6 +1,5 @@
 """Rankings scored by one function: worked by hand, and as the commands print them."""
 
-import doctest
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval.library import retrieval as module
 from eval.library.retrieval import evaluate_retrieval
 from index.errors import CairnError
 from tests.conftest import Indexed, Ran
@@ -112,7 +110,3 @@ def test_what_is_not_there_is_said() -> None:
         found.curve("nobody")
     with pytest.raises(CairnError, match="no protocol 'easy'"):
         found.curve(protocol="easy")
-
-
-def test_examples() -> None:
-    assert doctest.testmod(module).failed == 0

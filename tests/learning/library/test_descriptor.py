@@ -1,6 +1,5 @@
 """Descriptors learnt by one function, from arrays, folders and mined photos; the command learns the same."""
 
-import doctest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 
 import cairn as public
 from index.errors import CairnError
-from learning.library import descriptor, mining, new_descriptor, similarity
 from learning.library.descriptor import learn_descriptor
 from learning.library.mining import Mined, mine
 from learning.library.published import published
@@ -143,13 +141,3 @@ def test_what_cannot_be_mined_is_said(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CairnError, match=sentence):
         mine(photos, **options)
-
-
-@pytest.mark.parametrize("module", [descriptor, mining, new_descriptor, similarity])
-def test_examples(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in (mine, learn_descriptor, similarity.learn_similarity):
-        monkeypatch.setattr(public, one.__name__, one, raising=False)
-    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
-    own = [one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__]
-    found = [test for one in own if callable(one) for test in finder.find(one, one.__name__, module, globs={})]
-    assert sum(bool(test.examples) for test in found) and not any(runner.run(test).failed for test in found)
