@@ -11,7 +11,7 @@ the ROC curve tells.
 # -----------------------------------------
 #
 # Photos of ten prints are taken from known places, so it is known which regions show the same point. All patches of one
-# point are pairs that match; as many pairs that do not are drawn at random. Here are patches of eight points.
+# point are pairs that match; as many pairs that do not are drawn at random. Here are two patches of each of fourteen points.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,8 +22,8 @@ import cairn
 patches, points = labelled_patches(tuple(PRINTS))
 print(f"{len(patches)} patches of {len(np.unique(points))} points")
 
-figure, axes = plt.subplots(3, 12, figsize=(9, 2.4), layout="constrained")
-chosen = np.random.default_rng(1).choice(np.unique(points), 12, replace=False)
+figure, axes = plt.subplots(2, 14, figsize=(9, 1.4), layout="constrained")
+chosen = np.random.default_rng(1).choice(np.unique(points), 14, replace=False)
 for column, point in zip(axes.T, chosen, strict=True):
     for axis, patch in zip(column, patches[points == point], strict=False):
         axis.imshow(patch, cmap="gray")

@@ -123,18 +123,21 @@ def ellipses(regions, scale=1.0):
     return np.stack([x + scale * across, y + scale * down], axis=-1).swapaxes(0, 1)
 
 
-def labelled_patches(names, views=4, seed=0, *, size=64, most=150):
+def labelled_patches(names, views=3, seed=0, *, size=64, most=100):
     """Cut patches of which it is known what they show: uint8 (N, S, S), and the point that each shows, int (N,).
 
-    Regions are detected in several photos of each print. Two show the same point where the one, mapped to the other's
-    photo, lies within two pixels of it and has about its size. Of each print there are at most so many points.
+    Regions are detected in several photos of each print. Two show the same point of it where the one, mapped to the
+    other's photo, lies within three pixels of it and has about its size. Of each print there are at most so many points.
     """
     patches, points = [], []
     for name in names:
-        photos = [take([name], [seed, view], turn=8, slant=45, sizes=(0.6, 0.8)) for view in range(views)]
+        photos = [take([name], [seed, view], turn=15, slant=60, sizes=(0.35, 0.8)) for view in range(views)]
         found = [cairn.detect(photo) for photo, _ in photos]
         reach = [(rows[:, 2] * rows[:, 4] - rows[:, 3] ** 2) ** -0.25 for rows in found]
         first, to_print = found[0], np.linalg.inv(photos[0][1][name])
+        on_print = transform.matrix_transform(first[:, :2], to_print) / read_print(name).shape[1::-1]
+        first = first[(np.abs(on_print - 0.5) < 0.45).all(axis=1)]
+        found[0], reach[0] = first, (first[:, 2] * first[:, 4] - first[:, 3] ** 2) ** -0.25
         same = [np.arange(len(first))]
         for rows, extent, (_, poses) in zip(found[1:], reach[1:], photos[1:], strict=True):
             centres, beside = (
@@ -142,10 +145,10 @@ def labelled_patches(names, views=4, seed=0, *, size=64, most=150):
             )
             expected = reach[0] * np.linalg.norm(beside - centres, axis=1)
             distance = np.linalg.norm(centres[:, None] - rows[:, :2], axis=2)
-            distance[np.abs(np.log(expected[:, None] / extent)) > 0.4] = np.inf
-            same.append(np.where(distance.min(axis=1) < 2, distance.argmin(axis=1), -1))
+            distance[np.abs(np.log(expected[:, None] / extent)) > 0.5] = np.inf
+            same.append(np.where(distance.min(axis=1) < 3, distance.argmin(axis=1), -1))
         seen = np.stack(same, axis=1)  # region of each photo, or -1, by point
-        kept = np.flatnonzero((seen >= 0).sum(axis=1) >= 3)[:most]
+        kept = np.flatnonzero((seen >= 0).sum(axis=1) >= 2)[:most]
         for view, ((photo, _), rows) in enumerate(zip(photos, found, strict=True)):
             shown = kept[seen[kept, view] >= 0]
             patches.append(cairn.patches(photo, rows[seen[shown, view]], size))
