@@ -81,7 +81,7 @@ def _command_lines() -> Iterator[tuple[str, str]]:
     for path in TEXTS:
         for block in _FENCE.findall(path.read_text(encoding="utf-8")):
             if path != PAGE:
-                yield from ((_name(path), line.strip()) for line in block.splitlines() if line.startswith("cairn "))
+                yield from ((_name(path), line.strip()) for line in block.splitlines() if re.match(r"cairn \S", line))
 
 
 def test_commands_in_examples_exist_with_their_options() -> None:

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -80,8 +80,10 @@ def _room(module: str) -> str | None:
     return None
 
 
-def _imported(module: str) -> Iterator[str]:
+@cache
+def _imported(module: str) -> tuple[str, ...]:
     """Modules of the project that a module imports, within functions and for types alone too."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(MODULES[module].read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -91,7 +93,8 @@ def _imported(module: str) -> Iterator[str]:
             names = [name if name in MODULES else str(node.module) for name in whole]
         else:
             continue
-        yield from (name for name in names if name in MODULES and name != module)
+        found += (name for name in names if name in MODULES and name != module)
+    return tuple(found)
 
 
 def test_every_module_has_a_room() -> None:
