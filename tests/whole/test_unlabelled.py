@@ -330,6 +330,7 @@ def test_what_searches_find_decides(
 def test_without_the_judge_nothing_is_searched(
     made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hurry(monkeypatch)
     monkeypatch.setattr("learning.judge.conclusion.judge", lambda *_, **__: pytest.fail("judged"))
     command = ("learn", "descriptor", made.collection, *POOL, "--no-judge", "--workers", 1, "--json")
     report = cairn(*command, "--out", tmp_path / "d.npz").json
@@ -358,6 +359,7 @@ def test_what_was_learnt_is_kept_though_it_cannot_be_judged(
 def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     made: Made, cairn: Cairn, tmp_path: Path, learnt: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hurry(monkeypatch)
     command = ("learn", "descriptor", made.collection, *POOL, "--work", tmp_path / "work", "--workers", 1, "--json")
     assert cairn(*command, "--out", tmp_path / "a.npz").json["tried"] == len(learnt) > 3
     learnt.clear()
