@@ -15,6 +15,7 @@ from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
+from retrieval.collection.layout import OPTIONS
 from retrieval.library.progress import Telling, telling
 from retrieval.search.engines.registry import DEFAULT
 
@@ -201,7 +202,7 @@ def evaluate_retrieval(
     workers : int
         Processes; 0: as many as there are cores. The result does not depend on it.
     collection : path, optional
-        Keep the collection here.
+        Keep the collection here, or search the one that is here, of these photos.
     work : path, optional
         Folder where runs are kept, so that one that was stopped goes on; None: nothing is kept.
     discard : bool
@@ -254,6 +255,11 @@ def evaluate_retrieval(
                 "for rankings in a dict."
             )
         folders, gt = as_paths(photos, "photos"), as_path(truth, "truth")
+        for folder in folders:
+            if (folder / OPTIONS).is_file():
+                raise CairnError(
+                    f"{folder} is a collection: give the folders of its photos, and this as collection, to search it."
+                )
         asked = _optional(queries, "queries")
         chosen = _chosen(options)
         given = {name for name, value in chosen.items() if value != _DEFAULTS[name]}

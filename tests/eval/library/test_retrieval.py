@@ -104,6 +104,11 @@ def test_what_cannot_be_scored_is_said(given: tuple[Any, Any, dict[str, Any]], s
         evaluate_retrieval(given[0], given[1], **given[2])
 
 
+def test_a_collection_is_no_folder_of_photos(indexed: Indexed) -> None:
+    with pytest.raises(CairnError, match="is a collection"):
+        evaluate_retrieval(indexed.folder, indexed.gt)
+
+
 def test_what_is_not_there_is_said() -> None:
     found = evaluate_retrieval(RANKED, TRUTH)
     with pytest.raises(CairnError, match="no query 'nobody'"):
