@@ -2,14 +2,11 @@
 
 The pages are Markdown that a code host shows as well. What only Sphinx needs is added here, in a copy: tables of
 contents, pages of the public Python names, and the pages of the project that lie outside docs/.
-
-usage: python -m documentation.staging FOLDER        (the folder is made anew; scripts/docs runs it)
 """
 
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -31,12 +28,11 @@ _LINK = re.compile(r"(\]\(<?)([^)\s>]+)(>?\))")
 def stage(target: Path) -> None:
     """Write the sources of the site into a folder, which is emptied first."""
     shutil.rmtree(target, ignore_errors=True)
-    # The gallery is made by sphinx-gallery, out of the folder itself.
-    shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("gallery", "__pycache__", "conf.py"))
+    # sphinx-gallery makes the pages of the examples, out of the folder itself.
+    unwanted = shutil.ignore_patterns("plot_*.py", "GALLERY_HEADER.rst", "__pycache__", "conf.py")
+    shutil.copytree(DOCS, target, ignore=unwanted)
     pages = {page: staged(page) for page in [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in PROJECT)]}
     for page, place in pages.items():
-        if page.is_relative_to(DOCS / "gallery"):
-            continue
         text = page.read_text(encoding="utf-8")
         contents = list(_contents(page, text))
         text = change_links(text, lambda link, page=page: _staged_link(page, link, target))  # type: ignore[misc]
@@ -120,7 +116,3 @@ def _toctree(pages: list[str] | tuple[str, ...]) -> str:
     if not pages:
         return ""
     return "\n".join(["", "```{toctree}", ":hidden:", "", *pages, "```", ""])
-
-
-if __name__ == "__main__":
-    stage(Path(sys.argv[1]))

@@ -1,0 +1,34 @@
+"""Build the documentation site: put its sources together, and run Sphinx on them. A warning is an error.
+
+usage: python -m documentation.build [--quick] [--out FOLDER]        (scripts/docs runs it)
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from documentation.staging import DOCS, ROOT, stage
+
+
+def main() -> int:
+    """Build it; give the exit code."""
+    parser = argparse.ArgumentParser(prog="scripts/docs", description="Build the documentation site.")
+    parser.add_argument("--quick", action="store_true", help="show the gallery's examples without running them")
+    parser.add_argument("--out", type=Path, default=ROOT / "site", metavar="FOLDER", help="default: %(default)s")
+    asked = parser.parse_args()
+    from sphinx.cmd.build import build_main
+
+    with tempfile.TemporaryDirectory(prefix="cairn-docs-") as work:
+        source = Path(work) / "docs"
+        stage(source)
+        options = ["-W", "--keep-going", "-q", "-E", "-b", "html", "-c", str(DOCS), "-d", f"{work}/doctrees"]
+        options += ["-D", "plot_gallery=0"] * asked.quick
+        code = int(build_main([*options, str(source), str(asked.out)]))
+    if not code:
+        print(f"The documentation is built: open {asked.out / 'index.html'}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
