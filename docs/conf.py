@@ -56,6 +56,7 @@ if has_gallery():
     }
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}  # light or dark, as the system is
 html_title = "Cairn"
 html_math_renderer = "mathml"
 html_static_path = [str(DOCS / "_static")]
