@@ -69,7 +69,9 @@ def test_a_notebook_has_no_outputs_and_may_be_read_by_any_version(path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in WITH_PYTHON if path.stem not in NEED_MORE], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in WITH_PYTHON if path.stem not in NEED_MORE], ids=lambda path: path.stem
+)
 def test_python_on_a_page_runs(path: Path, album: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").symlink_to(album / "photos")
     (tmp_path / "page.py").write_text("\n\n".join(_blocks(path)), encoding="utf-8")
