@@ -10,8 +10,8 @@ search for one of the two.
 # A collection
 # ------------
 #
-# A collection is a folder with what Cairn knows of photos; they stay where they are. `cairn.create` makes one, and
-# `Collection.add` detects, describes and indexes them.
+# A collection is a folder with what Cairn knows of photos; they stay where they are. :func:`cairn.create` makes one,
+# and :meth:`cairn.Collection.add` detects, describes and indexes them.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,9 +45,9 @@ for result in answer[:3]:
 # What is found
 # -------------
 #
-# Six of the thirty photos have the cup, whatever lies beside it, and they come first. Each inlier is a match that agrees
-# with the others on one map of the box. Mapped to a photo, the box becomes the outline that is drawn there. The seventh
-# photo has only some words in common with the query, and nothing that agrees.
+# Six of the thirty photos have the cup, whatever lies beside it, and they come first. Each inlier is a match that
+# agrees with the others on one map of the box. Mapped to a photo, the box becomes the outline that is drawn there. The
+# seventh photo has only some words in common with the query, and nothing that agrees.
 
 figure, axes = plt.subplots(2, 4, figsize=(9, 3.9), layout="constrained")
 axes[0, 0].imshow(query)

@@ -35,8 +35,8 @@ learnt = cairn.learn_descriptor(
 # Where gradients are summed
 # --------------------------
 #
-# Left, each region is a circle with its standard deviation as radius, on a patch; the brighter, the more it counts.
-# In the middle is what each pixel then contributes: most of it comes from around the centre, as in the paper, and the
+# Left, each region is a circle with its standard deviation as radius, on a patch; the brighter, the more it counts. In
+# the middle is what each pixel then contributes: most of it comes from around the centre, as in the paper, and the
 # border of the patch, which another view may not have, counts for little. Right are all models that were tried.
 
 pooling = learnt.model.pooling
@@ -66,9 +66,9 @@ axes[2].legend()
 # What it is worth
 # ----------------
 #
-# On patches of prints that they have not seen, learnt regions are better than SIFT's grid. A whitening of rootSIFT, which
-# is computed in closed form from the same patches, is better still, with a twentieth of the numbers. Both are learnt
-# from a thousand patches here; the paper has half a million.
+# On patches of prints that they have not seen, learnt regions are better than SIFT's grid. A whitening of rootSIFT,
+# which is computed in closed form from the same patches, is better still, with a twentieth of the numbers. Both are
+# learnt from a thousand patches here; the paper has half a million.
 
 whitened = cairn.learn_descriptor((patches, points), stage="whitening", dim=64, workers=1)
 shown = {"sift": cairn.Descriptor.load("sift"), "rootsift": cairn.Descriptor.load("rootsift")}

@@ -39,10 +39,10 @@ print(learnt.verdict)
 # The matrix
 # ----------
 #
-# With w the tf-idf vectors of two photos, their similarity was the cosine of the two. Now it is the same with a matrix R
-# between them, which has the weights of words on its diagonal, and those of pairs of words beside it. Below are the 20
-# photos that were left out, two of each print, by tf-idf and as learnt: the lighter, the more alike. Photos of one print
-# stand out more from the others, and more of what is found for each among the photos learnt from is right.
+# With w the tf-idf vectors of two photos, their similarity was the cosine of the two. Now it is the same with a matrix
+# R between them, which has the weights of words on its diagonal, and those of pairs of words beside it. Below are the
+# 20 photos that were left out, two of each print, by tf-idf and as learnt: the lighter, the more alike. Photos of one
+# print stand out more from the others, and more of what is found for each among the photos learnt from is right.
 
 counts = np.array([np.bincount(one, minlength=len(vocabulary)) for one in words])
 idf = np.log(len(kept) / np.maximum(1, (counts[kept] > 0).sum(axis=0)))
@@ -65,14 +65,23 @@ figure.colorbar(shown, ax=axes, label="similarity", shrink=0.8)
 # Two words, one thing
 # --------------------
 #
-# The three pairs of words that got the most weight: patches of one word on the left, of the other on the right.
+# A pair counts where one photo of a print has the one word, and another photo the other. Of the three prints where one
+# pair counts most: patches of one of its words on the left, of the other on the right.
+
+best = []
+for name in names:
+    rows = [one for one in kept if shows[one] == name]
+    has = (counts[rows] * idf).sum(axis=0)
+    worth = learnt.pair_weights * has[learnt.pairs[:, 0]] * has[learnt.pairs[:, 1]]
+    best.append((worth.max(), rows, learnt.pairs[worth.argmax()]))
+best.sort(key=lambda one: -one[0])
 
 figure, axes = plt.subplots(3, 9, figsize=(9, 3), layout="constrained", width_ratios=[*4 * [1], 0.15, *4 * [1]])
 for axis in axes.flat:
     axis.set_axis_off()
-for row, pair in zip(axes, learnt.pairs[np.argsort(-learnt.pair_weights)[:3]], strict=True):
+for row, (_, of_print, pair) in zip(axes, best, strict=False):
     for word, side in zip(pair, (row[:4], row[5:]), strict=True):
-        having = [(photo, one) for photo in range(len(photos)) for one in np.flatnonzero(words[photo] == word)[:1]]
+        having = [(photo, one) for photo in of_print for one in np.flatnonzero(words[photo] == word)]
         for axis, (photo, one) in zip(side, having, strict=False):
             axis.imshow(cairn.patches(photos[photo][1], regions[photo][[one]], 48)[0], cmap="gray")
 plt.show()

@@ -61,13 +61,14 @@ for result in answer[:5]:
 # What matched
 # ------------
 #
-# The best photo beside the query, with one in ten of the keypoints that agree: circles of ORB's radius, joined by lines.
-# ORB's keypoints have an angle, so one match gives a hypothesis of scale, turn and shift; the map is refined from there.
+# The best photo beside the query, with one in ten of the keypoints that agree: circles of ORB's radius, joined by
+# lines. ORB's keypoints have an angle, so one match gives a hypothesis of scale, turn and shift; the map is refined
+# from there.
 
 match = collection.match(query_file, answer[0])
 found = plt.imread(answer[0].path)
 shift = query.shape[1]
-here, there = match.query_ellipses[::10], match.photo_ellipses[::10] + [shift, 0, 0, 0, 0]
+here, there = match.query_ellipses[::10], match.photo_ellipses[::10] + np.array([shift, 0, 0, 0, 0])
 figure, axis = plt.subplots(figsize=(9, 3.5), layout="constrained")
 axis.imshow(np.hstack([query, found]))
 axis.add_collection(LineCollection(np.stack([here[:, :2], there[:, :2]], axis=1), colors="gold", linewidths=0.8))

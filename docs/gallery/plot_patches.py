@@ -10,9 +10,9 @@ nearly the same patch, and that is what can be described and compared.
 # A region in two photos
 # ----------------------
 #
-# Two photos of one print, the second at a slant of 55 degrees. We know by which homography a point of the first comes to
-# the second, so we can look for regions that both have: less than 1.5 pixels apart, and described alike. `SCALE` times as
-# large as what was detected are the *measurement regions* that are cut out; eight of them are drawn.
+# Two photos of one print, the second at a slant of 55 degrees. We know by which homography a point of the first comes
+# to the second, so we can look for regions that both have: less than 1.5 pixels apart, and described alike. ``SCALE``
+# times as large as what was detected are the *measurement regions* that are cut out; eight of them are drawn.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,9 +54,9 @@ for axis, photo, found in zip(axes, photos, pairs, strict=True):
 # What is in them
 # ---------------
 #
-# `cairn.patches` maps each region to a square. First we let it cut circles of the same area as the ellipses: the second
-# photo's patches are narrow. Then it cuts the ellipses, each mapped to a circle: now the slant is gone. The number below
-# a column is the correlation of the two patches above it.
+# :func:`cairn.patches` maps each region to a square. First we let it cut circles of the same area as the ellipses: the
+# second photo's patches are narrow. Then it cuts the ellipses, each mapped to a circle: now the slant is gone. The
+# number below a column is the correlation of the two patches above it.
 
 
 def circles(found):

@@ -9,9 +9,9 @@ How good is a search? Ask with photos of which one knows what should be found, a
 # Rankings and the truth
 # ----------------------
 #
-# Five prints with five photos of each, some from very far to the side. Each photo is a query once, and the other four of
-# its print are what should be found. The query itself is found easily: it is junk, which counts neither way. There are
-# few words here, so that words alone are not enough.
+# Five prints with five photos of each, some from very far to the side. Each photo is a query once, and the other four
+# of its print are what should be found. The query itself is found easily: it is junk, which counts neither way. There
+# are few words here, so that words alone are not enough.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,10 +44,10 @@ for engine in ("tf-idf", "tf-idf-sp", "signatures", "signatures-sp"):
 # Curves
 # ------
 #
-# Precision is the share of photos down to a rank that are right, recall the share of what is right that they hold. Words
-# alone (``tf-idf``) put wrong photos among the first. Geometry (``-sp``) moves those up that agree on a map. Signatures
-# tell the features of one word apart, and leave less for geometry to do. The left panel has the mean over all queries,
-# the right one the average precision of each.
+# Precision is the share of photos down to a rank that are right, recall the share of what is right that they hold.
+# Words alone (``tf-idf``) put wrong photos among the first. Geometry (``-sp``) moves those up that agree on a map.
+# Signatures tell the features of one word apart, and leave less for geometry to do. The left panel has the mean over
+# all queries, the right one the average precision of each.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for place, (engine, one) in enumerate(found.items()):

@@ -10,8 +10,8 @@ are better ones: expansion takes features from them, and searches again.
 # A poor query
 # ------------
 #
-# Six prints, seven photos of each, some at a slant of 70 degrees. The query is dark and noisy, and the box shows no more
-# than a shoulder.
+# Six prints, seven photos of each, some at a slant of 70 degrees. The query is dark and noisy, and the box shows no
+# more than a shoulder.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -10,10 +10,10 @@ from another side and in another light. Here two detectors look at one photo, an
 # Two detectors
 # -------------
 #
-# `cairn.detect` gives an array with a row ``x, y, a, b, c`` for each region: an ellipse around (x, y). Differences of
-# Gaussians (``dog-affine``) answer to blobs of all sizes, the Hessian's determinant (``hessian-affine``) to blobs and
-# corners. Both then stretch each region until the image inside has the same contrast in all directions. Of a thousand
-# we draw 150, strong and spread over the photo. The larger, the brighter.
+# :func:`cairn.detect` gives an array with a row ``x, y, a, b, c`` for each region: an ellipse around (x, y).
+# Differences of Gaussians (``dog-affine``) answer to blobs of all sizes, the Hessian's determinant (``hessian-affine``)
+# to blobs and corners. Both then stretch each region until the image inside has the same contrast in all directions. Of
+# a thousand we draw 150, strong and spread over the photo. The larger, the brighter.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -11,7 +11,8 @@ the ROC curve tells.
 # -----------------------------------------
 #
 # Photos of ten prints are taken from known places, so it is known which regions show the same point. All patches of one
-# point are pairs that match; as many pairs that do not are drawn at random. Here are two patches of each of fourteen points.
+# point are pairs that match; as many pairs that do not are drawn at random. Here are two patches of each of fourteen
+# points.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -37,15 +37,17 @@ best = {turns: [collection.search(photo, top=1, turns=turns)[0] for photo in que
 # Inliers by angle
 # ----------------
 #
-# Upright features bear about 20 degrees; what little they match at 90 and 180 is the print's straight edges. Eight turns
-# are 45 degrees apart, and no angle is farther than 22.5 degrees from one that was tried. The result says at which turn
-# the photo was found: the dot's colour.
+# Upright features bear about 20 degrees; what little they match at 90 and 180 is the print's straight edges. Eight
+# turns are 45 degrees apart, and no angle is farther than 22.5 degrees from one that was tried. The result says at
+# which turn the photo was found: the dot's colour.
 
 figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
 axis.plot(angles, [result.inliers for result in best[1]], color="0.6", linewidth=2, label="upright only")
 axis.plot(angles, [result.inliers for result in best[8]], color="black", linewidth=1, label="eight turns")
 turns = np.rad2deg([result.turn for result in best[8]])
-dots = axis.scatter(angles, [result.inliers for result in best[8]], c=turns % 360, cmap="hsv", vmin=0, vmax=360, zorder=3)
+dots = axis.scatter(
+    angles, [result.inliers for result in best[8]], c=turns % 360, cmap="hsv", vmin=0, vmax=360, zorder=3
+)
 figure.colorbar(dots, ax=axis, label="found at a turn of (degrees)", ticks=range(0, 361, 90))
 axis.set(xlabel="turn of the photo (degrees)", ylabel="inliers of the best photo", xticks=angles[::2], ylim=(0, None))
 axis.grid(alpha=0.3)

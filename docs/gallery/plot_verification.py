@@ -59,8 +59,9 @@ for axis, pairs, colour, title in (
 # What the map is good for
 # ------------------------
 #
-# The map takes any point of the first photo to the second: here the print's outline, in green what was found, and dashed
-# in white where it really is. Seen with the first photo's eyes, the second one shows the portrait from the front again.
+# The map takes any point of the first photo to the second: here the print's outline, in green what was found, and
+# dashed in white where it really is. Seen with the first photo's eyes, the second one shows the portrait from the front
+# again.
 
 corners = outline("astronaut", poses[0]["astronaut"])
 truth = outline("astronaut", poses[1]["astronaut"])

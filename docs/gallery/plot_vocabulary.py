@@ -10,8 +10,8 @@ what finds texts by words finds photos, too. Here we look at the patches that sh
 # A vocabulary of a few photos
 # ----------------------------
 #
-# Each of ten prints is photographed three times. All regions are described with rootSIFT, and k-means makes 600 words of
-# them. Real collections have up to a million words; these photos show only ten things.
+# Each of ten prints is photographed three times. All regions are described with rootSIFT, and k-means makes 600 words
+# of them. Real collections have up to a million words; these photos show only ten things.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,9 +30,9 @@ words = [vocabulary.assign(rows) for rows in descriptors]
 # Words of one thing, words of everything
 # ---------------------------------------
 #
-# The weight of a word, its ``idf``, is the logarithm of the number of all photos over that of the photos that have it. A
-# word of one print alone is worth a lot; each of the first five rows shows patches of such a word. One that nearly all
-# photos have is worth next to nothing: the last three rows show what such words stand for.
+# The weight of a word, its ``idf``, is the logarithm of the number of all photos over that of the photos that have it.
+# A word of one print alone is worth a lot; each of the first five rows shows patches of such a word. One that nearly
+# all photos have is worth next to nothing: the last three rows show what such words stand for.
 
 counts = np.array([[np.sum(words[photo] == word) for photo in range(len(photos))] for word in range(len(vocabulary))])
 idf = np.log(len(photos) / np.maximum(1, (counts > 0).sum(axis=1)))

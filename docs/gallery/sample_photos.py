@@ -127,7 +127,7 @@ def labelled_patches(names, views=3, seed=0, *, size=64, most=100):
     """Cut patches of which it is known what they show: uint8 (N, S, S), and the point that each shows, int (N,).
 
     Regions are detected in several photos of each print. Two show the same point of it where the one, mapped to the
-    other's photo, lies within three pixels of it and has about its size. Of each print there are at most so many points.
+    other's photo, lies within three pixels of it and has about its size. Each print gives at most so many points.
     """
     patches, points = [], []
     for name in names:
