@@ -130,10 +130,10 @@ def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, ca
 
     # In the browser: a box in a photo of the collection, a match explained, and an upload, which nothing can describe.
     jobs = SearchJobs(Place(collection))
-    number = next(row.number for row in jobs._opened().catalogue.images() if row.name == "coffee/0.png")
+    number = next(row.number for row in jobs._opened().collection.catalogue.images() if row.name == "coffee/0.png")
     asked = SearchRequest(queries=[QueryPhoto(photo=number, box=list(BOX))], engine="tf-idf-sp").model_dump(mode="json")
     check_answer(scenes, jobs.do("search", asked)[0], most=5)
-    other = next(row.number for row in jobs._opened().catalogue.images() if row.name == "coffee/1.png")
+    other = next(row.number for row in jobs._opened().collection.catalogue.images() if row.name == "coffee/1.png")
     match = jobs.do("match", asked | {"photo": other, "turn": None, "expand": "none"})[0]
     assert len(match["matches"]) == match["inliers"] > 20
     upload = SearchRequest(queries=[QueryPhoto(upload=0)]).model_dump(mode="json")
