@@ -26,6 +26,14 @@ QUALITY = 78  # of the JPEG files: some 100 kB each
 SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee
 SEEN = """() => [...document.images].every((picture) =>
     picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
+STEADY = """() => {
+    const said = document.querySelector('#said');
+    if (said) said.textContent = said.textContent.replace(/ \\(in [\\d.]+ s\\)/, '');
+    for (const term of document.querySelectorAll('#facts dt'))
+        if (term.textContent === 'Added') { term.nextElementSibling.remove(); term.remove(); }
+}"""
+"""Takes off a page what differs from run to run: how long a search took, and when a photo was added."""
+
 TABLE = """\
 Datei;Titel;Datum;Schlagworte;Archiv
 coffee-1.jpg;Eine Tasse;15.05.1923;Tasse|Küche;Berlin
@@ -101,6 +109,7 @@ def take(page: Any, path: Path) -> None:
     """Take a picture of what is to be seen of a page, once all of it is there."""
     page.wait_for_load_state("networkidle")
     page.wait_for_function(SEEN)  # pictures further down are loaded when somebody looks there
+    page.evaluate(STEADY)
     page.mouse.move(2, 2)
     page.wait_for_timeout(300)  # a frame or two, for lines that follow the pictures
     page.screenshot(path=path, type="jpeg", quality=QUALITY)
