@@ -4,7 +4,7 @@
 usage: python -m scripts.screenshots [--out docs/images]      (needs playwright, and Chromium as `chromium`)
 
 A small album of sample photos is written, indexed, grouped and served; headless Chromium visits its pages. The same
-code gives the same pictures, but for what another version of Chromium draws otherwise.
+code gives the same pictures, but for a few grey levels where Chromium smooths edges, and for its version.
 """
 
 import argparse
