@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from documentation.python_pages import resolve_public_name
-from documentation.staging import DOCS, has_gallery
+from documentation.staging import DOCS, ROOT, has_gallery
 
 from cairn import version as cairn_version
 
@@ -59,6 +59,7 @@ if has_gallery():
 html_theme = "pydata_sphinx_theme"
 html_context = {"default_mode": "auto"}  # light or dark, as the system is
 html_title = "Cairn"
+html_favicon = str(ROOT / "retrieval/web/static/cairn.svg")
 html_math_renderer = "mathml"
 html_static_path = [str(DOCS / "_static")]
 html_css_files = ["cairn.css"]
