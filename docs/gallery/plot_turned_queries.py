@@ -37,9 +37,8 @@ best = {turns: [collection.search(photo, top=1, turns=turns)[0] for photo in que
 # Inliers by angle
 # ----------------
 #
-# Upright features bear about 20 degrees; what little they match at 90 and 180 is the print's straight edges. Eight
-# turns are 45 degrees apart, and no angle is farther than 22.5 degrees from one that was tried. The result says at
-# which turn the photo was found: the dot's colour.
+# Upright features bear about 20 degrees, and nothing is found beyond. Eight turns are 45 degrees apart, and no angle is
+# farther than 22.5 degrees from one that was tried. A dot's colour is the turn at which the photo was found.
 
 figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
 axis.plot(angles, [result.inliers for result in best[1]], color="0.6", linewidth=2, label="upright only")
@@ -51,7 +50,7 @@ dots = axis.scatter(
 figure.colorbar(dots, ax=axis, label="found at a turn of (degrees)", ticks=range(0, 361, 90))
 axis.set(xlabel="turn of the photo (degrees)", ylabel="inliers of the best photo", xticks=angles[::2], ylim=(0, None))
 axis.grid(alpha=0.3)
-axis.legend(loc="upper right")
+axis.legend(loc=(0.66, 0.2))
 
 # %%
 # Four of the queries, and how many matches agree when only upright is tried, and at eight turns.

@@ -28,6 +28,7 @@ SUBJECTS = (
     "own_features",
     "precision_recall",
     "turned_queries",
+    "dimensions",
 )
 """What has an example; others may come."""
 
