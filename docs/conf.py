@@ -42,11 +42,34 @@ default_role = "py:obj"  # a name in single backticks; a link where it is public
 numpydoc_show_class_members = False
 
 if has_gallery():
+    from sphinx_gallery.sorting import ExplicitOrder
+
     extensions.append("sphinx_gallery.gen_gallery")
     sphinx_gallery_conf = {
         "examples_dirs": str(DOCS / "gallery"),
         "gallery_dirs": "gallery",
         "filename_pattern": "/plot_",
+        # From regions to what is learnt; those that are not named come last.
+        "within_subsection_order": ExplicitOrder(
+            [
+                "plot_regions.py",
+                "plot_patches.py",
+                "plot_vocabulary.py",
+                "plot_verification.py",
+                "plot_box_search.py",
+                "plot_turned_queries.py",
+                "plot_query_expansion.py",
+                "plot_groups.py",
+                "plot_own_features.py",
+                "plot_precision_recall.py",
+                "plot_roc.py",
+                "plot_dimensions.py",
+                "plot_learnt_pooling.py",
+                "plot_learnt_similarity.py",
+                "*",
+            ]
+        ),
+        "remove_config_comments": True,
         "ignore_pattern": r"^(?!plot_).*\.py$",
         "copyfile_regex": r"sample_photos\.py$",
         "write_computation_times": False,

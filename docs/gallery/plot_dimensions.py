@@ -31,7 +31,7 @@ axis.plot(list(error), list(error.values()), marker="o", linewidth=2, color="C1"
 axis.axhline(rootsift, color="0.4", linestyle="--", label="rootSIFT, 128 numbers")
 axis.set_xscale("log", base=2)
 axis.set_xticks(list(error), list(error))
-axis.set(xlabel="numbers", ylabel="FPR95 (%): less is better", ylim=(0, None))
+axis.set(xlabel="numbers", ylabel="FPR95 (%): less is better", ylim=(0, None), title="errors by length")
 axis.grid(alpha=0.3)
 axis.legend()
 
@@ -39,9 +39,9 @@ axis.legend()
 # A map of patches
 # ----------------
 #
-# Descriptors have unit length: two numbers are no more than a direction. Here patches of 16 points go round in the order
-# of their directions by the shortest descriptor. Those that look alike come to lie together; frames of one colour, and
-# most of them are neighbours, are patches of one point.
+# Descriptors have unit length: two numbers are no more than a direction. Here patches of 16 points go round in the
+# order of their directions by the shortest descriptor. Those that look alike come to lie together; frames of one
+# colour, and most of them are neighbours, are patches of one point.
 
 patches, points = test
 shown = np.random.default_rng(3).choice(np.unique(points), 16, replace=False)
@@ -56,6 +56,7 @@ for number, (patch, angle) in enumerate(zip(some, np.linspace(0, 2 * np.pi, len(
     frame = {"edgecolor": colour, "facecolor": colour, "linewidth": 4}
     place = radius * np.cos(angle), radius * np.sin(angle)
     axis.add_artist(AnnotationBbox(picture, place, bboxprops=frame, pad=0.05))
-axis.set(xlim=(-1.12, 1.12), ylim=(-1.12, 1.12))
+axis.set(xlim=(-1.12, 1.12), ylim=(-1.12, 1.12), title="patches in the order of their directions")
 axis.set_axis_off()
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

@@ -57,6 +57,7 @@ for row, group in zip(axes, groups, strict=True):
         if photo.name in group.duplicates:
             axis.set_title(f"repeats {group.duplicates[photo.name]}", fontsize=9)
             axis.spines[:].set(visible=True, color="darkorange", linewidth=3, linestyle="--")
+figure.suptitle("groups of a collection, each a row")
 plt.show()
 
 collection.close()

@@ -84,4 +84,5 @@ for row, (_, of_print, pair) in zip(axes, best, strict=False):
         having = [(photo, one) for photo in of_print for one in np.flatnonzero(words[photo] == word)]
         for axis, (photo, one) in zip(side, having, strict=False):
             axis.imshow(cairn.patches(photos[photo][1], regions[photo][[one]], 48)[0], cmap="gray")
+figure.suptitle("pairs of words that mean the same")
 plt.show()

@@ -80,3 +80,4 @@ for row, (name, patches) in enumerate(zip(names, cut, strict=True)):
 for number, axis in enumerate(axes[0], start=1):
     axis.set_title(str(number))
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

@@ -84,7 +84,9 @@ for row, answer, title in zip(axes, (plain, expanded), ("plain", "expanded"), st
         axis.set(xticks=[], yticks=[])
         axis.set_title(f"{result.score:.2f}", fontsize=9)
         axis.spines[:].set(color="limegreen" if "astronaut" in result.name else "crimson", linewidth=3)
+figure.suptitle("the best nine photos, and their scores")
 plt.show()
 
 collection.close()
 folder.cleanup()
+# sphinx_gallery_thumbnail_number = 2

@@ -59,9 +59,11 @@ print(f"{len(again)} regions are found again.")
 shown = again[:70:2]  # large ones show best
 colours = plt.colormaps["hsv"](np.linspace(0, 1, len(shown), endpoint=False))
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-for axis, image, regions in zip(axes, (first, second), (found[shown], other[partner[shown]]), strict=True):
+drawn = ("first photo", first, found[shown]), ("second photo", second, other[partner[shown]])
+for axis, (title, image, regions) in zip(axes, drawn, strict=True):
     axis.imshow(image)
     axis.add_collection(LineCollection(ellipses(regions, 3), colors=colours, linewidths=1.8))
-    axis.set(xlim=(0, 479), ylim=(359, 0))
+    axis.set(xlim=(0, 479), ylim=(359, 0), title=title)
     axis.set_axis_off()
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

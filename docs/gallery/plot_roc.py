@@ -48,7 +48,8 @@ for name in ("ssd", "surf", "sift", "rootsift", "pr-proj", "cairn"):
     axis.plot(found.false_positive_rate, found.true_positive_rate, label=label, linewidth=2)
 axis.axhline(0.95, color="0.5", linewidth=1, linestyle=":")
 axis.set(xscale="log", xlim=(2e-4, 1), ylim=(0.5, 1.005))
-axis.set(xlabel="false positive rate", ylabel="true positive rate")
+axis.set(xlabel="false positive rate", ylabel="true positive rate", title="ROC curves of six descriptors")
 axis.grid(alpha=0.3)
 axis.legend(title="FPR95", loc="lower right")
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

@@ -49,6 +49,7 @@ dots = axis.scatter(
 )
 figure.colorbar(dots, ax=axis, label="found at a turn of (degrees)", ticks=range(0, 361, 90))
 axis.set(xlabel="turn of the photo (degrees)", ylabel="inliers of the best photo", xticks=angles[::2], ylim=(0, None))
+axis.set_title("inliers by angle")
 axis.grid(alpha=0.3)
 axis.legend(loc=(0.66, 0.2))
 
@@ -61,6 +62,7 @@ for axis, angle in zip(axes, (0, 30, 90, 180), strict=True):
     axis.imshow(queries[angle])
     axis.set_title(f"{angle}°: {upright} and {turned}")
     axis.set_axis_off()
+figure.suptitle("inliers upright, and at eight turns")
 plt.show()
 
 collection.close()

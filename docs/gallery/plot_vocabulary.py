@@ -52,4 +52,5 @@ for row, word in zip(axes, shown, strict=True):
         axis.imshow(cairn.patches(photos[photo], [region], 48)[0], cmap="gray")
         axis.set(xticks=[], yticks=[])
     row[0].set_ylabel(f"word {word}\nidf {idf[word]:.1f}", rotation=0, ha="right", va="center")
+figure.suptitle("patches that share a word, in each row")
 plt.show()
