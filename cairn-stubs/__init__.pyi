@@ -48,6 +48,9 @@ from retrieval.library.parts.matches import nearest_matches as nearest_matches
 from retrieval.library.parts.matches import verify as verify
 from retrieval.library.parts.matches import word_matches as word_matches
 from retrieval.library.parts.scoring import Index as Index
+from retrieval.library.parts.shapes import map_regions as map_regions
+from retrieval.library.parts.shapes import outlines as outlines
+from retrieval.library.parts.shapes import radii as radii
 from retrieval.library.parts.vocabulary import Vocabulary as Vocabulary
 from retrieval.library.photos import Photo as Photo
 from retrieval.library.photos import Photos as Photos
@@ -117,11 +120,14 @@ __all__ = [
     "features_fingerprint",
     "learn_descriptor",
     "learn_similarity",
+    "map_regions",
     "mine",
     "nearest_matches",
     "open",
     "orientations",
+    "outlines",
     "patches",
+    "radii",
     "read_image",
     "repair",
     "verify",

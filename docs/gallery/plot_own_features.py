@@ -20,7 +20,7 @@ import cv2
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection
-from sample_photos import ellipses, take, write_photos
+from sample_photos import take, write_photos
 
 import cairn
 
@@ -72,7 +72,7 @@ here, there = match.query_ellipses[::10], match.photo_ellipses[::10] + np.array(
 figure, axis = plt.subplots(figsize=(9, 3.5), layout="constrained")
 axis.imshow(np.hstack([query, found]))
 axis.add_collection(LineCollection(np.stack([here[:, :2], there[:, :2]], axis=1), colors="gold", linewidths=0.8))
-axis.add_collection(LineCollection(ellipses(np.concatenate([here, there])), colors="limegreen", linewidths=1.2))
+axis.add_collection(LineCollection(cairn.outlines(np.concatenate([here, there])), colors="limegreen", linewidths=1.2))
 axis.set(title=f"{match.inliers} matches agree", xlim=(0, 959), ylim=(359, 0))
 axis.set_axis_off()
 plt.show()

@@ -17,7 +17,7 @@ nearly the same patch, and that is what can be described and compared.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection
-from sample_photos import ellipses, photograph, pose, read_print
+from sample_photos import photograph, pose, read_print
 from skimage import transform
 
 import cairn
@@ -44,7 +44,7 @@ pairs = regions[0][chosen], regions[1][alike[chosen].argmax(axis=1)]
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 for axis, photo, found in zip(axes, photos, pairs, strict=True):
     axis.imshow(photo)
-    axis.add_collection(LineCollection(ellipses(found, SCALE), colors="gold", linewidths=1.5))
+    axis.add_collection(LineCollection(cairn.outlines(found, SCALE), colors="gold", linewidths=1.5))
     for number, (x, y) in enumerate(found[:, :2], start=1):
         axis.text(x, y, str(number), color="white", ha="center", va="center", weight="bold")
     axis.set(xlim=(0, 479), ylim=(359, 0))

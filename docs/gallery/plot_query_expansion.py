@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection
-from sample_photos import ellipses, outline, photograph, pose, read_print, write_photos
+from sample_photos import outline, photograph, pose, read_print, write_photos
 
 import cairn
 
@@ -66,7 +66,7 @@ axes[0].set_title("the query")
 axes[0].add_patch(plt.Rectangle(box[:2], box[2] - box[0], box[3] - box[1], fill=False, edgecolor="gold", linewidth=2))
 for axis, rows, what in ((axes[1], own, "of its own"), (axes[2], np.concatenate(added), "from others")):
     inside = rows[(np.abs(rows[:, :2] - [x, y]) < 0.15 * np.array([width, height])).all(axis=1)]
-    axis.add_collection(LineCollection(ellipses(inside, 3), colors="gold", linewidths=0.8))
+    axis.add_collection(LineCollection(cairn.outlines(inside, 3), colors="gold", linewidths=0.8))
     axis.set(xlim=box[::2], ylim=box[:0:-2], title=f"the box: {len(inside)} features {what}")
 
 # %%

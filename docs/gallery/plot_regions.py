@@ -18,7 +18,7 @@ from another side and in another light. Here two detectors look at one photo, an
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection
-from sample_photos import ellipses, take
+from sample_photos import take
 from skimage import data, transform
 
 import cairn
@@ -28,8 +28,8 @@ figure, axes = plt.subplots(1, 2, figsize=(9, 4.9), layout="constrained")
 for axis, detector, drawn in zip(axes, ("dog-affine", "hessian-affine"), (3, 1), strict=True):
     everything = cairn.detect(photo, detector=detector)
     regions = cairn.detect(photo, detector=detector, max_features=150)
-    size = (regions[:, 2] * regions[:, 4] - regions[:, 3] ** 2) ** -0.25 * drawn  # mean radius in pixels
-    lines = LineCollection(ellipses(regions, drawn), array=np.log(size), cmap="plasma", linewidths=1.3)
+    size = cairn.radii(regions) * drawn  # mean radius in pixels
+    lines = LineCollection(cairn.outlines(regions, drawn), array=np.log(size), cmap="plasma", linewidths=1.3)
     axis.imshow(photo, alpha=0.85)
     axis.add_collection(lines)
     axis.set(title=f"{detector}: 150 of {len(everything):,} regions", xlim=(0, 511), ylim=(511, 0))
@@ -48,7 +48,7 @@ from_first = second_pose["coffee"] @ np.linalg.inv(first_pose["coffee"])
 found, other = cairn.detect(first), cairn.detect(second)
 centres, edges = (transform.matrix_transform(found[:, :2] + [step, 0], from_first) for step in (0, 1))
 zoom = np.linalg.norm(edges - centres, axis=1)
-sizes, other_sizes = ((rows[:, 2] * rows[:, 4] - rows[:, 3] ** 2) ** -0.25 for rows in (found, other))
+sizes, other_sizes = (cairn.radii(rows) for rows in (found, other))
 distance = np.linalg.norm(centres[:, None] - other[:, :2], axis=2)
 alike = np.abs(np.log((sizes * zoom)[:, None] / other_sizes)) < 0.35
 partner = np.where(alike, distance, np.inf).argmin(axis=1)
@@ -62,7 +62,7 @@ figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
 drawn = ("first photo", first, found[shown]), ("second photo", second, other[partner[shown]])
 for axis, (title, image, regions) in zip(axes, drawn, strict=True):
     axis.imshow(image)
-    axis.add_collection(LineCollection(ellipses(regions, 3), colors=colours, linewidths=1.8))
+    axis.add_collection(LineCollection(cairn.outlines(regions, 3), colors=colours, linewidths=1.8))
     axis.set(xlim=(0, 479), ylim=(359, 0), title=title)
     axis.set_axis_off()
 plt.show()

@@ -111,18 +111,6 @@ def write_photos(folder, each=4, names=tuple(PRINTS), together=1, **how):
     return paths
 
 
-def ellipses(regions, scale=1.0):
-    """Closed outlines (N, 41, 2) of regions (N, 5), to be drawn with matplotlib's LineCollection."""
-    x, y, a, b, c = np.asarray(regions, float).T
-    # The ellipse is the unit circle, mapped by the inverse of the triangular root of its matrix.
-    root = np.sqrt(c)
-    other = np.sqrt(a - b * b / c)
-    angles = np.linspace(0, 2 * np.pi, 41)[:, None]
-    across = np.cos(angles) / other
-    down = (np.sin(angles) - across * b / root) / root
-    return np.stack([x + scale * across, y + scale * down], axis=-1).swapaxes(0, 1)
-
-
 def labelled_patches(names, views=3, seed=0, *, size=64, most=100):
     """Cut patches of which it is known what they show: uint8 (N, S, S), and the point that each shows, int (N,).
 
@@ -133,11 +121,11 @@ def labelled_patches(names, views=3, seed=0, *, size=64, most=100):
     for name in names:
         photos = [take([name], [seed, view], turn=15, slant=60, sizes=(0.35, 0.8)) for view in range(views)]
         found = [cairn.detect(photo) for photo, _ in photos]
-        reach = [(rows[:, 2] * rows[:, 4] - rows[:, 3] ** 2) ** -0.25 for rows in found]
+        reach = [cairn.radii(rows) for rows in found]
         first, to_print = found[0], np.linalg.inv(photos[0][1][name])
         on_print = transform.matrix_transform(first[:, :2], to_print) / read_print(name).shape[1::-1]
         first = first[(np.abs(on_print - 0.5) < 0.45).all(axis=1)]
-        found[0], reach[0] = first, (first[:, 2] * first[:, 4] - first[:, 3] ** 2) ** -0.25
+        found[0], reach[0] = first, cairn.radii(first)
         same = [np.arange(len(first))]
         for rows, extent, (_, poses) in zip(found[1:], reach[1:], photos[1:], strict=True):
             centres, beside = (
