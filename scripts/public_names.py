@@ -71,7 +71,7 @@ def describe(name: str, one: Any) -> Iterator[str]:
     if not isinstance(one, type):
         yield f"{name}{_signature(one)}" if callable(one) else f"{name}: {type(one).__qualname__}"
         return
-    bases = ", ".join(_type(base) for base in one.__bases__ if base is not object)
+    bases = ", ".join(_type(base) for base in one.__bases__ if base is not object and base.__name__[0] != "_")
     yield f"class {name}({bases})" if bases else f"class {name}"
     inner = INNER.get(name, set())
     if sections(one)["Parameters"] and "__init__" not in inner:  # else it is Cairn alone that makes these

@@ -113,6 +113,12 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     return total, rows
 
 
+def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter) -> list[ImageRow]:
+    """The first photos that pass and are behind a name, in the order of the names: see `Catalogue.page_after`."""
+    query = sa.select(ImageRow).where(ImageRow.name > name, *_passing(session, wanted))
+    return list(session.scalars(query.order_by(ImageRow.name).limit(limit)))
+
+
 def numbers_of(session: Session, wanted: PhotoFilter) -> NDArray[np.int64]:
     """Numbers of the photos that pass, ascending int64: see `Catalogue.numbers`; a transaction of one moment."""
     others, having = _without_tags(wanted)

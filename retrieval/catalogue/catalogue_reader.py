@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.browsing import Pages, folders_of, numbers_of, page_of
+from retrieval.catalogue.browsing import Pages, folders_of, numbers_of, page_after, page_of
 from retrieval.catalogue.changes import quantisation_errors
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.exclusions import Exclusion, exclusions_in
@@ -156,6 +156,14 @@ class CatalogueReader:
             raise ValueError(f"no page has {limit} images from {offset} on")
         with self._transaction(snapshot=True) as session:
             return page_of(session, offset, limit, (wanted or PhotoFilter()).narrowed(name, folder), self._pages)
+
+    def page_after(self, name: str, limit: int, *, wanted: PhotoFilter | None = None) -> list[ImageRow]:
+        """The first images that pass a filter and are behind a name ("": behind none), in the order of the names.
+
+        Pages that follow each other so miss no image and have none twice, whatever is added and removed meanwhile.
+        """
+        with self._transaction() as session:
+            return page_after(session, name, limit, wanted or PhotoFilter())
 
     def numbers(
         self, name: str | None = None, folder: str | None = None, *, wanted: PhotoFilter | None = None

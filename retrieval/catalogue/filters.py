@@ -32,19 +32,19 @@ class PhotoFilter:
         Part of make and model.
     title : str
         Part of the title.
-    tags : tuple of str
+    tags : str or tuple of str
         Whole tags; a photo has all of them.
-    without_tags : tuple of str
+    without_tags : str or tuple of str
         Whole tags; a photo has none of them.
-    near : Near, optional
+    near : Near or (latitude, longitude, kilometres), optional
         Where it was taken.
-    where : tuple of (str, str)
+    where : mapping of str to str, or tuple of (str, str)
         Keys, or names of columns, and their whole values.
 
     Raises
     ------
     CairnError
-        A date is not understood, or the first is behind the last; a condition has no key.
+        A date is not understood, or the first is behind the last; a condition has no key; a field is of another type.
     """
 
     name: str = ""
@@ -59,6 +59,8 @@ class PhotoFilter:
     where: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        for one in fields(self):
+            object.__setattr__(self, one.name, _as_field(one.name, getattr(self, one.name)))
         first, last = (_date(text) for text in (self.taken_from, self.taken_to))
         if first and last and first > last and not first.startswith(last):
             raise CairnError(f"{first} is later than {last}: give the earlier date first.")
@@ -129,6 +131,31 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
         near=place,
         where=tuple(parse_condition(one) for one in fields.get("where") or ()),
     )
+
+
+def _as_field(name: str, value: Any) -> Any:
+    """Bring what a caller gives for a field into its type: one tag, a mapping of conditions, a place of three numbers.
+
+    Raises
+    ------
+    CairnError
+        It is something else.
+    """
+    try:
+        if name in ("tags", "without_tags"):
+            return (value,) if isinstance(value, str) else tuple(str(one) for one in value)
+        if name == "near":
+            return value if value is None or isinstance(value, Near) else Near(*(float(one) for one in value))
+        if name == "where":
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return tuple((str(key), str(one)) for key, one in pairs)
+        return "" if value is None else str(value)
+    except (TypeError, ValueError):
+        wanted = {
+            "near": "latitude, longitude and kilometres",
+            "where": "a mapping of columns to values",
+        }.get(name, "one tag, or several")
+        raise CairnError(f"The field {name!r} of a filter is {wanted}, and not {value!r}.") from None
 
 
 def _date(text: str) -> str:

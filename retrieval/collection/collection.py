@@ -215,6 +215,15 @@ class Collection:
         self._read.extractor = extractor
 
     @property
+    def known_extractor(self) -> "Extractor | None":
+        """The extractor that is in use; None where none was needed yet."""
+        return self._read.extractor
+
+    def restore_extractor(self, extractor: "Extractor | None") -> None:
+        """Take what `known_extractor` gave into use again."""
+        self._read.extractor = extractor
+
+    @property
     def features_fingerprint(self) -> str:
         """Of descriptor and options: what the extractor's is, which is not made for it."""
         return features_fingerprint(self.descriptor, self.options.features)

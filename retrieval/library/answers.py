@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from index.text import likely
 from retrieval.features.encoding import decode_geometry
 from retrieval.regions.geometry import ellipses_of_shapes
@@ -105,7 +106,7 @@ class Result:
     height: int | None
     query_index: int
     turn: float
-    region: list[list[float]] | None
+    region: list[list[float]] | None = field(hash=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Give all attributes, as ``cairn query --json`` prints them."""
@@ -123,8 +124,29 @@ class _Shown:
     asked: "Sequence[Asked]"  # whose files may last no longer than these
 
 
+class _Drawn:
+    """What can be drawn as long as what it was made of is there: in this process, and not in a pickle or a copy."""
+
+    _shown: _Shown | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "_shown"}
+
+    def _draw(self, path: str | Path, options: "PictureOptions | None" = None) -> Path:
+        from retrieval.search.picture import check_picture, draw_matches
+
+        path = Path(path)
+        check_picture(path)
+        if self._shown is None:
+            raise CairnError(
+                "A copy that was pickled has no features to draw: save the picture before, or search again."
+            )
+        draw_matches(path, self._shown.searcher.index, self._shown.found, self._shown.query, options)
+        return path
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(Sequence[Result]):
+class Answer(_Drawn, Sequence[Result]):
     """The photos that show what a query shows, the best first: a sequence of `Result`.
 
     ``pandas.DataFrame(answer)`` has a row for each. In a notebook it shows itself, with the region that was found.
@@ -173,7 +195,6 @@ class Answer(Sequence[Result]):
     sure: bool
     missing_shards: tuple[int, ...]
     seconds: dict[str, float]
-    _shown: _Shown = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<Answer to {self.query!r}: {len(self.found)} found, {len(self) - len(self.found)} perhaps>"
@@ -242,12 +263,7 @@ class Answer(Sequence[Result]):
         CairnError
             It cannot be written there.
         """
-        from retrieval.search.picture import check_picture, draw_matches
-
-        path = Path(path)
-        check_picture(path)
-        draw_matches(path, self._shown.searcher.index, self._shown.found, self._shown.query)
-        return path
+        return self._draw(path)
 
     def plot(self) -> "Figure":
         """Draw the query and the best results with matplotlib; give the figure.
@@ -272,7 +288,7 @@ class Answer(Sequence[Result]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Match:
+class Match(_Drawn):
     """What a query has in common with one photo of a collection.
 
     Attributes
@@ -320,7 +336,6 @@ class Match:
     turn: float
     query_ellipses: NDArray[np.float32] = field(repr=False)
     photo_ellipses: NDArray[np.float32] = field(repr=False)
-    _shown: _Shown = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
@@ -364,12 +379,7 @@ class Match:
         CairnError
             It cannot be written there.
         """
-        from retrieval.search.picture import check_picture, draw_matches
-
-        path = Path(path)
-        check_picture(path)
-        draw_matches(path, self._shown.searcher.index, self._shown.found, self._shown.query, options)
-        return path
+        return self._draw(path, options)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw both photos side by side with what matches, with matplotlib.
@@ -431,7 +441,7 @@ def make_answer(
     seconds["extract"] += sum(one.extract for one in found)
     seconds["total"] = sum(seconds.values())
     own = {str(one.path) for one in asked}  # beside a photo of the collection, that photo itself is no news
-    return Answer(
+    answer = Answer(
         queries=tuple(_query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
         results=tuple(_result(place, one, found[one.which].query) for place, one in enumerate(results, 1)),
         engine=searcher.options.engine,
@@ -444,13 +454,10 @@ def make_answer(
         sure=all(one.answer.sure for one in found),
         missing_shards=tuple(sorted({shard for one in found for shard in one.answer.missing})),
         seconds={step: round(value, 4) for step, value in seconds.items()},
-        _shown=_Shown(
-            searcher,
-            [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own],
-            found[0].query,
-            asked,
-        ),
     )
+    others = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
+    vars(answer)["_shown"] = _Shown(searcher, others, found[0].query, asked)
+    return answer
 
 
 def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
@@ -478,7 +485,7 @@ def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "Image
     frames = decode_geometry(image.columns, matches[:, 1])
     side = float(max(row.width or 1, row.height or 1))
     matrix = homography(hit, query, row, image)
-    return Match(
+    match = Match(
         query=_query_photo(asked, query),
         name=row.name or "",
         path=row.path,
@@ -496,8 +503,9 @@ def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "Image
         photo_ellipses=ellipses_of_shapes(
             frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side
         ),
-        _shown=_Shown(searcher, [(query, hit, row)], query, [asked]),
     )
+    vars(match)["_shown"] = _Shown(searcher, [(query, hit, row)], query, [asked])
+    return match
 
 
 def _query_photo(asked: "Asked", query: "Query") -> QueryPhoto:

@@ -3,11 +3,15 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+
+import numpy as np
 
 from index.errors import CairnError
 from index.parallel import cores
@@ -18,6 +22,7 @@ from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.library.filters import filter_from
 from retrieval.library.health import check
+from retrieval.library.numbers import whole
 from retrieval.library.photos import Photo, Photos, cache_of, photos_of
 from retrieval.library.progress import INDEXING, Telling, telling
 from retrieval.library.reports import (
@@ -54,7 +59,7 @@ class Collection:
 
     It is made by `cairn.create` and `cairn.open`, and closed by `close` or ``with``. Calls from several threads are
     safe, and wait for each other; to search at the same time, let each thread open the collection. What other processes
-    change is seen by the next call.
+    change is seen by the next call. It is not pickled: each process opens it, also one that was forked.
 
     Parameters
     ----------
@@ -103,8 +108,11 @@ class Collection:
         return iter(self.photos())
 
     def __contains__(self, photo: object) -> bool:
-        name = photo.name if isinstance(photo, Photo) else photo
-        return isinstance(name, str) and self.opened.catalogue.image_by_name(name) is not None
+        name = _name_of(photo)
+        return name is not None and self.opened.catalogue.image_by_name(name) is not None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A collection cannot be pickled or copied: open it where it is needed, by cairn.open.")
 
     @cached_property
     def _searches(self) -> "Searches":
@@ -113,9 +121,14 @@ class Collection:
         return Searches(self.opened, self._make_searcher)
 
     def close(self) -> None:
-        """Close the catalogue; whatever was added is kept."""
+        """Close the catalogue, and let go of what searches keep in memory; whatever was added is kept.
+
+        A later call opens it again.
+        """
         with self._lock:
+            vars(self).pop("_searches", None)
             self.opened.catalogue.close()
+            self.opened = replace(self.opened)  # with nothing read
 
     def add(
         self,
@@ -200,8 +213,8 @@ class Collection:
 
     def search(
         self,
-        photo: "Given | Sequence[Given]",
-        box: Sequence[float] | None = None,
+        photo: "Given | Iterable[Given]",
+        box: Iterable[float] | None = None,
         *,
         top: int = 20,
         engine: str = DEFAULT,
@@ -220,9 +233,9 @@ class Collection:
 
         Parameters
         ----------
-        photo : str, path-like, bytes, ndarray, Photo or Result; or a sequence of them
-            A name in the collection or a file; the content of a file; an image (H, W) or (H, W, 3), uint8 or float
-            0..1, RGB; or a photo of the collection. Several are searched for together.
+        photo : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result; or an iterable of them
+            A name in the collection or a file; a number in the collection; the content of a file; an image in RGB, as
+            `cairn.as_image` takes it; or a photo of the collection. Several are searched for together.
         box : sequence of four floats, optional
             x0, y0, x1, y1 in pixels of the upright photo: search for what is in it.
         top : int
@@ -263,20 +276,20 @@ class Collection:
             The request cannot be met.
         """
         from index.inverted import ScoringOptions
-        from retrieval.library.given import ask, several
+        from retrieval.library.given import as_box, ask, several
         from retrieval.search.options import SearchOptions
 
         options = SearchOptions(
             engine=engine,
             expand=expand,
-            turns=turns,
+            turns=whole("turns", turns),
             every_turn=every_turn,
             augmented=augmented,
-            soft=soft,
+            soft=whole("soft", soft),
             scoring=ScoringOptions(tf),
             similarity=Path(similarity) if similarity is not None else None,
         )
-        queries = several(photo)
+        queries, top = several(photo), whole("top", top)
         if not queries:
             raise CairnError("A query needs a photo.")
         if box is not None and len(queries) > 1:
@@ -284,18 +297,21 @@ class Collection:
         if top < 1:
             raise CairnError(f"A search has one result at least, not {top}.")
         wanted = filter_from(where)
+        within = as_box(box)
+
+        def search() -> "Answer":
+            asked = [ask(self.opened, one, within) for one in queries]
+            return self._searches.search(asked, options, wanted=wanted, top=top, match_all=match_all)
+
         with self._lock:
-            if features is not None:
+            if features is None:
+                return self._steadily(search)
+            with self._other_features():
                 self._use_features(Path(features), len(queries))
-
-            def search() -> "Answer":
-                asked = [ask(self.opened, one, box) for one in queries]
-                return self._searches.search(asked, options, wanted=wanted, top=top, match_all=match_all)
-
-            return self._steadily(search)
+                return self._steadily(search)
 
     def search_many(
-        self, photos: "Iterable[Given]", boxes: Iterable[Sequence[float] | None] | None = None, **how: Any
+        self, photos: "Iterable[Given]", boxes: Iterable[Iterable[float] | None] | None = None, **how: Any
     ) -> "Iterator[Answer]":
         """Search for many photos, one after the other.
 
@@ -318,6 +334,10 @@ class Collection:
         CairnError
             As `search`; or there are not as many boxes as photos.
         """
+        from retrieval.library.given import is_one
+
+        if isinstance(photos, (str, bytes)) or (not isinstance(photos, np.ndarray) and is_one(photos)):
+            raise CairnError("Give a list of photos; search takes one.")
         if boxes is None:
             for photo in photos:
                 yield self.search(photo, **how)
@@ -333,8 +353,8 @@ class Collection:
     def match(
         self,
         photo: "Given",
-        other: "str | int | InCollection",
-        box: Sequence[float] | None = None,
+        other: "str | int | np.integer | os.PathLike[str] | InCollection",
+        box: Iterable[float] | None = None,
         *,
         engine: str = DEFAULT,
         turns: int = 8,
@@ -343,10 +363,10 @@ class Collection:
 
         Parameters
         ----------
-        photo : str, path-like, bytes, ndarray, Photo or Result
+        photo : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result
             Any photo, as `search` takes it.
-        other : str, int, Photo or Result
-            A photo of the collection: its name, its number, or what a search or a list gave.
+        other : str, path-like, int, Photo or Result
+            A photo of the collection: its name, its file, its number, or what a search or a list gave.
         box : sequence of four floats, optional
             x0, y0, x1, y1 in pixels of the upright photo.
         engine : str
@@ -366,13 +386,14 @@ class Collection:
         CairnError
             The request cannot be met.
         """
-        from retrieval.library.given import ask, row_of
+        from retrieval.library.given import as_box, ask, row_of
         from retrieval.search.options import SearchOptions
 
-        options = SearchOptions(engine=engine, turns=turns)
+        options = SearchOptions(engine=engine, turns=whole("turns", turns))
+        within = as_box(box)
 
         def match() -> "Match":
-            return self._searches.match(ask(self.opened, photo, box), row_of(self.opened, other), options)
+            return self._searches.match(ask(self.opened, photo, within), row_of(self.opened, other), options)
 
         with self._lock:
             return self._steadily(match)
@@ -397,13 +418,17 @@ class Collection:
         """
         return Photos(self.opened.catalogue, cache_of(self.folder), filter_from(where) or PhotoFilter())
 
-    def photo(self, photo: "str | int | InCollection") -> Photo:
+    def photo(self, photo: "str | int | np.integer | os.PathLike[str] | InCollection") -> Photo:
         """Find one photo of the collection.
 
         Parameters
         ----------
-        photo : str, int or Result
-            Its name or number, or what a search gave.
+        photo : str, path-like, int or Result
+            Its name, file or number, or what a search gave.
+
+        Returns
+        -------
+        Photo
 
         Raises
         ------
@@ -444,7 +469,7 @@ class Collection:
         Returns
         -------
         Groups
-            None at all where no photos are linked.
+            Empty where no photos are linked.
 
         Raises
         ------
@@ -454,7 +479,7 @@ class Collection:
         from retrieval.groups.groups import GroupOptions, group_photos
         from retrieval.library.groups import make_groups
 
-        options = GroupOptions(inliers=inliers, augment=augment)
+        options = GroupOptions(inliers=whole("inliers", inliers), augment=augment)
         titles = {
             "verify": "Verifying (photos)",
             "look": "Comparing looks (photos)",
@@ -462,10 +487,17 @@ class Collection:
         }
         with self._lock, telling(progress, titles) as tell:
             found = group_photos(self.opened, options, workers=workers or cores(), asker=asker, progress=tell)
+        try:
             return make_groups(self.opened, found)
+        except KeyError:  # a photo was removed meanwhile
+            return self.groups()
 
     def groups(self) -> "Groups":
         """Give the groups that `group` found last; photos that were removed since are left out.
+
+        Returns
+        -------
+        Groups
 
         Raises
         ------
@@ -475,15 +507,17 @@ class Collection:
         from retrieval.groups.groups import read_groups
         from retrieval.library.groups import make_groups
 
-        with self._lock:
-            return make_groups(self.opened, read_groups(self.opened))
+        for _ in range(_LOOKS):
+            with self._lock, suppress(KeyError):  # where a photo is removed by another process meanwhile
+                return make_groups(self.opened, read_groups(self.opened))
+        raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
 
     def remove(
         self,
-        names: str | Photo | Iterable[str | Photo] = (),
+        names: "str | InCollection | Iterable[str | InCollection]" = (),
         *,
         missing: bool = False,
-        folder: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
         for_good: bool = False,
         dry_run: bool = False,
     ) -> Removed:
@@ -491,11 +525,11 @@ class Collection:
 
         Parameters
         ----------
-        names : str, Photo, or iterable of them
-            Photos of the collection.
+        names : str, Photo, Result, or iterable of them
+            Photos of the collection; of what a search or a list gave, its name counts.
         missing : bool
             Also those whose files were gone when they were last looked for, and are gone still.
-        folder : str, optional
+        folder : path-like, optional
             Also those whose names lie in this folder, or below it.
         for_good : bool
             Keep them out when their folders are indexed again.
@@ -513,8 +547,14 @@ class Collection:
         """
         from retrieval.indexing.removal import remove_photos
 
-        some = [names] if isinstance(names, (str, Photo)) else names
-        called = [one.name if isinstance(one, Photo) else one for one in some]
+        some = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        called = []
+        for one in some:
+            name = _name_of(one)
+            if name is None:
+                raise CairnError(f"Photos are removed by their names, and not by {one!r:.80}.")
+            called.append(name)
+        folder = os.fspath(folder) if folder is not None else None
         with self._lock:
             removed = remove_photos(
                 self.opened, called, missing=missing, folder=folder, for_good=for_good, dry_run=dry_run
@@ -603,8 +643,15 @@ class Collection:
         from retrieval.indexing.retraining import RetrainOptions, retrain
 
         signature = full_name(parse_signature(signature)) if signature else ""
-        options = RetrainOptions(words, seed, drop_missing, signature, vocabulary_photos, kmeans_passes)
-        with self._lock:
+        options = RetrainOptions(
+            whole("words", words, 0),
+            whole("seed", seed, 0),
+            drop_missing,
+            signature,
+            whole("vocabulary_photos", vocabulary_photos, 0) if vocabulary_photos is not None else None,
+            whole("kmeans_passes", kmeans_passes, 1) if kmeans_passes is not None else None,
+        )
+        with self._lock, self._other_features() if features is not None else nullcontext():
             if features is not None:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:
@@ -620,7 +667,12 @@ class Collection:
         )
 
     def info(self) -> Info:
-        """Tell what the collection holds, and what each feature costs."""
+        """Tell what the collection holds, and what each feature costs.
+
+        Returns
+        -------
+        Info
+        """
         with self._lock:
             return Info(**describe_collection(self.opened))
 
@@ -709,15 +761,26 @@ class Collection:
 
     def _steadily(self, do: Callable[[], T]) -> T:
         """Do something with the collection as it is now, again where it changes meanwhile."""
+        cause: Exception | None = None
         for _ in range(_LOOKS):
             if self._searches.is_outdated():
                 self._searches.renew()
             try:
                 return do()
-            except (CollectionChanged, KeyError):  # by another process, while it was searched
+            except (CollectionChanged, KeyError) as error:  # by another process, while it was searched
+                cause = error
                 time.sleep(0)
                 self._searches.renew()
-        raise CollectionChanged(f"{self.folder} changes faster than it can be searched: try again.")
+        raise CollectionChanged(f"{self.folder} changes faster than it can be searched: try again.") from cause
+
+    @contextmanager
+    def _other_features(self) -> Iterator[None]:
+        """Forget afterwards where features of another program were said to be: that counts for one call."""
+        before = self.opened.known_extractor
+        try:
+            yield
+        finally:
+            self.opened.restore_extractor(before)
 
     def _use_features(self, features: Path, queries: int) -> None:
         """Take features of photos that are not in the collection from where they are."""
@@ -733,6 +796,13 @@ class Collection:
 
 def paths_of(given: Paths) -> list[Path]:
     """Give one path or several as a list."""
-    if isinstance(given, (str, os.PathLike)):
-        return [Path(given)]
-    return [Path(one) for one in given]
+    try:
+        return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
+    except TypeError:
+        raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+
+
+def _name_of(photo: object) -> str | None:
+    """The name that a photo of a collection is meant by; None where it is meant by none."""
+    name = os.fspath(photo) if isinstance(photo, (str, os.PathLike)) else getattr(photo, "name", None)
+    return str(name) if isinstance(name, str) else None

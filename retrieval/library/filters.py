@@ -6,7 +6,6 @@ from typing import Any
 
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter
-from retrieval.metadata.places import Near
 
 
 def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | None:
@@ -15,7 +14,7 @@ def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | 
     Parameters
     ----------
     where : PhotoFilter or mapping, optional
-        Tags may be one or several; near is latitude, longitude and kilometres; where is a mapping of keys to values.
+        The fields of a `PhotoFilter`; None leaves a field out.
 
     Raises
     ------
@@ -27,16 +26,9 @@ def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | 
     if not isinstance(where, Mapping):
         raise CairnError(f"A filter is a cairn.Filter or a mapping of its fields, and not {type(where).__name__}.")
     known = [one.name for one in fields(PhotoFilter)]
-    values: dict[str, Any] = {}
-    for key, value in where.items():
-        if key not in known:
-            raise CairnError(f"A filter has no field {key!r}, only {', '.join(known)}; imported columns go into where.")
-        if key in ("tags", "without_tags"):
-            values[key] = (value,) if isinstance(value, str) else tuple(value)
-        elif key == "near":
-            values[key] = value if value is None or isinstance(value, Near) else Near(*(float(one) for one in value))
-        elif key == "where":
-            values[key] = tuple(value.items()) if isinstance(value, Mapping) else tuple(value)
-        else:
-            values[key] = str(value)
-    return PhotoFilter(**values)
+    unknown = [key for key in where if key not in known]
+    if unknown:
+        raise CairnError(
+            f"A filter has no field {unknown[0]!r}, only {', '.join(known)}; imported columns go into where."
+        )
+    return PhotoFilter(**{key: value for key, value in where.items() if value is not None})

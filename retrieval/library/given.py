@@ -1,9 +1,10 @@
 """What a caller may mean by a photo: a file, the bytes of one, an image in memory, or a photo of the collection."""
 
+import io
 import os
 import shutil
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Protocol, runtime_checkable
@@ -22,38 +23,61 @@ from retrieval.search.query import Box
 
 @runtime_checkable
 class InCollection(Protocol):
-    """A photo of a collection, by its number: such as a `Photo` or a `Result`."""
+    """A photo of a collection: such as a `Photo`, a `Result` or a `Match`."""
 
     @property
     def number(self) -> int:
         """Number of the photo in the collection."""
 
+    @property
+    def name(self) -> str:
+        """Name of the photo in the collection."""
 
-Given = str | int | os.PathLike[str] | bytes | NDArray[Any] | Image.Image | InCollection
+    @property
+    def path(self) -> str:
+        """Its file."""
+
+
+Given = (
+    str
+    | int
+    | np.integer
+    | os.PathLike[str]
+    | bytes
+    | bytearray
+    | memoryview
+    | NDArray[Any]
+    | Image.Image
+    | InCollection
+)
 """A photo as `Collection.search` takes it."""
 
 NAME = "image"
 """What answers call a photo that came from memory."""
 
 
-def several(photo: Given | Sequence[Given]) -> list[Given]:
+def is_one(photo: object) -> bool:
+    """Whether something is one photo, or a file object, and not several."""
+    one = (str, bytes, bytearray, memoryview, np.ndarray, Image.Image, os.PathLike, io.IOBase)
+    return isinstance(photo, one) or not isinstance(photo, Iterable)
+
+
+def several(photo: Given | Iterable[Given]) -> list[Given]:
     """Give one photo or several as a list."""
-    if isinstance(photo, Sequence) and not isinstance(photo, (str, bytes)):
-        return list(photo)
-    return [photo]
+    return [photo] if is_one(photo) else list(photo)  # type: ignore[list-item, arg-type]
 
 
-def ask(collection: Collection, photo: Given, box: Sequence[float] | None = None) -> Asked:
+def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None) -> Asked:
     """Find out which photo is meant.
 
     Parameters
     ----------
     collection : Collection
         Open.
-    photo : str, int, path-like, bytes, ndarray or InCollection
-        A name in the collection or a file; a number in the collection; the content of a file; an image (H, W) or
-        (H, W, 3), uint8 or float 0..1; or a photo of the collection.
-    box : sequence of four floats, optional
+    photo : str, int, path-like, bytes, ndarray, PIL.Image.Image or InCollection
+        A name in the collection or a file; a number in the collection; the content of a file; an image, as `as_image`
+        takes it; or a photo of the collection.
+    box : iterable of four floats, optional
         x0, y0, x1, y1 in pixels of the upright photo.
 
     Raises
@@ -64,18 +88,18 @@ def ask(collection: Collection, photo: Given, box: Sequence[float] | None = None
         It is no photo, or the box is none.
     """
     within = as_box(box)
-    if isinstance(photo, bytes):
+    if isinstance(photo, (bytes, bytearray, memoryview)):
         return _from_memory(collection, photo, within)
     if isinstance(photo, (np.ndarray, Image.Image)):
         return _from_memory(collection, encode_image(photo), within)
     if isinstance(photo, str):
-        return find_photo(collection, photo, within)
+        return find_photo(collection, str(photo), within)
     if isinstance(photo, os.PathLike):
         path = Path(photo)
         if os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises where the name is too long)
             return ask_with_file(collection, str(path), path, within)
         return find_photo(collection, str(path), within)
-    if isinstance(photo, (int, InCollection)) and not isinstance(photo, bool):
+    if isinstance(photo, (int, np.integer, InCollection)) and not isinstance(photo, bool):
         row = row_of(collection, photo)
         return ask_with_photo(row, row.name or "", within)
     raise CairnError(
@@ -84,35 +108,41 @@ def ask(collection: Collection, photo: Given, box: Sequence[float] | None = None
     )
 
 
-def row_of(collection: Collection, photo: "str | int | InCollection") -> ImageRow:
+def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[str] | InCollection") -> ImageRow:
     """Find a photo of the collection, by name, number or object.
 
     Raises
     ------
     PhotoNotFound
         There is none.
+    CairnError
+        It is something else.
     """
     if isinstance(photo, (str, os.PathLike)):
-        row = collection.catalogue.image_by_name(os.fspath(photo))
+        name = str(os.fspath(photo))
+        row = collection.catalogue.image_by_name(name)
         if row is None:
-            asked = find_photo(collection, os.fspath(photo))
-            row = asked.row
+            row = find_photo(collection, name).row
         if row is None:
-            raise PhotoNotFound(f"{os.fspath(photo)!r} is no photo of {collection.folder}.")
+            raise PhotoNotFound(f"{name!r} is no photo of {collection.folder}.")
         return row
-    number = photo if isinstance(photo, (int, np.integer)) else getattr(photo, "number", None)
-    if number is None:
+    if isinstance(photo, bool) or not isinstance(photo, (int, np.integer, InCollection)):
         raise CairnError(
             "A photo of a collection is meant by its name, its number, or what a search or a list gave, and not by "
             f"an object of type {type(photo).__name__}."
         )
+    number = int(photo.number if isinstance(photo, InCollection) else photo)
     try:
-        return collection.catalogue.images([int(number)])[0]
-    except KeyError:
-        raise PhotoNotFound(f"There is no photo {int(number)} in {collection.folder}.") from None
+        row = collection.catalogue.images([number])[0]
+    except (KeyError, OverflowError):
+        raise PhotoNotFound(f"There is no photo {number} in {collection.folder}.") from None
+    # Numbers are given anew in each collection; a photo that was moved may have another name or path, and not both.
+    if isinstance(photo, InCollection) and row.name != photo.name and row.path != photo.path:
+        raise PhotoNotFound(f"{photo.name!r}, number {number}, is no photo of {collection.folder}, but of another one.")
+    return row
 
 
-def as_box(box: Sequence[float] | None) -> Box | None:
+def as_box(box: Iterable[float] | None) -> Box | None:
     """Give a box as four numbers; CairnError where it is something else."""
     if box is None:
         return None
@@ -123,11 +153,21 @@ def as_box(box: Sequence[float] | None) -> Box | None:
     return x0, y0, x1, y1
 
 
-def _from_memory(collection: Collection, content: bytes, box: Box | None) -> Asked:
+def _from_memory(collection: Collection, content: bytes | bytearray | memoryview, box: Box | None) -> Asked:
     """Ask with the content of a file, which is written down for as long as what is returned is in use."""
     folder = mkdtemp(prefix="cairn-")
-    path = Path(folder, NAME)
-    path.write_bytes(content)
-    asked = ask_with_file(collection, NAME, path, box)
-    weakref.finalize(asked, shutil.rmtree, folder, ignore_errors=True)
+    try:
+        path = Path(folder, NAME)
+        path.write_bytes(content)
+        asked = ask_with_file(collection, NAME, path, box)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(asked, _remove, folder, os.getpid())
     return asked
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a folder, but not by a process that was forked from the one that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -32,7 +32,7 @@ class Group(Sequence[Photo]):
     number: int
     photos: tuple[Photo, ...]
     links: int
-    duplicates: Mapping[str, str] = field(repr=False)
+    duplicates: Mapping[str, str] = field(repr=False, hash=False)
 
     @property
     def cover(self) -> Photo:

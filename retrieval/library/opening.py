@@ -12,6 +12,7 @@ from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.options import FeatureOptions
 from retrieval.library.collection import Collection, paths_of
+from retrieval.library.numbers import whole
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.options import RegionOptions
 
@@ -142,17 +143,19 @@ def create(
         raise CollectionExists(f"There is a collection at {folder} already: open it, or give exist_ok=True.")
     options = CollectionOptions(
         descriptor=os.fspath(descriptor),
-        words=words,
+        words=whole("words", words, 0),
         search=search,
-        iterations=kmeans_passes,
-        seed=seed,
-        sample=vocabulary_photos,
+        iterations=whole("kmeans_passes", kmeans_passes, 1),
+        seed=whole("seed", seed, 0),
+        sample=whole("vocabulary_photos", vocabulary_photos, 0),
         sample_from=str(Path(vocabulary_folder).absolute()) if vocabulary_folder is not None else None,
         keep_descriptors=keep_descriptors,
         signature=full_name(parse_signature(signature)),
-        image=ImageOptions(max_side=max_side),
+        image=ImageOptions(max_side=whole("max_side", max_side, 0)),
         features=FeatureOptions(
-            RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
+            RegionOptions(detector=detector, max_features=whole("max_features", max_features, 0)),
+            float(measurement_scale) if measurement_scale is not None else None,
+            upright,
         ),
     )
     return make(

@@ -1,9 +1,9 @@
 """Photos of a collection, and what is known of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
@@ -12,8 +12,15 @@ from retrieval.catalogue.schema import ImageRow
 _PAGE = 500  # photos that are read at a time
 
 
+class _Kept:
+    """What a photo knows of its thumbnails: no field, as it says nothing of the photo."""
+
+    _content: str | None = None  # SHA-256
+    _cache: Path = Path()
+
+
 @dataclass(frozen=True)
-class Photo:
+class Photo(_Kept):
     """A photo of a collection.
 
     Attributes
@@ -56,9 +63,8 @@ class Photo:
     latitude: float | None = None
     longitude: float | None = None
     tags: tuple[str, ...] = ()
-    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     date_added: str | None = None
-    _kept: tuple[str | None, Path] = field(default=(None, Path()), repr=False, compare=False)  # SHA-256 and cache
 
     @property
     def folder(self) -> str:
@@ -67,7 +73,7 @@ class Photo:
 
     def to_dict(self) -> dict[str, Any]:
         """Give all attributes, as plain values."""
-        plain = {key: value for key, value in vars(self).items() if not key.startswith("_")}
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**plain, "tags": list(self.tags), "others": {key: list(some) for key, some in self.others.items()}}
 
     def thumbnail(self, size: int = 256) -> bytes:
@@ -90,7 +96,7 @@ class Photo:
         """
         from retrieval.photos.thumbnails import thumbnail
 
-        return thumbnail(Path(self.path), self._kept[0], size, self._kept[1])
+        return thumbnail(Path(self.path), self._content, size, self._cache)
 
     def _repr_html_(self) -> str:
         from retrieval.library.display.markup import photos_html
@@ -132,15 +138,19 @@ class Photos(Sequence[Photo]):
                 return []
             first = min(chosen)
             some = self._some(first, max(chosen) + 1 - first)
-            return [some[one - first] for one in chosen]
-        found = self._some(range(len(self))[place], 1)
-        return found[0]
+            return [some[one - first] for one in chosen if one - first < len(some)]
+        while True:
+            if found := self._some(range(len(self))[place], 1):  # else some were removed since they were counted
+                return found[0]
 
     def __iter__(self) -> Iterator[Photo]:
-        offset = 0
-        while some := self._some(offset, _PAGE):
-            yield from some
-            offset += len(some)
+        last = ""
+        while rows := self._catalogue.page_after(last, _PAGE, wanted=self._wanted):
+            yield from photos_of(self._catalogue, rows, self._cache)
+            last = rows[-1].name or ""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Photos are read from an open collection and cannot be pickled or copied: give list(photos).")
 
     def __repr__(self) -> str:
         total = len(self)
@@ -159,7 +169,7 @@ class Photos(Sequence[Photo]):
 def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> list[Photo]:
     """Photos of some rows of a catalogue, with what is known of them."""
     known = catalogue.metadata([row.number for row in rows])
-    return [
+    photos = [
         Photo(
             number=row.number,
             name=row.name or "",
@@ -175,10 +185,12 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
             tags=tuple(known[row.number].tags),
             others=dict(known[row.number].others),
             date_added=row.date_added,
-            _kept=(row.sha256, cache),
         )
         for row in rows
     ]
+    for photo, row in zip(photos, rows, strict=True):
+        vars(photo).update(_content=row.sha256, _cache=cache)
+    return photos
 
 
 def cache_of(folder: Path) -> Path:

@@ -1,6 +1,10 @@
 """The Python interface of a collection: photos of every kind in, small objects out, as the command line has them."""
 
+import copy
+import dataclasses
 import gc
+import json
+import pickle
 import shutil
 import tempfile
 import threading
@@ -13,6 +17,7 @@ import pytest
 from PIL import Image
 
 import cairn as library
+from retrieval.library import photos
 from tests.conftest import Indexed
 from tests.support.picture_views import linked  # noqa: F401
 
@@ -83,6 +88,60 @@ def test_an_answer_is_what_the_command_prints(indexed: Indexed, cairn: Any) -> N
     assert pd.DataFrame(collection.search("page_001.jpg", where={"name": "no such"})).empty
 
 
+def test_results_are_values(indexed: Indexed, tmp_path: Path) -> None:
+    """They can be pickled, copied, compared, kept in sets, and listed field by field."""
+    with library.open(indexed.folder) as collection:
+        answer, match = collection.search("cat_001.jpg", top=3), collection.match("cat_001.jpg", "cat_002.jpg")
+        photo = collection.photo("cat_001.jpg")
+        for one in (answer, match):
+            again = pickle.loads(pickle.dumps(one))
+            assert again.to_dict() == copy.deepcopy(one).to_dict() == one.to_dict()
+            assert len(dataclasses.asdict(one)) == len(dataclasses.fields(one))
+            with pytest.raises(library.CairnError, match="search again"):
+                again.save_picture(tmp_path / "picture.jpg")
+        for one in (answer[0], photo):
+            assert pickle.loads(pickle.dumps(one)) == one and len({one, copy.deepcopy(one)}) == 1
+        assert pickle.loads(pickle.dumps(photo)).thumbnail() == photo.thumbnail()
+        assert json.loads(json.dumps([photo.to_dict(), *answer.to_dict()["results"]]))
+        assert not any(name.startswith("_") for name in pd.DataFrame(collection.photos()))
+        for one in (collection, collection.photos()):
+            with pytest.raises(TypeError, match="cannot be pickled"):
+                pickle.dumps(one)
+
+
+def test_photos_are_meant_in_many_ways(indexed: Indexed, tmp_path: Path) -> None:
+    with library.open(indexed.folder) as collection:
+        result = collection.search("cat_002.jpg", turns=1)[0]
+        content = (indexed.photos / "cat_002.jpg").read_bytes()
+        for one in (np.int64(result.number), result, bytearray(content), memoryview(content)):
+            assert collection.search(one, turns=1)[0] == result
+        names = ["cat_002.jpg", "coins_001.jpg"]
+        assert collection.search((name for name in names), turns=1).query == names
+        assert (
+            result in collection and Path("cat_002.jpg") in collection and Path("folder/cat_002.jpg") not in collection
+        )
+        assert collection.remove([result, Path("coins_001.jpg")], dry_run=True).names == names
+        # A result of another collection, where its number is another photo's.
+        other = dataclasses.replace(result, name="dog.jpg", path="/other/dog.jpg")
+        for call in (collection.search, collection.photo, lambda one: collection.match("cat_001.jpg", one)):
+            with pytest.raises(library.PhotoNotFound, match=r"'dog.jpg', number \d+, is no photo of"):
+                call(other)
+        group = library.Group(result.number, (collection.photo(result),), 1, {})  # whose number is no photo's
+        with pytest.raises(library.CairnError, match="not by an object of type Group"):
+            collection.photo(group)  # type: ignore[arg-type]
+
+
+def test_photos_may_be_removed_while_they_are_listed(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(photos, "_PAGE", 3)
+    with library.open(copied) as collection:
+        names = [one.name for one in collection]
+        listed = []
+        for photo in collection:
+            listed.append(photo.name)
+            collection.remove(photo)
+        assert listed == names and not len(collection)
+
+
 def test_several_photos_and_filters(indexed: Indexed) -> None:
     with library.open(indexed.folder) as collection:
         both = collection.search(["cat_001.jpg", "coins_001.jpg"], top=30)
@@ -91,6 +150,10 @@ def test_several_photos_and_filters(indexed: Indexed) -> None:
         assert {one.name for one in collection.search("cat_001.jpg", where={"name": "cat"})} <= {
             f"cat_{view:03}.jpg" for view in range(9)
         }
+        assert library.Filter(tags="a", where={"b": 1}, near=(1, 2, 3)) == library.Filter(  # type: ignore[arg-type]
+            tags=("a",), where=(("b", "1"),), near=library.Near(1, 2, 3)
+        )
+        assert len(collection.photos({"name": None})) == len(collection)
         wanted = library.Filter(name="coins")
         assert collection.search("cat_001.jpg", where=wanted).passing == len(collection.photos(wanted)) == 3
         many = list(collection.search_many(["cat_001.jpg", "coins_001.jpg"], [None, (0, 0, 200, 200)], turns=1))
@@ -119,6 +182,15 @@ def test_several_photos_and_filters(indexed: Indexed) -> None:
         (lambda c: c.photo("nothing.jpg"), "PhotoNotFound", "There is no photo"),
         (lambda c: c.groups(), "NotGrouped", "Groups have not been looked for yet"),
         (lambda c: c.remove(), "CairnError", "Say which photos to remove"),
+        (lambda c: c.remove(3), "CairnError", "Photos are removed by their names, and not by 3"),
+        (lambda c: c.add([3]), "CairnError", "Photos are added by the paths of files"),
+        (lambda c: c.photo(True), "CairnError", "not by an object of type bool"),
+        (lambda c: c.photo(10**30), "PhotoNotFound", "There is no photo 10+ in"),
+        (lambda c: c.search("cat_001.jpg", top=2.5), "CairnError", "top is a whole number, and not 2.5"),
+        (lambda c: c.search("cat_001.jpg", where={"near": (1, 2)}), "CairnError", "'near' of a filter is latitude"),
+        (lambda c: list(c.search_many("cat_001.jpg")), "CairnError", "Give a list of photos"),
+        (lambda c: c.retrain(kmeans_passes=0), "CairnError", "kmeans_passes is 1 at least"),
+        (lambda c: library.create(c.folder / "new", words=-1), "CairnError", "words is 0 at least, and not -1"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(indexed: Indexed, call: Any, error: str, sentence: str) -> None:
