@@ -43,7 +43,11 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
     except ImportError:  # Windows
         yield
         return
-    with path.open("w") as file:
+    try:
+        opened = path.open("w")
+    except FileNotFoundError:
+        raise CairnError(f"The folder {path.parent} is no longer there: check that its drive is connected.") from None
+    with opened as file:
         try:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -45,9 +45,9 @@ def remove(
     it stays out, also where its file is moved, renamed or edited, until cairn index --again takes it in. Where a name
     is not in the collection, nothing is removed.
     """
-    from retrieval.library.opening import open
+    from retrieval.library.opening import open_named
 
-    with open(collection, catalogue=catalogue) as opened:
+    with open_named(collection, catalogue=catalogue) as opened:
         report = opened.remove(names or (), missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
         back = len(opened.opened.catalogue.missing()) if missing and not dry_run else 0
     if json:
@@ -78,9 +78,9 @@ def compact(
     room as the largest part that it writes. Before all else it removes what stopped runs of index and retrain have left
     to go on from.
     """
-    from retrieval.library.opening import open
+    from retrieval.library.opening import open_named
 
-    with open(collection, catalogue=catalogue) as opened:
+    with open_named(collection, catalogue=catalogue) as opened:
         report = opened.compact(progress=not (quiet or json))
     if json:
         print_json({"collection": str(collection), **report.to_dict()})
@@ -123,10 +123,10 @@ def retrain(
     the old vocabulary until the new one takes over, at once. An interrupted run is picked up by running the same
     command again.
     """
-    from retrieval.library.opening import open
+    from retrieval.library.opening import open_named
 
     sample = None if vocabulary_photos is None else vocabulary_sample(vocabulary_photos, None)[0]
-    with open(collection, catalogue=catalogue) as opened:
+    with open_named(collection, catalogue=catalogue) as opened:
         report = opened.retrain(
             words=words,
             signature=signature,

@@ -286,9 +286,9 @@ def info(
     json: bool = Json,
 ) -> None:
     """Tell what a collection holds, and what each feature costs."""
-    from retrieval.library.opening import open
+    from retrieval.library.opening import open_named
 
-    with open(collection, catalogue=catalogue) as opened:
+    with open_named(collection, catalogue=catalogue) as opened:
         facts = opened.info().to_dict()
     if json:
         print_json(facts)

@@ -47,12 +47,12 @@ def group(
     from time import perf_counter
 
     from retrieval.groups.groups import check_table
-    from retrieval.library.opening import open
+    from retrieval.library.opening import open_named
 
     began = perf_counter()
     if out is not None:
         check_table(out)
-    with asking_on(cluster) as join, open(collection, catalogue=catalogue) as opened:
+    with asking_on(cluster) as join, open_named(collection, catalogue=catalogue) as opened:
         found = opened.group(
             inliers,
             augment=augment,

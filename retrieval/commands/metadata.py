@@ -64,7 +64,7 @@ def metadata(
     from index.errors import CairnError
     from retrieval.catalogue.tables.columns import parse_mapping
     from retrieval.catalogue.tables.exporting import export_table
-    from retrieval.library.opening import open
+    from retrieval.library.opening import open_named
 
     if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
         raise CairnError(
@@ -79,7 +79,7 @@ def metadata(
     columns = [(word, header) for word, _, header in (one.partition("=") for one in mapping or ())]
     summary: dict[str, Any] = {"collection": str(collection)}
     lines: list[str] = []
-    with open(collection, catalogue=catalogue) as made:
+    with open_named(collection, catalogue=catalogue) as made:
         opened = made.opened
         if refresh:
             done = made.refresh_metadata(progress=not (quiet or json))

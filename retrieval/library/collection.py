@@ -71,7 +71,7 @@ class Collection:
     Attributes
     ----------
     folder : Path
-        Where it is.
+        Where it is, absolute.
     opened : Collection
         What the folder holds, for the other parts of Cairn: it may change with any version.
 
@@ -300,6 +300,7 @@ class Collection:
         within = as_box(box)
 
         def search() -> "Answer":
+            self._searches.searcher(options)  # what it lacks is said before a photo is looked for
             asked = [ask(self.opened, one, within) for one in queries]
             return self._searches.search(asked, options, wanted=wanted, top=top, match_all=match_all)
 

@@ -49,7 +49,12 @@ def open(folder: str | os.PathLike[str], *, catalogue: str | None = None) -> Col
     >>> with cairn.open("holiday.cairn") as collection:  # doctest: +SKIP
     ...     answer = collection.search("church.jpg")
     """
-    return Collection(Opened.open(Path(folder), catalogue=catalogue))
+    return open_named(Path(folder).absolute(), catalogue=catalogue)
+
+
+def open_named(folder: Path, *, catalogue: str | None = None) -> Collection:
+    """Open a collection for as long as the working folder stays the same: messages then name it as it was given."""
+    return Collection(Opened.open(folder, catalogue=catalogue))
 
 
 def create(
@@ -138,7 +143,7 @@ def create(
     >>> with cairn.create("holiday.cairn") as collection:  # doctest: +SKIP
     ...     collection.add("Pictures/holiday", progress=True)
     """
-    folder = Path(folder)
+    folder = Path(folder).absolute()  # programs change their working folder
     if not exist_ok and (folder / OPTIONS).is_file():
         raise CollectionExists(f"There is a collection at {folder} already: open it, or give exist_ok=True.")
     options = CollectionOptions(

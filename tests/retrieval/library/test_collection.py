@@ -214,6 +214,27 @@ def test_collections_are_made_once(indexed: Indexed, tmp_path: Path) -> None:
         assert made.add([indexed.photos], workers=1).unchanged == len(made)
 
 
+def test_a_collection_is_where_it_was_opened(
+    indexed: Indexed, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs change their working folder, close a collection that they go on with, and lose its drive."""
+    monkeypatch.chdir(copied.parent)
+    opened, made = library.open(copied.name), library.create("new.cairn", words=20, max_side=100)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert opened.folder == copied and opened.search("cat_001.jpg", turns=1).found and opened.check().ok
+    assert made.add([indexed.photos / "cat_001.jpg"], workers=1).added == 1 and made.folder.parent == copied.parent
+    assert opened.photo("cat_001.jpg").thumbnail() and not list(Path.cwd().iterdir())
+    opened.close()
+    with opened:
+        assert opened.search("cat_001.jpg", turns=1).found
+    shutil.rmtree(copied)
+    for call in (lambda: opened.add(indexed.photos), lambda: opened.remove("cat_001.jpg"), opened.compact):
+        with pytest.raises(library.CairnError):
+            call()
+    assert not copied.exists()
+
+
 def test_photos_are_a_sequence(indexed: Indexed) -> None:
     with library.open(indexed.folder) as collection:
         photos = collection.photos()
