@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from documentation.python_pages import resolve_public_name
+from documentation.python_pages import hide_constructor, public_classes, resolve_public_name
 from documentation.staging import DOCS, ROOT, has_gallery
+from numpydoc.xref import DEFAULT_LINKS
 
 from cairn import version as cairn_version
 
@@ -37,9 +38,13 @@ suppress_warnings = ["myst.header"]  # pages of the project may begin at any lev
 autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings tell types with shapes and units
-autodoc_preserve_defaults = True
 default_role = "py:obj"  # a name in single backticks; a link where it is public
 numpydoc_show_class_members = False
+# Types and errors of Cairn lead to their pages; all others, those of other libraries too, are words.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {name: name for name in DEFAULT_LINKS} | {name: f"cairn.{name}" for name in public_classes()}
+toc_object_entries_show_parents = "hide"
 
 if has_gallery():
     from sphinx_gallery.sorting import ExplicitOrder
@@ -69,6 +74,7 @@ if has_gallery():
                 "*",
             ]
         ),
+        "capture_repr": (),
         "remove_config_comments": True,
         "ignore_pattern": r"^(?!plot_).*\.py$",
         "copyfile_regex": r"sample_photos\.py$",
@@ -105,3 +111,4 @@ html_theme_options = {
 def setup(app: "Sphinx") -> None:
     """Connect what Sphinx asks while it builds."""
     app.connect("missing-reference", resolve_public_name)
+    app.connect("autodoc-process-signature", hide_constructor)

@@ -3,7 +3,7 @@ Groups of photos that show the same
 ===================================
 
 Nobody has to ask: a collection can be searched for each of its own photos, and those that verify each other are linked.
-What is linked, directly or through others, is a group.
+Photos that are linked with enough of each other are a group.
 """
 
 # %%

@@ -37,7 +37,7 @@ for axis in axes.flat:
 #
 # For every distance at which one could draw the line, the curve has a point: the share of matches that are nearer
 # (right), and that of the other pairs (wrong). FPR95 is how many of these are let in when 95 in 100 matches are:
-# smaller is better. ``ssd`` compares pixels; ``surf``, ``sift`` and ``rootsift`` histograms of gradients; ``pr-proj``
+# smaller is better. ``ssd`` compares pixels, ``surf``, ``sift`` and ``rootsift`` their gradients; ``pr-proj``
 # (pooling regions and a projection) and ``cairn`` (a whitening) were learnt from other photos, and come with Cairn.
 
 figure, axis = plt.subplots(figsize=(7, 4.6), layout="constrained")

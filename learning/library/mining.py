@@ -44,7 +44,9 @@ class Mined:
     failed : list of dict
         Photos that cannot be used: ``path`` and ``reason``.
     matches : MinedMatches
-        What is in the file: patches, and which of them match; see `learning.mining.matches.MinedMatches`.
+        What is in the file: patches, and which of them match. Its attributes are the arrays that are described with the
+        file's format, by their names; the lists of patches are ``positive_patches``, ``ambiguous_patches`` and
+        ``target_patches``.
 
     Examples
     --------
@@ -65,7 +67,7 @@ class Mined:
 
     @cached_property
     def matches(self) -> "MinedMatches":
-        """What is in the file: patches, and which of them match; see `learning.mining.matches.MinedMatches`."""
+        """What is in the file: patches, and which of them match."""
         from learning.mining.matches import MinedMatches
 
         return MinedMatches.open(self.path)

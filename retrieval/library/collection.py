@@ -61,19 +61,10 @@ class Collection:
     safe, and wait for each other; to search at the same time, let each thread open the collection. What other processes
     change is seen by the next call. It is not pickled: each process opens it, also one that was forked.
 
-    Parameters
-    ----------
-    opened : Collection
-        What the folder holds.
-    make_searcher : callable, optional
-        Makes what searches it, where the photos are on other machines.
-
     Attributes
     ----------
     folder : Path
         Where it is, absolute.
-    opened : Collection
-        What the folder holds, for the other parts of Cairn: it may change with any version.
 
     Examples
     --------
@@ -85,8 +76,9 @@ class Collection:
     """
 
     def __init__(self, opened: Opened, make_searcher: "MakeSearcher | None" = None) -> None:
+        """Take what is opened, and what makes a searcher of it where the photos are on other machines."""
         self.folder = opened.folder
-        self.opened = opened
+        self.opened = opened  # for the other parts of Cairn
         self._make_searcher = make_searcher
         self._lock = threading.RLock()
 
@@ -241,7 +233,8 @@ class Collection:
         top : int
             Number of results.
         engine : str
-            How photos are ranked: one that ``cairn query --help`` names.
+            How photos are ranked, and whether geometry verifies the best: ``best`` (that the collection is made for),
+            or one of those that ``cairn query --help`` names, such as ``tf-idf``.
         expand : {"none", "average", "discriminative"}
             Search again with what the verified photos add.
         where : Filter or mapping, optional
@@ -371,7 +364,7 @@ class Collection:
         box : sequence of four floats, optional
             x0, y0, x1, y1 in pixels of the upright photo.
         engine : str
-            How they are matched.
+            How they are matched; see `search`.
         turns : int
             Turns at which the photo may be tried.
 

@@ -108,18 +108,10 @@ class Photos(Sequence[Photo]):
     """Photos of a collection, ordered by name; read some at a time.
 
     ``pandas.DataFrame(photos)`` has a row for each.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-        Of the collection.
-    cache : Path
-        Where thumbnails are kept.
-    wanted : PhotoFilter
-        Which photos.
     """
 
     def __init__(self, catalogue: Catalogue, cache: Path, wanted: PhotoFilter) -> None:
+        """Take the catalogue, the folder of the thumbnails, and which photos are meant."""
         self._catalogue = catalogue
         self._cache = cache
         self._wanted = wanted

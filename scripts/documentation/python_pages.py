@@ -22,12 +22,19 @@ def public_names() -> list[str]:
     return [name for name in getattr(cairn, "PUBLIC", {}) if not name.startswith("_")]
 
 
+def public_classes() -> list[str]:
+    """The public names of classes, errors among them."""
+    return [name for name in public_names() if inspect.isclass(getattr(cairn, name))]
+
+
 def write_python_pages(folder: Path) -> None:
     """Write the index and a page for each public name."""
     folder.mkdir(parents=True, exist_ok=True)
     kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": [], "Data": []}
     for name in public_names():
         thing = getattr(cairn, name)
+        if inspect.isclass(thing):
+            thing.__name__ = name  # of a class that is called otherwise where it is defined, autodoc says no more
         kinds[_kind(thing)].append(name)
         (folder / f"cairn.{name}.rst").write_text("\n".join(_page(name, thing)), encoding="utf-8")
     (folder / "index.rst").write_text(_HEAD + "\n".join(_tables(kinds)), encoding="utf-8")
@@ -74,3 +81,12 @@ def resolve_public_name(app: Any, environment: Any, node: Any, content: Any) -> 
         return None
     domain = environment.get_domain("py")
     return domain.resolve_xref(environment, node.get("refdoc"), app.builder, "obj", public, node, content)
+
+
+def hide_constructor(app: Any, what: str, name: str, thing: Any, options: Any, signature: Any, gives: Any) -> Any:
+    """Leave out how a class is constructed where only Cairn constructs it: its docstring tells no parameters.
+
+    For autodoc's event `autodoc-process-signature`.
+    """
+    told = what != "class" or not signature or "\nParameters\n---" in (inspect.getdoc(thing) or "")
+    return None if told else ("", None)
