@@ -27,12 +27,10 @@ SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searc
 SEEN = """() => [...document.images].every((picture) =>
     picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
 STEADY = """() => {
-    const said = document.querySelector('#said');
-    if (said) said.textContent = said.textContent.replace(/ \\(in [\\d.]+ s\\)/, '');
     for (const term of document.querySelectorAll('#facts dt'))
         if (term.textContent === 'Added') { term.nextElementSibling.remove(); term.remove(); }
 }"""
-"""Takes off a page what differs from run to run: how long a search took, and when a photo was added."""
+"""Takes off a page what differs from run to run: when a photo was added."""
 
 TABLE = """\
 Datei;Titel;Datum;Schlagworte;Archiv

@@ -17,6 +17,8 @@ PROGRAMS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome"
 PATIENCE = 60_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
 DESKTOP, PHONE = (1280, 860), (360, 740)
 SMALLEST = (320, 640)  # what pages must fit (WCAG 2, Reflow)
+DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3" fill="gray"/></svg>'
+"""A picture, where a test answers for the server."""
 
 
 def find_chromium() -> str | None:

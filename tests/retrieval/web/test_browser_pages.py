@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import VIEWS, Indexed
 from tests.retrieval.web.conftest import serving
-from tests.support.browser import DESKTOP, PHONE, SMALLEST, Visit, draw_box, visiting, wait_for_results
+from tests.support.browser import DESKTOP, DOT, PHONE, SMALLEST, Visit, draw_box, visiting, wait_for_results
 
 pytestmark = pytest.mark.browser
 
@@ -153,9 +153,6 @@ def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:
         (999_999_999 - 1) * size,
         (last - 1) * size,
     ]
-
-
-DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3" fill="gray"/></svg>'
 
 
 def test_names_with_markup_are_text(

@@ -1,5 +1,7 @@
 """Searching in a real browser: boxes, uploads, several photos, keys alone."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from retrieval.search.outlines import clip_polygon
 from tests.conftest import VIEWS, Indexed
 from tests.support.browser import (
+    DOT,
     PHONE,
     Visit,
     corners,
@@ -202,7 +205,7 @@ def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:
     both = wait_for_results(page)
     # A photo counts as well as it matches the worse of the two: none shows both, so none is surely first.
     told = page.locator("#said").text_content()
-    assert "match=all" in page.url and (both != names or "No photo shows this for sure" in told)
+    assert "match=all" in page.url and (both != names or "surely shows this" in told)
     page.get_by_label("any of them").check()
     page.wait_for_function("!location.search.includes('match=all')")
     assert wait_for_results(page) == names
@@ -226,7 +229,8 @@ def test_options_and_filters(visit: Visit) -> None:
     page.get_by_label("Engine").select_option("tf-idf")
     page.wait_for_url("**engine=tf-idf*")
     wait_for_results(page)
-    assert "not verified by geometry" in page.locator("#said").text_content()
+    assert "not verified by geometry" in page.locator("#facts").text_content()
+    assert page.locator("#said").text_content() == "No photo surely shows this"
     page.get_by_label("Search again with what was found").select_option("average")
     page.wait_for_url("**expand=average*")
     wait_for_results(page)
@@ -397,38 +401,95 @@ def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, in
     assert page.get_by_role("button", name="Look at turned views too").is_hidden()
 
 
-def test_what_is_found_is_parted_from_what_may_be_similar(visit: Visit) -> None:
-    page = visit.open("/")
-    chances = [0.999, 0.95, 0.4, 0.001]
+LONG = "Reisen/Großmutters Sommerfrische am Wörthersee/Straßenbahnhaltestellenbeleuchtung_1923_Abzug_0017.jpg"
+HOSTILE = '=HYPERLINK("//x")<img src=x onerror=alert(1)>.jpg'
 
-    def answer(route: Any) -> None:
-        shape = {"homography": None, "region": None, "width": 640, "height": 480, "query_index": 0, "turn": 0.0}
-        results = [
-            {"rank": rank, "name": f"{rank}.jpg", "title": None, "score": 0.5, "inliers": 0, "number": rank}
-            | {"probability": chance, "found": chance >= 0.9}
-            | shape
-            for rank, chance in enumerate(chances, start=1)
-        ]
+
+def found_photo(number: int, probability: float, name: str | None = None, **facts: Any) -> dict[str, Any]:
+    """A result as the API gives it; found where it is as probable as that."""
+    shape = {"homography": None, "region": None, "width": 640, "height": 480, "query_index": 0, "turn": 0.0}
+    told = {"title": None, "score": 0.5, "inliers": 0, "probability": probability, "found": probability >= 0.95}
+    return {"number": number, "name": name or f"{number}.jpg"} | shape | told | facts
+
+
+def pretend_answers(page: Any, answer: Callable[[str], dict[str, Any] | None]) -> None:
+    """Let the test answer searches, by their addresses: with results, or None for no answer at all."""
+    page.route("**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT))
+
+    def reply(route: Any) -> None:
+        said = answer(route.request.url)
+        if said is None:
+            return
+        results = [one | {"rank": rank} for rank, one in enumerate(said.pop("results"), start=1)]
         body = {"engine": "tf-idf-sp", "results": results, "passing": None, "filter": None, "similarity": None}
-        route.fulfill(json=body | {"seconds": {"total": 0.1}, "turned": False, "sure": True})
+        route.fulfill(json=body | {"seconds": {"total": 0.1}, "turned": False, "sure": True} | said)
 
-    page.route("**/api/search?*", answer)
-    for shown, said, before in (
-        ([0.999, 0.95, 0.4, 0.001], "2 photos show this, 2 possibly similar (in 0.10 s)", 2),
-        ([0.95, 0.93], "2 photos show this (in 0.10 s)", None),
-        ([0.95, 0.4], "1 photo shows this, 1 possibly similar (in 0.10 s)", 1),
-        ([0.4], "No photo shows this for sure, 1 possibly similar (in 0.10 s)", 0),
+    page.route("**/api/search?*", reply)
+
+
+def test_the_answer_is_a_sentence(visit: Visit) -> None:
+    page = visit.open("/")
+    given: list[dict[str, Any]] = []
+    pretend_answers(page, lambda _: {"results": given})
+    visit.open("/search?q=0")
+    some = [found_photo(7, 0.999), found_photo(8, 0.96), found_photo(9, 0.7), found_photo(10, 0.001)]
+    for shown, said, similar in (
+        (some, "2 photos show this", "2 photos are possibly similar"),
+        (some[:2], "2 photos show this", None),
+        (some[1:3], "1 photo shows this", "1 photo is possibly similar"),
+        (some[2:], "No photo surely shows this", "2 photos are possibly similar"),
+        ([found_photo(0, 1.0), *some], "2 other photos show this", "2 photos are possibly similar"),
+        ([found_photo(0, 1.0), *some[2:]], "No other photo surely shows this", "2 photos are possibly similar"),
+        ([found_photo(number, 1.0) for number in range(1, 21)], "20 photos or more show this", None),
+        ([], "No photo surely shows this", None),
     ):
-        chances[:] = shown
-        page.goto("about:blank")
-        visit.open("/search?q=0")
-        wait_for_results(page)
-        assert page.locator("#said").text_content() == said
-        kinds = [item.get_attribute("class") for item in page.locator("#results > li").all()]
-        assert kinds.count("result") == len(shown)
-        assert kinds.count("divider") == (before is not None) and (before is None or kinds[before] == "divider")
-        told = [text.partition(" likely")[0] for text in page.locator(".result .measure").all_text_contents()]
-        assert told == [{0.999: ">99%", 0.001: "<1%"}.get(chance, f"{chance:.0%}") for chance in shown]
+        given[:] = shown
+        with page.expect_response("**/api/search?*"):
+            page.locator("#run").click()
+        page.wait_for_selector("#results[aria-busy=false][data-turned=offered]", state="attached")
+        assert page.locator("h2 #said[role=status]").text_content() == said
+        sure = [one for one in shown if one["found"]]
+        assert page.locator("#found .result").count() == len(sure)
+        assert page.locator("#perhaps .result").count() == len(shown) - len(sure)
+        folded = page.locator("#similar")
+        assert folded.is_visible() == (similar is not None)
+        if similar:
+            assert folded.locator("summary").inner_text() == similar
+            assert folded.locator(".result").first.is_visible() == said.startswith("No")
+        words = {7: "Sure", 8: "Sure", 9: "Likely", 10: "Perhaps", 0: "The photo you search with"}
+        if len(shown) < 20:
+            told = page.locator(".strength").all_text_contents()
+            assert told == [words[one["number"]] for one in shown]
+    assert "larger box" in page.locator("#note").inner_text()
+
+
+def test_what_a_curator_sees_first_is_plain_and_the_rest_is_behind_details(visit: Visit) -> None:
+    page = visit.open("/")
+    region = [[-0.5, -0.5], [639.5, -0.5], [639.5, 479.5], [-0.5, 300.0]]
+    photos = [found_photo(7, 0.999, HOSTILE, title="Eine Tasse", region=region), found_photo(8, 0.96, LONG)]
+    pretend_answers(page, lambda _: {"results": [*photos, found_photo(9, 0.001, "plain.jpg")]})
+    visit.open("/search?q=0")
+    page.wait_for_selector("#results[aria-busy=false] .result")
+    seen = page.locator(".answer").inner_text()
+    assert not re.search("inlier|score|%|tf-idf|engine", seen, re.IGNORECASE)
+    titled, long = page.locator("#found .result").all()
+    assert "Eine Tasse" in titled.inner_text() and HOSTILE not in titled.inner_text()
+    end = long.locator(".name .end")
+    assert LONG.endswith(end.inner_text()) and end.inner_text()
+    assert end.evaluate("one => one.scrollWidth <= one.clientWidth + 1")  # the telling end is whole
+    assert titled.locator("polygon.region").get_attribute("points").startswith("-0.5,-0.5 639.5,-0.5")
+    assert titled.locator(".strength").get_attribute("title") == ">99% likely to show this"
+    assert page.locator("#found .frame").first.bounding_box()["width"] > 300
+    page.get_by_text("Details", exact=True).click()
+    exact = titled.locator(".exact")
+    assert exact.is_visible() and exact.locator(".name").text_content() == HOSTILE
+    assert exact.locator(".number").inner_text() == ">99% likely, score 0.500"
+    assert "(tf-idf-sp)" in page.locator("#facts").inner_text()
+    page.get_by_text("1 photo is possibly similar").click()
+    assert "<1% likely" in page.locator("#perhaps .result").inner_text()
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
 
 
 def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit) -> None:
@@ -436,27 +497,13 @@ def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit
     page = visit.open("/")
     answers: list[dict[str, Any]] = []
 
-    def entry(number: int, inliers: int) -> dict[str, Any]:
-        facts = {
-            "name": f"{number}.jpg",
-            "title": None,
-            "score": 0.5,
-            "inliers": inliers,
-            "probability": 0.5,
-            "found": False,
-        }
-        shape = {"homography": None, "region": None, "width": 640, "height": 480, "query_index": 0, "turn": 0.0}
-        return {"number": number, **facts, **shape}
-
-    def answer(route: Any) -> None:
-        every = "every_turn=true" in route.request.url
-        order = [9, *range(8), 10] if every else list(range(8))
-        results = [{"rank": place + 1, **entry(number, 0)} for place, number in enumerate(order)]
+    def answer(address: str) -> dict[str, Any]:
+        every = "every_turn=true" in address
         answers.append({"every": every})
-        body = {"engine": "tf-idf-sp", "results": results, "passing": None, "filter": None, "similarity": None}
-        route.fulfill(json=body | {"seconds": {"total": 0.1}, "turned": every, "sure": sure})
+        order = [9, *range(8), 10] if every else list(range(8))
+        return {"results": [found_photo(number, 0.5) for number in order], "turned": every, "sure": sure}
 
-    page.route("**/api/search?*", answer)
+    pretend_answers(page, answer)
     for sure, requests in ((True, 1), (False, 2)):
         answers.clear()
         page.goto("about:blank")

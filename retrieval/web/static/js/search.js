@@ -3,11 +3,12 @@
 
 import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
-import { at, corners, count, el, percent } from "./dom.js";
+import { at, corners, el } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
-import { frame, nameLine, titleLine } from "./grid.js";
+import { frame, nameLine } from "./grid.js";
 import { complain, start } from "./page.js";
-import { format, parse, resolve, searchAddress, surround } from "./query.js";
+import { format, parse, resolve, searchAddress } from "./query.js";
+import { anyResults, clearResults, showResults } from "./results.js";
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
@@ -145,13 +146,14 @@ function listen() {
   at("run-box").addEventListener("click", run);
   // An option that changes an answer that is shown asks again.
   form.addEventListener("change", () => {
-    if (at("results").children.length && queries.length) run();
+    if (anyResults() && queries.length) run();
   });
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a.here");
     if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     go(link.getAttribute("href"));
+    at("results-title").focus({ preventScroll: true }); // the link is about to go
     scrollTo({ top: 0 });
   });
   at("stop").addEventListener("click", () => turning.abort());
@@ -172,71 +174,14 @@ function run() {
 // Results
 
 /** What an answer is for: the queries and options as they are now, which may be changed before it is completed. */
-const asking = () => ({ queries: [...queries], said: said(), here: here() });
+const asking = () => ({ queries: [...queries], said: said(), top: Number(options().top), here: here() });
 
-function result(entry, turned, { queries, said, here }) {
-  const asked = queries[entry.query_index ?? 0] ?? queries[0];
-  const { engine, similarity, augmented } = said;
-  const turns = turned ? said.turns : "1";
-  const box = surround(entry.region, entry);
-  const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, from: here.split("?")[1] });
-  const likely = percent(entry.probability);
-  return el("li", { class: "result" },
-    el("a", { href: match, "aria-label": `Result ${entry.rank}, ${entry.name}: see the match` },
-      frame(entry, { region: entry.region, alt: entry.name, eager: entry.rank <= 12 })),
-    el("div", { class: "top" },
-      el("span", { class: "rank" }, `${entry.rank}.`),
-      nameLine("a", entry.name, { href: address("/photo", { number: entry.number, q: queries.map(format) }) })),
-    titleLine(entry),
-    el("p", { class: "measure" }, entry.found ? el("strong", {}, likely) : likely, " likely · ", `score ${entry.score.toFixed(3)}`),
-    el("div", { class: "row" },
-      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": `Search with ${box ? "the region found in " : ""}${entry.name}` }, box ? "Search this region" : "Search this"),
-      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${entry.name} to the query` }, "Add to query")));
-}
-
-/** Show results in place of those that are shown: what is the same stays where it is, with its picture and the focus. */
-function replaceResults({ results, turned }, asked) {
-  const list = at("results");
-  const known = new Map([...list.children].map((item) => [item.dataset.entry, item]));
-  const kept = [...list.children].find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
-  const top = kept?.getBoundingClientRect().top;
-  const wanted = results.map((entry) => {
-    const { rank, score, probability, ...same } = entry; // other turns change the scores of what was found upright
-    const text = `${asked.here} ${JSON.stringify(same)}`; // its links say what was asked
-    const item = known.get(text) ?? result(entry, turned, asked);
-    item.dataset.entry = text;
-    item.querySelector(".rank").textContent = `${rank}.`;
-    item.querySelector(".measure").firstChild.textContent = percent(probability);
-    item.querySelector(".measure").lastChild.textContent = `score ${score.toFixed(3)}`;
-    item.querySelector("a").setAttribute("aria-label", `Result ${rank}, ${entry.name}: see the match`);
-    return item;
-  });
-  const first = results.findIndex((entry) => !entry.found);
-  if (first >= 0) wanted.splice(first, 0, known.get(undefined) ?? el("li", { class: "divider" }, el("h3", {}, "Possibly similar")));
-  for (const item of [...list.children]) if (!wanted.includes(item)) item.remove();
-  for (const [place, item] of wanted.entries()) if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null);
-  if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
-}
-
-function showResults(answer, asked) {
-  replaceResults(answer, asked);
+function show(answer, asked, completes = false) {
+  showResults(answer, asked, completes);
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   at("augmented").hidden = !answer.augmented && !new URLSearchParams(location.search).has("augmented"); // nothing is borrowed
-  const found = answer.results.length;
-  const sure = answer.results.filter((one) => one.found).length;
-  const beside = found > sure ? `, ${found - sure} possibly similar` : "";
-  const time = `in ${answer.seconds.total.toFixed(2)} s`;
-  if (answer.passing === 0) at("said").textContent = "No photo of the collection passes the filters.";
-  else if (!found) at("said").textContent = `No photo matches (${time}). A larger box, or the engine “Words only”, may find more.`;
-  else {
-    const geometry = at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`)?.dataset.verified === "none" ? ", not verified by geometry" : "";
-    const more = sure === Number(asked.said.top) ? " or more" : ""; // as many as were asked for
-    at("said").textContent = `${sure ? count(sure, "photo") : "No photo"}${more} ${sure > 1 ? "show" : "shows"} this${sure ? "" : " for sure"}${beside}${geometry} (${time})`;
-  }
-  if (answer.missing_shards?.length) at("said").textContent += " Part of the collection is out of reach: its photos were not searched.";
   const others = Object.fromEntries(Object.entries(asked.said).filter(([name]) => name !== "tag" && !TEXTS.includes(name)));
-  at("clear").hidden = found > 0 || !answer.filter;
+  at("clear").hidden = answer.results.length > 0 || !answer.filter;
   at("clear").href = searchAddress(asked.queries.map(format), others);
 }
 
@@ -260,8 +205,7 @@ async function load() {
     await answer(signal);
   } catch (error) {
     if (error.name === "AbortError") return; // another one has begun
-    at("results").replaceChildren();
-    at("said").textContent = "";
+    clearResults();
     complain(error);
   }
   busy(false);
@@ -282,8 +226,7 @@ async function answer(signal) {
   queries = resolved;
   edit(-1);
   if (!queries.length) {
-    at("results").replaceChildren();
-    at("said").textContent = "";
+    clearResults();
     return;
   }
   at("said").textContent = "Searching…";
@@ -294,7 +237,7 @@ async function answer(signal) {
   const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored, augmented: augmented === DEFAULTS.augmented };
   // Upright comes first, many times as quickly; the same list is completed by what turned views find.
   const upright = await search(asked.queries, { ...how, turns: 1 }, signal);
-  showResults(upright, asked);
+  show(upright, asked);
   if (Number(turns) === 1 || upright.passing === 0) return;
   const complete = () => turn(asked, { ...how, turns: Number(turns), every_turn: true }, upright);
   at("look").onclick = complete;
@@ -314,7 +257,7 @@ async function turn(asked, how, upright) {
   try {
     const answer = await search(asked.queries, how, signal);
     answer.seconds.total += upright.seconds.total;
-    showResults(answer, asked);
+    show(answer, asked, true);
     showTurning("done");
   } catch (error) {
     if (whole.aborted) return; // another search has begun

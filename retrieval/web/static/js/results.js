@@ -1,0 +1,126 @@
+// The answer on the search page: a sentence, the photos that show what was asked for, and below them, folded away, those
+// that are only possibly similar.
+
+import { address, thumbnail } from "./api.js";
+import { at, count, el, percent } from "./dom.js";
+import { frame, nameLine } from "./grid.js";
+import { format, searchAddress, surround } from "./query.js";
+
+const LIKELY = 0.5; // probability from which a photo that is not found is called likely
+
+/** How strongly a result shows what was asked for, in a word. */
+export const strength = ({ found, probability }) => found ? "Sure" : probability >= LIKELY ? "Likely" : "Perhaps";
+
+/** Whether a photo of the collection is itself one of those that are searched with. */
+const isQuery = (entry, queries) => queries.some(({ photo, upload }) => upload === null && photo === entry.number);
+
+/** The answer in a sentence. The photos that are searched with do not count. */
+export function sentence({ results, passing }, { queries, top }) {
+  if (passing === 0) return "No photo of the collection passes the filters";
+  const found = results.filter((entry) => entry.found);
+  const others = found.filter((entry) => !isQuery(entry, queries)).length;
+  const noun = others < found.length ? "other photo" : "photo";
+  if (!others) return `No ${noun} surely shows this`;
+  const more = found.length === top ? " or more" : ""; // as many as were asked for
+  return `${count(others, noun)}${more} ${others > 1 || more ? "show" : "shows"} this`;
+}
+
+// A tile
+
+/** Say what other turns may change of a result: its place, and how strongly it shows what was asked for. */
+function grade(item, entry, own) {
+  const word = item.querySelector(".strength");
+  word.textContent = own ? "The photo you search with" : strength(entry);
+  word.title = `${percent(entry.probability)} likely to show this`;
+  item.querySelector(".rank").textContent = `${entry.rank}.`;
+  item.querySelector(".exact .number").textContent = `${percent(entry.probability)} likely, score ${entry.score.toFixed(3)}`;
+  item.querySelector("a").setAttribute("aria-label", `Result ${entry.rank}, ${entry.name}: see the match`);
+}
+
+function tile(entry, turned, { queries, said, here }) {
+  const asked = queries[entry.query_index ?? 0] ?? queries[0];
+  const { engine, similarity, augmented } = said;
+  const turns = turned ? said.turns : "1";
+  const box = surround(entry.region, entry);
+  const own = format({ photo: entry.number, upload: null, box });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, from: here.split("?")[1] });
+  const photo = { href: address("/photo", { number: entry.number, q: queries.map(format) }) };
+  const { name, title } = entry;
+  const look = { region: entry.region, alt: name, eager: entry.rank <= 12, source: thumbnail(entry.number, entry.found ? 512 : 256) };
+  return el("li", { class: "result" },
+    el("a", { href: match }, frame(entry, look)),
+    title ? el("a", { class: "title", title: `${title} (${name})`, dir: "auto", ...photo }, title) : nameLine("a", name, photo),
+    el("p", { class: "measure" }, el("strong", { class: "strength" })),
+    el("p", { class: "exact" }, el("span", { class: "rank" }), title && nameLine("span", name), el("span", { class: "number" })),
+    el("div", { class: "row" },
+      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": `Search with ${box ? "the region found in " : ""}${name}` }, box ? "Search this region" : "Search this"),
+      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${name} to the query` }, "Add to query")));
+}
+
+// All of them
+
+const shown = () => [...at("results").querySelectorAll(".result")];
+
+function fill(list, items) {
+  for (const item of [...list.children]) if (!items.includes(item)) item.remove();
+  for (const [place, item] of items.entries()) if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null);
+}
+
+/** Show results in place of those that are shown: what is the same stays where it is, with its picture and the focus. */
+function replace({ results, turned }, asked, completes) {
+  const before = shown();
+  const known = new Map(before.map((item) => [item.dataset.entry, item]));
+  const kept = before.find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
+  const top = kept?.getBoundingClientRect().top;
+  const wanted = results.map((entry) => {
+    const { rank, score, probability, ...same } = entry; // other turns change the scores of what was found upright
+    const text = `${asked.here} ${JSON.stringify(same)}`; // its links say what was asked
+    const item = known.get(text) ?? tile(entry, turned, asked);
+    item.dataset.entry = text;
+    grade(item, entry, isQuery(entry, asked.queries));
+    return item;
+  });
+  fill(at("found"), wanted.filter((_, place) => results[place].found));
+  fill(at("perhaps"), wanted.filter((_, place) => !results[place].found));
+  const similar = at("perhaps").children.length;
+  const nothing = results.every((entry) => !entry.found || isQuery(entry, asked.queries));
+  at("similar").hidden = !similar;
+  at("similar-title").textContent = `${count(similar, "photo")} ${similar === 1 ? "is" : "are"} possibly similar`;
+  if (nothing || !completes) at("similar").open = nothing; // else as the reader left it
+  if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
+}
+
+/** How the answer was found, for those who want to know. */
+function explain(answer) {
+  const engine = at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`);
+  const facts = [
+    `Engine: ${engine?.textContent ?? answer.engine}${engine?.dataset.verified === "none" ? ", not verified by geometry" : ""}.`,
+    answer.turned ? "Turned views were looked at." : "Upright views were looked at.",
+    `The search took ${answer.seconds.total.toFixed(2)} s.`,
+  ];
+  at("facts").textContent = facts.join(" ");
+  at("how").hidden = false;
+}
+
+/** Show an answer. `asked`: {queries, said, top, here}, what it is for; `completes`: whether to the answer that is shown. */
+export function showResults(answer, asked, completes) {
+  replace(answer, asked, completes);
+  explain(answer);
+  const notes = [];
+  if (!answer.results.length && answer.passing !== 0) notes.push("A larger box, or another choice in the options, may find more.");
+  if (answer.missing_shards?.length) notes.push("Part of the collection is out of reach: its photos were not searched.");
+  at("note").textContent = notes.join(" ");
+  at("said").textContent = sentence(answer, asked);
+}
+
+/** Take away what is shown; `said` stands in place of the answer. */
+export function clearResults(said = "") {
+  fill(at("found"), []);
+  fill(at("perhaps"), []);
+  at("similar").hidden = at("how").hidden = true;
+  at("note").textContent = "";
+  at("said").textContent = said;
+}
+
+/** Whether results are shown. */
+export const anyResults = () => shown().length > 0;
