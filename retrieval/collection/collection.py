@@ -107,8 +107,7 @@ class Collection:
         options = read_options(folder / OPTIONS)
         if catalogue is None:
             refuse_without_catalogue(folder)
-        # Absolute: worker processes may have another working folder, and this one may change.
-        return Collection(folder.absolute(), options, open_catalogue(folder, catalogue_place(folder, catalogue)))
+        return Collection(folder, options, open_catalogue(folder, catalogue_place(folder, catalogue)))
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":
@@ -160,7 +159,7 @@ class Collection:
             if learnt is not None:
                 save_bytes(folder / DESCRIPTOR, learnt)
             write_options(folder / OPTIONS, options)
-        return Collection(folder.absolute(), options, opened)
+        return Collection(folder, options, opened)
 
     def __enter__(self) -> "Collection":
         return self
