@@ -139,7 +139,7 @@ class _Drawn:
         check_picture(path)
         if self._shown is None:
             raise CairnError(
-                "A copy that was pickled has no features to draw: save the picture before, or search again."
+                "A copy of an answer has no features to draw: save the picture of the answer itself, or search again."
             )
         draw_matches(path, self._shown.searcher.index, self._shown.found, self._shown.query, options)
         return path
@@ -150,6 +150,8 @@ class Answer(_Drawn, Sequence[Result]):
     """The photos that show what a query shows, the best first: a sequence of `Result`.
 
     ``pandas.DataFrame(answer)`` has a row for each. In a notebook it shows itself, with the region that was found.
+    For `save_picture` it keeps the features of its query, a megabyte or so, and the collection as it was searched; a
+    pickle or a copy goes without: to keep many, keep ``copy.copy(answer)`` or ``answer.to_dict()``.
 
     Attributes
     ----------
@@ -261,7 +263,7 @@ class Answer(_Drawn, Sequence[Result]):
         Raises
         ------
         CairnError
-            It cannot be written there.
+            It cannot be written there, or this is a copy, or comes from a pickle.
         """
         return self._draw(path)
 
@@ -377,7 +379,7 @@ class Match(_Drawn):
         Raises
         ------
         CairnError
-            It cannot be written there.
+            It cannot be written there, or this is a copy, or comes from a pickle.
         """
         return self._draw(path, options)
 

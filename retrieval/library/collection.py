@@ -91,7 +91,10 @@ class Collection:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Collection {str(self.folder)!r}: {len(self)} photos>"
+        try:
+            return f"<Collection {str(self.folder)!r}: {len(self)} photos>"
+        except CairnError:  # its catalogue cannot be reached, which a debugger need not know
+            return f"<Collection {str(self.folder)!r}>"
 
     def __len__(self) -> int:
         return self.opened.catalogue.count()

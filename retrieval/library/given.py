@@ -133,8 +133,8 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
         )
     number = int(photo.number if isinstance(photo, InCollection) else photo)
     try:
-        row = collection.catalogue.images([number])[0]
-    except (KeyError, OverflowError):
+        row = collection.catalogue.images([number if abs(number) < 2**63 else -1])[0]  # no database has a larger one
+    except KeyError:
         raise PhotoNotFound(f"There is no photo {number} in {collection.folder}.") from None
     # Numbers are given anew in each collection; a photo that was moved may have another name or path, and not both.
     if isinstance(photo, InCollection) and row.name != photo.name and row.path != photo.path:

@@ -10,7 +10,9 @@ import cv2
 import numpy as np
 import pytest
 import skimage.data
+from PIL import Image
 
+import cairn as library
 from retrieval.collection.collection import Collection
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
@@ -94,6 +96,21 @@ def test_objects_are_found_where_they_are(scenes: Scenes, cairn: Cairn, tmp_path
     assert {entry["name"] for entry in soft["results"][:VIEWS]} == {f"coffee/{view}.png" for view in range(VIEWS)}
     assert cairn("check", collection).code == 0
     assert cairn("retrain", collection, "--words", 150, "--json").json["words"] == {"before": 200, "after": 150}
+
+
+def test_features_of_a_query_count_for_that_query(scenes: Scenes, tmp_path: Path) -> None:
+    """Whatever was given with another search of the same file."""
+    features = scenes.features / "sift"
+    given = {path.parent.name: path for path in features.rglob("*") if path.name.startswith("0.") and path.is_file()}
+    new = tmp_path / "new.png"
+    Image.new("RGB", (460, 350)).save(new)
+    with library.create(tmp_path / "own.cairn", features=features, photos=scenes.photos, words=200) as collection:
+        collection.add(scenes.photos, workers=1)
+        for name in ("coffee", "cat", "coffee"):
+            assert collection.search(new, features=given[name])[0].name.startswith(name)
+        with pytest.raises(library.PhotoUnusable, match="there are no features of it in"):
+            collection.search(new)
+        assert collection.search("cat/1.png").found
 
 
 @pytest.mark.slow
