@@ -81,7 +81,7 @@ def searching_on(address: str | None, shards: int) -> Iterator["MakeSearcher"]:
     Yields
     ------
     callable
-        Makes what searches a collection: see `Collection.searched_by`.
+        Makes what searches a collection.
     """
     if address is None:
         if shards:

@@ -268,6 +268,10 @@ class Collection:
         ------
         PhotoNotFound, PhotoUnusable
             There is no such photo, or it cannot be read.
+        FeaturesNeeded
+            The collection has features of another program, and there are none of the photo.
+        CollectionChanged
+            Other processes change the collection faster than it can be searched.
         CairnError
             The request cannot be met.
         """
@@ -470,8 +474,10 @@ class Collection:
 
         Raises
         ------
-        CairnError
+        CollectionLocked
             Another process is looking for groups.
+        CairnError
+            The collection has no photos yet.
         """
         from retrieval.groups.groups import GroupOptions, group_photos
         from retrieval.library.groups import make_groups

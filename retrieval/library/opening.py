@@ -98,7 +98,7 @@ def create(
     max_features : int
         Features of a photo at most, the strongest; 0: all.
     detector : str
-        Which regions: "dog-affine", "dog", or another that ``cairn index --help`` names.
+        Which regions: "dog-affine" or "hessian-affine".
     measurement_scale : float, optional
         Size of a patch in units of its region; the detector's own otherwise.
     upright : bool

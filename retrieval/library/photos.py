@@ -10,6 +10,7 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import ImageRow
 
 _PAGE = 500  # photos that are read at a time
+_LOOKS = 5  # how often a photo is looked for while others are removed
 
 
 class _Kept:
@@ -131,9 +132,10 @@ class Photos(Sequence[Photo]):
             first = min(chosen)
             some = self._some(first, max(chosen) + 1 - first)
             return [some[one - first] for one in chosen if one - first < len(some)]
-        while True:
+        for _ in range(_LOOKS):
             if found := self._some(range(len(self))[place], 1):  # else some were removed since they were counted
                 return found[0]
+        raise IndexError(place)
 
     def __iter__(self) -> Iterator[Photo]:
         last = ""

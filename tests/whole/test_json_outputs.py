@@ -4,10 +4,12 @@ import ast
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from retrieval.library.reports import Report
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 from tests.whole.test_docs import COMMANDS
@@ -42,6 +44,9 @@ def test_every_key_that_a_command_names_is_on_the_page() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print_json":
                 keys = node.args[0].keys if isinstance(node.args[0], ast.Dict) else []
                 named |= {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+    # Reports are printed field by field, but for those that say otherwise themselves.
+    plain = [kind for kind in Report.__subclasses__() if kind.to_dict is Report.to_dict]
+    named |= {one.name for kind in plain for one in fields(kind)}
     text = PAGE.read_text(encoding="utf-8")
     assert len(named) > 60
     assert not {key for key in named if f"`{key}`" not in text and f'"{key}"' not in text}
