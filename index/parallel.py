@@ -222,12 +222,39 @@ def _controller() -> "ThreadpoolController":
     return ThreadpoolController()
 
 
+_limit_lock = threading.Lock()
+_limited = 0  # blocks of `one_thread` that are under way, of all threads together
+_before: Any = None  # what restores the numbers of threads from before the first of them
+
+
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Keep linear algebra on the calling thread within a block.
 
     Threads that wait for each other cost more than they bring where products take microseconds, and a sum's last bit
     depends on their number; so does a word that hangs on that bit.
+
+    The limit is one of the whole process. The first block of several threads sets it, and the last one lifts it: if
+    each restored what it found, one that began within another would restore that one's limit for good.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    global _limited, _before
+    with _limit_lock:
+        if not _limited:
+            _before = _controller().limit(limits=1, user_api="blas")
+            _let_other_threads_limit()
+        _limited += 1
+    try:
         yield
+    finally:
+        with _limit_lock:
+            _limited -= 1
+            if not _limited:
+                _before.restore_original_limits()
+                _let_other_threads_limit()
+
+
+def _let_other_threads_limit() -> None:
+    """Let any thread lift the limit that this one has set: later versions of threadpoolctl let that one alone do so."""
+    from threadpoolctl import OpenBLASController
+
+    getattr(OpenBLASController, "clear_controlling_thread", lambda: None)()

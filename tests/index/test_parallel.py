@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from index.parallel import Terminated, end_workers, run, stopping_in_order
+from index.parallel import Terminated, end_workers, one_thread, run, stopping_in_order
 from tests.support.paths import ROOT
 
 LATER = 1.5  # seconds
@@ -183,3 +184,27 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     assert len(children) >= 2 and psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def test_one_thread_gives_back_what_was_before_however_blocks_of_threads_overlap() -> None:
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if "numpy.libs" in one["filepath"]]
+
+    within, outside = threading.Event(), threading.Event()
+
+    def overlap() -> None:
+        with one_thread():
+            within.set()
+            outside.wait(10)
+
+    with threadpool_limits(2, user_api="blas"):
+        if threads() != [2]:
+            pytest.skip("NumPy's linear algebra cannot be told how many threads to use")
+        other = threading.Thread(target=overlap, daemon=True)
+        with one_thread():
+            other.start()
+            assert within.wait(10)
+        assert threads() == [1]  # the other block goes on
+        outside.set()
+        other.join()
+        assert threads() == [2]
