@@ -204,6 +204,8 @@ def _describe(
             begun = time.perf_counter()
             rows[part] = descriptor.describe(batch)
             seconds += time.perf_counter() - begun
+        if not np.isfinite(rows[part]).all():
+            raise CairnError(f"{descriptor.name} gives rows that are not finite: mend it first.")
         progress("describe", min(part.stop, len(numbers)), len(numbers))
     return rows, seconds
 

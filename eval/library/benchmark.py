@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
+from index.parallel import cores
 from index.progress import Progress
 from retrieval.library.progress import INDEXING
 
@@ -58,7 +59,6 @@ def measure(
     from eval.retrieval.kept import Work
     from eval.retrieval.published import set_as_published
     from eval.retrieval.vocabulary import VocabularySource
-    from retrieval.commands.options import cores
 
     outputs = Outputs(chosen["save"], chosen["pr"], chosen["report"])
     published = chosen["as_published"]

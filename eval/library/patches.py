@@ -11,19 +11,21 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from learning.library.array_patches import are_arrays, as_labels, pairs_of_arrays
 from learning.measures.roc import auc, fpr95, roc_curve
+from retrieval.library.parts.arguments import as_array, checked_count
+from retrieval.library.parts.descriptor import Descriptor, contract_of
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
     from eval.descriptions import Descriptions
     from learning.patches.phototour import Pairs
     from learning.patches.sources import Patches
-    from retrieval.descriptors.contract import Both, Descriptor
+    from retrieval.descriptors import contract
 
 TITLES = {"describe": "Describing"}
 """Titles of the steps."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PatchEvaluation:
     """How well distances tell matching pairs of patches from others.
 
@@ -35,8 +37,8 @@ class PatchEvaluation:
         Area under the ROC curve, 0 to 1.
     false_positive_rate, true_positive_rate : ndarray, shape (T,), float64
         The ROC curve: a point for each distance that occurs, from (0, 0) to (1, 1).
-    distances : ndarray, shape (M,), float32
-        Of each pair, squared Euclidean or Hamming; or as they were given.
+    distances : ndarray, shape (M,), float
+        Of each pair: squared Euclidean or Hamming, float32; or as they were given.
     same : ndarray, shape (M,), bool
         Whether the two of each pair show the same.
 
@@ -83,7 +85,7 @@ def evaluate_patches(
         One of these.
 
         - With `patches`: the name of a descriptor or its file (.npz), a descriptor (anything with ``describe``), or a
-          function from patches (N, S, S) to rows (N, D).
+          function from patches (N, S, S) float32, 0 to 255, to rows (N, D); it is called for some of them at a time.
         - With a folder as `patches`: rows (N, D) that describe all of its patches, in their order, too.
         - With `same` alone: rows ``(first, second)`` of the two patches of each pair, (M, D) each.
         - With `same` alone: distances (M,) of the pairs; smaller is more alike.
@@ -146,6 +148,7 @@ def evaluate_patches(
     >>> cairn.evaluate_patches(lambda patches: patches.reshape(len(patches), -1), (patches, points)).fpr95
     0.0
     """
+    max_pairs, seed = checked_count(max_pairs, "max_pairs", 0), checked_count(seed, "seed", 0)
     with telling(progress, TITLES) as tell:
         if patches is None:
             return _of_distances(_distances(descriptor, same, binary), same)
@@ -186,10 +189,10 @@ def _distances(given: Any, same: Any, binary: bool) -> NDArray[np.floating]:
     """Distances (M,) as they are given, or of rows (first, second)."""
     if same is None:
         raise CairnError("Without patches give same, too: whether the two of each pair show the same.")
-    if isinstance(given, tuple) and len(given) == 2:
+    if isinstance(given, tuple | list) and len(given) == 2 and (isinstance(given, tuple) or are_arrays(given)):
         from eval.descriptions import Descriptions
 
-        first, second = np.asarray(given[0]), np.asarray(given[1])
+        first, second = as_array(given[0], "first"), as_array(given[1], "second")
         if first.ndim != 2 or first.shape != second.shape or not first.size:
             raise CairnError(
                 f"The rows of the two patches of each pair must be of one shape (M, D), not {first.shape} and "
@@ -202,7 +205,7 @@ def _distances(given: Any, same: Any, binary: bool) -> NDArray[np.floating]:
         )
     if isinstance(given, str | Path) or callable(given) or hasattr(given, "describe"):
         raise CairnError("A descriptor is measured on patches: give them, too.")
-    distances = np.asarray(given)
+    distances = as_array(given, "Distances")
     if distances.ndim != 1 or distances.dtype.kind not in "fiu":
         raise CairnError(f"Distances must be numbers of the shape (M,), not {distances.dtype} {distances.shape}.")
     if np.isnan(distances.astype(np.float64)).any():
@@ -232,22 +235,21 @@ def _of_distances(distances: Any, same: Any, facts: dict[str, Any] | None = None
     )
 
 
-def _descriptor(given: Any, binary: bool, patches: "Patches") -> "Descriptor | Descriptions":
+def _descriptor(given: Any, binary: bool, patches: "Patches") -> "contract.Descriptor | Descriptions":
     """What patches are described by: a descriptor, or rows of all of them."""
     from eval.descriptions import Descriptions
 
     if isinstance(given, Descriptions):
         return given
-    if np.ndim(given) == 2:
-        return Descriptions("rows", _as_rows(np.asarray(given), binary), binary)
+    if isinstance(given, list) or np.ndim(given) == 2:
+        return Descriptions("rows", _as_rows(as_array(given, "rows"), binary), binary)
     if binary:
         raise CairnError("binary tells how rows are compared: a descriptor knows that itself, so leave it out.")
-    if isinstance(given, str | Path) or hasattr(given, "describe"):
-        from retrieval.library.parts.descriptor import contract_of
-
+    if isinstance(given, str | Path | Descriptor) or hasattr(given, "patch_size"):
         return contract_of(given)
-    if callable(given):
-        return _Function(given, patches)
+    function = getattr(given, "describe", given)
+    if callable(function):
+        return _Function(function, patches)
     raise CairnError("A descriptor is a name, a file (.npz), what has describe(), or a function of patches.")
 
 
@@ -257,7 +259,7 @@ class _Function:
     extent, fingerprint = 1.0, ""
 
     def __init__(self, function: Callable[[NDArray[Any]], Any], patches: "Patches") -> None:
-        one = patches.read(np.zeros(1, np.int64))
+        one = patches.read(np.zeros(1, np.int64)).astype(np.float32)  # as all that follow
         self._function = function
         self.name = str(getattr(function, "__name__", "descriptor"))
         self.patch_size = one.shape[1]
@@ -279,5 +281,5 @@ class _Function:
             )
         return rows.astype(np.float32)
 
-    def describe_both(self, patches: NDArray[Any]) -> "Both":
+    def describe_both(self, patches: NDArray[Any]) -> "contract.Both":
         return self.describe(patches), None

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
 from retrieval.collection.layout import OPTIONS
+from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
 from retrieval.search.engines.registry import DEFAULT
 
@@ -244,6 +245,7 @@ def evaluate_retrieval(
     ((101,), 1.0)
     """
     options = locals()
+    checked_count(workers, "workers", 0), checked_count(seed, "seed", 0)
     with telling(progress, TITLES) as tell:
         if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
             _refuse_options(options)
@@ -374,7 +376,8 @@ def _names(query: Any, photos: Any) -> list[Hashable]:
     """Names of photos, given as they are or as results of a search."""
     if isinstance(photos, str | bytes) or not isinstance(photos, Iterable):
         raise CairnError(f"What is given for {query!r} must be a list or set of names, not {photos!r}.")
-    names = [getattr(photo, "name", photo) for photo in photos]
+    # The name of a path is not all of it.
+    names = [photo if isinstance(photo, PurePath) else getattr(photo, "name", photo) for photo in photos]
     if any(not isinstance(name, Hashable) for name in names):
         raise CairnError(f"What is given for {query!r} must be names or numbers.")
     return names

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from index.arrays import fingerprint
 from index.errors import CairnError
 from learning.patches.phototour import Pairs
 from learning.patches.sources import Source, draw_pairs, take_pairs
+from retrieval.library.parts.arguments import as_array
 
 HELD_OUT = 0.2
 """Share of the points, or of the pairs, that is for validation."""
@@ -104,7 +106,7 @@ def pairs_of_arrays(source: Sequence[Any], seed: int = 0) -> tuple[ArrayPatches,
 
 def labelled_points(source: Sequence[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Check ``(patches, point_ids)``: patches (N, S, S) uint8 and points (N,) int64, numbered from 0."""
-    patches, ids = as_patches(source[0], "patches"), np.asarray(source[1])
+    patches, ids = as_patches(source[0], "patches"), as_array(source[1], "point_ids")
     if ids.shape != (len(patches),):
         raise CairnError(f"point_ids must have the shape ({len(patches)},), one for each patch, not {ids.shape}.")
     _, points = np.unique(ids, return_inverse=True)
@@ -123,7 +125,7 @@ def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], Pairs]:
 
 def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
     """Give patches (N, S, S) uint8; CairnError where they are of another shape or type."""
-    patches = np.asarray(given)
+    patches = as_array(given, name)
     if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or not len(patches) or patches.shape[1] < 2:
         raise CairnError(f"{name} must be patches of the shape (N, S, S), not {patches.shape}.")
     if patches.dtype != np.uint8:
@@ -133,7 +135,7 @@ def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
 
 def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
     """Give the labels (M,) bool of so many pairs; CairnError where they are no such labels."""
-    labels = np.asarray(given)
+    labels = as_array(given, "same")
     if labels.shape != (number,):
         raise CairnError(f"same must have the shape ({number},), one label for each pair, not {labels.shape}.")
     if labels.dtype.kind not in "biu" or not np.isin(labels, (0, 1)).all():
@@ -168,4 +170,9 @@ def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: n
 
 
 def _is_array(part: object) -> bool:
-    return not isinstance(part, str | Path) and np.ndim(part) > 0  # type: ignore[arg-type]
+    if isinstance(part, str | PathLike):
+        return False
+    try:
+        return np.ndim(part) > 0  # type: ignore[arg-type]
+    except ValueError:  # rows of several lengths, which are refused where they are taken
+        return True

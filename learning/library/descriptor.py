@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
+from index.parallel import cores
 from learning.library.array_patches import are_arrays
 from learning.library.choices import (
     ModelChoices,
@@ -19,6 +20,7 @@ from learning.library.choices import (
 from learning.library.mining import Mined
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
 from learning.library.published import of_descriptors, published
+from retrieval.library.parts.arguments import as_array, checked_count
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -175,17 +177,21 @@ def learn_descriptor(
     from learning.library import from_patches, from_photos
     from learning.library.array_patches import source_of_arrays
     from learning.patches.sources import open_sources
-    from retrieval.commands.options import cores
     from retrieval.descriptors.learnt import check_model_path
 
+    workers, seed = checked_count(workers, "workers", 0) or cores(), checked_count(seed, "seed", 0)
     file = _optional(out, "out")
     if file is not None:
         check_model_path(file)
     model = ModelChoices(stage, base, dim, max_pooled_dim, norm, _optional(pooling, "pooling"))
-    of_patches = PatchChoices(pairs, augment, tuple(as_paths(test, "test")) if test else ())
+    of_patches = PatchChoices(
+        checked_count(pairs, "pairs", 0),
+        None if augment is None else checked_count(augment, "augment", 0),
+        tuple(as_paths(test, "test")) if test else (),
+    )
     of_photos = PhotoChoices(
         geometry,
-        tuple(share or ()),
+        _numbers(share, "share"),
         rounds,
         samples,
         negatives,
@@ -203,10 +209,10 @@ def learn_descriptor(
         keep,
         pool_step,
         patch_size,
-        tuple(mu or ()),
-        tuple(gamma or ()),
-        tuple(projection_mu or ()),
-        tuple(projection_gamma or ()),
+        _numbers(mu, "mu"),
+        _numbers(gamma, "gamma"),
+        _numbers(projection_mu, "projection_mu"),
+        _numbers(projection_gamma, "projection_gamma"),
     )
     paths = _paths(source)
     unlabelled = is_unlabelled(paths)
@@ -221,9 +227,7 @@ def learn_descriptor(
         raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")
     beside, titles = _optional(work, "work"), {**from_patches.TITLES, **from_photos.TITLES}
     with telling(progress, titles) as tell, _folder(beside, file) as folder:
-        run = RunChoices(
-            folder, beside is not None, beside is file is None, hours, workers or cores(), seed, as_published
-        )
+        run = RunChoices(folder, beside is not None, beside is file is None, hours, workers, seed, as_published)
         if unlabelled:
             return from_photos.learn_from_photos(
                 paths[0], file, model, of_photos, tuning, run, tell, catalogue=catalogue
@@ -240,6 +244,14 @@ def _paths(source: Any) -> list[Path]:
     if are_arrays(source):
         return []
     return as_paths(source.path if isinstance(source, Mined) else source, "source")
+
+
+def _numbers(given: "ArrayLike | None", name: str) -> tuple[float, ...]:
+    """Numbers to choose from: one, several or none."""
+    values = as_array(() if given is None else given, name)
+    if values.ndim > 1 or values.dtype.kind not in "fiu":
+        raise CairnError(f"{name} must be a list of numbers, not {given!r}.")
+    return tuple(values.ravel().tolist())
 
 
 def _optional(given: AnyPath | None, name: str) -> Path | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import CairnError
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
 from learning.library.published import of_mining, published
+from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def mine(
     from retrieval.commands.joining import at_work
     from retrieval.shards.cluster import open_shards
 
-    began = perf_counter()
+    began, workers, seed = perf_counter(), checked_count(workers, "workers", 0), checked_count(seed, "seed", 0)
     paths, beside = as_paths(photos, "photos"), None if work is None else as_path(work, "work")
     with ExitStack() as scratch:
         if out is not None:

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
+from index.parallel import cores
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
 from learning.library.published import YAN13
+from retrieval.library.parts.arguments import as_array, checked_count, checked_indices
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -256,18 +258,21 @@ def learn_similarity(
     from learning.library.similarity_options import similarity_options
     from learning.similarity.curve import check_curve, write_curve
     from learning.similarity.learning import learn_similarity as learn
-    from retrieval.commands.options import cores
 
     asked, began = locals(), perf_counter()
     file, table = (None if one is None else as_path(one, name) for one, name in ((out, "out"), (curve, "curve")))
     of_arrays = isinstance(source, tuple | list)
     if of_arrays:
-        _refuse(asked, ("labels", "verified", "test_gt", "test_queries", "catalogue"), "of a collection")
+        _refuse(
+            asked, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
+        )
+        if share != 1:
+            raise CairnError("share is of a collection: leave it out.")
     else:
         _refuse(asked, ("vocabulary", "related"), "of arrays")
         if (labels is None) == (not verified):
             raise CairnError(
-                "Say what to learn from: either labels with --gt, or photos that geometry verifies, --verified."
+                "Say what to learn from: either labels (--gt), or photos that geometry verifies (--verified)."
             )
     if file is not None:
         check_similarity_path(file)
@@ -277,8 +282,9 @@ def learn_similarity(
         raise CairnError("--test-queries goes with --test-gt, whose photos they are.")
     if table is not None:
         check_curve(table)
+    neighbours, seed = checked_count(neighbours, "neighbours", 0), checked_count(seed, "seed", 0)
     options = similarity_options(asked, neighbours=neighbours, seed=seed, as_published=as_published)
-    workers = workers or cores()
+    workers = checked_count(workers, "workers", 0) or cores()
     with telling(progress, TITLES) as tell:
         opened = _of_arrays(asked) if of_arrays else _of_collection(asked, workers, tell)
         with opened as problem:
@@ -404,10 +410,11 @@ def _of_arrays(asked: Mapping[str, Any]) -> Iterator[_Problem]:
     """Index images whose words are in arrays, for as long as is learnt from them."""
     from index.inverted import InvertedIndex
     from index.segments.writing import write_segment
-    from retrieval.library.parts.arguments import checked_indices
 
     if len(asked["source"]) != 2:
         raise CairnError("Arrays to learn from are (words, labels): the words of each image, and the object it shows.")
+    if any(isinstance(part, str) or not isinstance(part, Iterable) for part in asked["source"]):
+        raise CairnError("(words, labels) are a row of words and a label for each image.")
     images, objects = (list(part) for part in asked["source"])
     if not images or len(images) != len(objects):
         raise CairnError(f"There must be one label for each image, not {len(objects)} for {len(images)}.")
@@ -438,12 +445,13 @@ def _words_of(asked: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs
     vocabulary, related = asked["vocabulary"], asked["related"]
     known = isinstance(vocabulary, Vocabulary)
     size = vocabulary.words if known else used if vocabulary is None else vocabulary
-    if not isinstance(size, int) or size < used:
+    if not isinstance(size, int | np.integer) or size < used:
         raise CairnError(f"vocabulary must be a Vocabulary, or the number of its words, {used} at least: not {size!r}.")
+    size = int(size)
     if related is not None:
         first, second = _pairs(related, size)
     elif known:
-        first, second = nearest_pairs(vocabulary._made, asked["neighbours"])
+        first, second = nearest_pairs(vocabulary.contract, asked["neighbours"])
     elif asked["neighbours"]:
         raise CairnError(
             "Which words may mean the same? Give their vocabulary, or pairs of them as related; or neighbours=0, to "
@@ -456,7 +464,9 @@ def _words_of(asked: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs
 
 def _pairs(related: ArrayLike, size: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Pairs of words in ascending order, none twice."""
-    pairs = np.asarray(related)
+    pairs = as_array(related, "related")
+    if not pairs.size:
+        pairs = np.zeros((0, 2), np.int32)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise CairnError(f"related must be pairs of words, of the shape (P, 2), not {pairs.dtype} {pairs.shape}.")
     if pairs.size and not 0 <= pairs.min() <= pairs.max() < size:

@@ -153,6 +153,11 @@ class Vocabulary:
         self._made.save(folder)
 
     @property
+    def contract(self) -> vocabulary.Vocabulary:
+        """The same as the rest of Cairn takes it."""
+        return self._made
+
+    @property
     def words(self) -> int:
         """Number of words, K."""
         return self._made.words

@@ -87,6 +87,10 @@ def test_a_folder_gives_what_the_command_prints(cairn: Cairn, tmp_path: Path) ->
         (((3, scenes(3)), {}), "A descriptor is a name"),
         (((np.eye(5), scenes(3)), {}), "describes 5 patches"),
         (((lambda patches: patches, scenes(3)), {}), "must give rows"),
+        (((lambda patches: np.full((len(patches), 2), np.nan), scenes(3)), {}), "not finite"),
+        ((([[1], [1, 2], [3]],), {"same": [1, 0, 1]}), "several lengths"),
+        ((("rootsift", ([[1], [1, 2]], [0, 1])), {}), "several lengths"),
+        (((DISTANCES,), {"same": SAME, "seed": -1}), "seed must be"),
         ((("rootsift", (scenes(3)[0], scenes(3)[0])), {}), "give same, too"),
         ((("rootsift", (scenes(3)[0] / 2, scenes(3)[1])), {}), "uint8"),
         ((("rootsift", 5), {}), "patches is a folder"),
@@ -97,3 +101,14 @@ def test_a_folder_gives_what_the_command_prints(cairn: Cairn, tmp_path: Path) ->
 def test_what_cannot_be_measured_is_said(given: Any, sentence: str) -> None:
     with pytest.raises(CairnError, match=sentence):
         evaluate_patches(*given[0], **given[1])
+
+
+def test_what_describes_needs_no_more_than_that() -> None:
+    class Mean:
+        def describe(self, patches: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            assert patches.dtype == np.float32
+            return patches.mean(axis=1)
+
+    found = evaluate_patches(Mean(), scenes(6))
+    np.testing.assert_array_equal(found.distances, evaluate_patches(Mean().describe, scenes(6)).distances)
+    assert found == found and found != evaluate_patches(Mean(), scenes(6))  # by identity: arrays have no one truth

@@ -104,6 +104,11 @@ def test_what_cannot_be_scored_is_said(given: tuple[Any, Any, dict[str, Any]], s
         evaluate_retrieval(given[0], given[1], **given[2])
 
 
+def test_paths_of_one_name_are_different_photos() -> None:
+    ranked = {"q": [Path("a/1.jpg"), Path("b/1.jpg")]}
+    assert evaluate_retrieval(ranked, {"q": {Path("b/1.jpg")}}).ap == {"q": 0.25}
+
+
 def test_a_collection_is_no_folder_of_photos(indexed: Indexed) -> None:
     with pytest.raises(CairnError, match="is a collection"):
         evaluate_retrieval(indexed.folder, indexed.gt)

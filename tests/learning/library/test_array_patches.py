@@ -39,6 +39,7 @@ def test_points_and_pairs_are_held_out() -> None:
     ("source", "sentence"),
     [
         ((PATCHES, POINTS[1:]), r"point_ids must have the shape \(60,\)"),
+        (([[1], [1, 2]], [0, 1]), "several lengths"),
         ((PATCHES[:, :4], POINTS), r"shape \(N, S, S\)"),
         ((PATCHES / 255, POINTS), "uint8"),
         ((PATCHES[:0], POINTS[:0]), r"shape \(N, S, S\)"),
