@@ -61,7 +61,7 @@ class PatchEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """Give the figures without the arrays: of a descriptor, what `cairn evaluate patches --json` prints."""
         told = {"fpr95": self.fpr95, "auc": self.auc, "pairs": len(self.same), "matching": int(self.same.sum())}
-        return self._facts or told
+        return dict(self._facts or told)
 
 
 def evaluate_patches(

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -113,7 +114,7 @@ class RetrievalEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what `cairn evaluate ranking --json` or `cairn evaluate retrieval --json` prints."""
-        return self._facts
+        return deepcopy(self._facts)
 
     def _of(self, protocol: str | None) -> "list[ScoredQuery]":
         name = _main(self.protocols) if protocol is None else protocol

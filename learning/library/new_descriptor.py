@@ -1,6 +1,7 @@
 """A descriptor that was learnt just now, and how it came about."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,7 @@ class NewDescriptor(Descriptor):
 
     def to_dict(self) -> dict[str, Any]:
         """Give what `cairn learn descriptor --json` prints."""
-        return self._facts
+        return deepcopy(self._facts)
 
     def __repr__(self) -> str:
         return f"NewDescriptor({self.name!r}, dim={self.dim}, side={self.side})"

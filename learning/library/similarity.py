@@ -4,6 +4,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -125,7 +126,7 @@ class NewSimilarity:
 
     def to_dict(self) -> dict[str, Any]:
         """Give what `cairn learn similarity --json` prints."""
-        return self._facts
+        return deepcopy(self._facts)
 
 
 def learn_similarity(

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
 
-_LARGEST = 1e15  # squared distances of larger values would not fit single precision
+LARGEST = 1e15
+"""Largest value of a row or a patch: squared distances of larger ones would not fit single precision."""
 
 
 def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.float32]:
@@ -44,8 +45,8 @@ def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArra
         raise CairnError(f"{name} must be numbers, not {array.dtype}.")
     if not np.isfinite(array).all():
         raise CairnError(f"{name} have values that are not finite: leave those rows out.")
-    if array.size and max(abs(float(array.min())), abs(float(array.max()))) > _LARGEST:
-        raise CairnError(f"{name} have values above {_LARGEST:g}, which are too large to compare.")
+    if array.size and max(abs(float(array.min())), abs(float(array.max()))) > LARGEST:
+        raise CairnError(f"{name} have values above {LARGEST:g}, which are too large to compare.")
     return np.ascontiguousarray(array, np.float32)
 
 

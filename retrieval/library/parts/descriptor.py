@@ -12,7 +12,7 @@ from index.parallel import one_thread
 from retrieval.descriptors import contract
 from retrieval.descriptors.foreign import ForeignDescriptor
 from retrieval.descriptors.registry import DESCRIPTORS, MODELS, find_descriptor
-from retrieval.library.parts.arguments import as_array, checked_rows
+from retrieval.library.parts.arguments import LARGEST, as_array, checked_rows
 from retrieval.regions.patches import resample_patches
 
 
@@ -140,8 +140,8 @@ class Descriptor:
         array = as_array(patches, "patches")
         if array.ndim != 3 or array.shape[1] != array.shape[2] or array.shape[1] < 2:
             raise CairnError(f"Patches must have the shape (N, S, S), S of at least 2, not {array.shape}.")
-        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-            raise CairnError("Patches must be finite numbers.")
+        if array.dtype.kind not in "fiu" or not (np.abs(array) <= LARGEST).all():  # NaN is not, either
+            raise CairnError(f"Patches must be finite numbers, at most {LARGEST:g}.")
         with one_thread():
             return self._made.describe(resample_patches(array.astype(np.float32, copy=False), self.side))
 
@@ -194,4 +194,14 @@ def contract_of(descriptor: "str | PathLike[str] | Descriptor | contract.Descrip
     """A descriptor as the rest of Cairn takes it: by its name or file, or one that keeps the contract."""
     if isinstance(descriptor, str | PathLike):
         return Descriptor.load(descriptor).contract
-    return descriptor.contract if isinstance(descriptor, Descriptor) else descriptor
+    if isinstance(descriptor, Descriptor):
+        return descriptor.contract
+    if lacking := [name for name in _CONTRACT if not hasattr(descriptor, name)]:
+        raise CairnError(
+            f"A descriptor is a name, a file (.npz), a Descriptor, or an object that keeps its contract: this "
+            f"{type(descriptor).__name__} has no {lacking[0]}."
+        )
+    return descriptor
+
+
+_CONTRACT = ("name", "patch_size", "extent", "dim", "bytes", "fingerprint", "describe")

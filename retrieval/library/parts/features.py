@@ -156,7 +156,8 @@ def describe(
     Returns
     -------
     ndarray, shape (N, D), float32
-        Rounded to half precision, in which indexing keeps them: the same as of an indexed photo of that size.
+        Rounded to half precision, in which indexing keeps them: the same as of an indexed photo of that size, but for
+        what `cairn.as_image` says of a JPEG's grey values.
 
     Raises
     ------

@@ -187,7 +187,7 @@ def _checked(image: ArrayLike) -> NDArray[Any]:
     if pixels.dtype.kind != "f" and pixels.dtype not in (np.uint8, np.uint16):
         raise CairnError(
             f"An image has values of uint8, uint16 or floats from 0 to 1, not {pixels.dtype}: convert it, as by "
-            "image.astype(np.uint8)."
+            f"{'image.astype(float)' if pixels.dtype.kind == 'b' else 'image.astype(np.uint8)'}."
         )
     return pixels
 

@@ -16,7 +16,8 @@ class Index:
     """Images by their visual words, scored by the cosine of tf-idf vectors (Sivic & Zisserman, ICCV 2003).
 
     The weight of word w in image d is ``tf(n_dw) ln(N / df(w))``. It scores as a collection's engine ``tf-idf`` does,
-    in memory: about eight bytes for each distinct word of an image.
+    in memory: about twenty bytes for each distinct word of an image. The first `score` after images were added looks at
+    all of them again: add many before asking.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """Visual words of descriptors in an array: made, kept, and told."""
 
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Self
@@ -10,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from index import vocabulary
 from index.errors import CairnError
 from index.parallel import one_thread
-from index.progress import Progress
 from index.vocabulary import LARGEST_VALUE, VocabularyOptions
 from retrieval.library.parts.arguments import checked_count, checked_rows
+from retrieval.library.progress import INDEXING, Telling, telling
 
 
 class Vocabulary:
@@ -45,7 +46,7 @@ class Vocabulary:
         search: str = "faiss",
         features: str = "",
         trained_on: str = "",
-        progress: Progress | None = None,
+        progress: Telling = None,
     ) -> Self:
         """Make a vocabulary by approximate k-means (Philbin et al., CVPR 2007).
 
@@ -67,8 +68,8 @@ class Vocabulary:
             vocabulary that was made for its own features.
         trained_on : str
             Where the descriptors come from, for people to read.
-        progress : callable, optional
-            Called with "vocabulary", how much is done and how much there is.
+        progress : None, bool or callable
+            Who is told how far it is: nobody, a bar, or a function of ("vocabulary", done, of).
 
         Raises
         ------
@@ -94,14 +95,10 @@ class Vocabulary:
         )
         from index.clustering.sources import ArraySource  # k-means alone needs it
 
-        def tell(done: int, of: int) -> None:
-            if progress is not None:
-                progress("vocabulary", done, of)
-
         source = ArraySource(rows)
-        with one_thread():
+        with telling(progress, INDEXING) as tell, one_thread():
             made = vocabulary.Vocabulary.train(
-                source, options, descriptor=features, trained_on=trained_on, progress=tell
+                source, options, descriptor=features, trained_on=trained_on, progress=partial(tell, "vocabulary")
             )
         return cls(made)
 
