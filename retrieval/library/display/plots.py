@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SIDE = 512  # pixels of a photo's longer side, and units of a drawing
 _GAP = 16
+_EDGE = 6  # around a drawing
 _LINES = 60
 _NAME = 24  # characters of a name that a tile has room for
 
@@ -88,7 +89,7 @@ def plot_match(
         _draw_outline(ax, left.place(box_corners(box)))
     if match.region:
         _draw_outline(ax, right.place(np.asarray(match.region, np.float64)))
-    ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+    _frame(ax, width, height)
     ax.set_axis_off()
     ax.set_title(
         f"{_short(query.label, 40)}  ·  {_short(photo.label, 40)}\n{strength(match)}, {match.inliers} inliers",
@@ -159,11 +160,16 @@ def plot_answer(
         _draw_photo(ax, picture, placed)
         if region is not None:
             _draw_outline(ax, placed.place(region))
-        ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+        _frame(ax, width, height)
         ax.set_title(title, fontsize="small", parse_math=False)
     if len(results) > most:
         figure.supxlabel(f"and {len(results) - most:,} more", fontsize="small")
     return axes[: len(tiles)]
+
+
+def _frame(ax: "Axes", width: float, height: float) -> None:
+    """Show a drawing, and a little around it: an outline along its border would be cut off."""
+    ax.set(xlim=(-_EDGE, width + _EDGE), ylim=(height + _EDGE, -_EDGE), aspect="equal")
 
 
 def _draw_photo(ax: "Axes", picture: Picture, placed: Placed) -> None:

@@ -2,7 +2,6 @@
 
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,7 +46,7 @@ class Descriptor:
         self._made = made
 
     @classmethod
-    def load(cls, name: "str | PathLike[str]") -> Self:
+    def load(cls, name: "str | PathLike[str]") -> "Descriptor":
         """Look a descriptor up, or read it from its file.
 
         Parameters
@@ -75,7 +74,7 @@ class Descriptor:
         found = find_descriptor(text)
         if isinstance(found, ForeignDescriptor):
             found.describe(np.empty((0, 1, 1), np.float32))  # refuses
-        return cls(found)
+        return Descriptor(found)  # of what was learnt before, no more is known
 
     @property
     def contract(self) -> contract.Descriptor:

@@ -61,6 +61,7 @@ def test_arrays_are_learnt_from_as_a_folder_is(folder: Path, tmp_path: Path) -> 
     assert load_model(learnt.save(tmp_path / "d.npz")).fingerprint == learnt.fingerprint
     kept = public.Descriptor.load(tmp_path / "d.npz")
     np.testing.assert_array_equal(kept.describe(grey[:9]), learnt.describe(grey[:9]))
+    assert public.NewDescriptor.load("sift").name == "sift"
     with pytest.raises(CairnError, match="must end with"):
         learnt.save(tmp_path / "d.txt")
 
