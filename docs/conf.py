@@ -85,6 +85,7 @@ if has_gallery():
         "reference_url": {},
     }
 
+highlight_language = "bash"  # of blocks that name none: commands
 html_theme = "pydata_sphinx_theme"
 html_context = {"default_mode": "auto"}  # light or dark, as the system is
 html_title = "Cairn"

@@ -101,7 +101,9 @@ def _staged_link(page: Path, link: str, target: Path) -> str:
         return link
     file, sharp, anchor = link.partition("#")
     linked = Path(os.path.normpath(page.parent / file))
-    if linked.suffix == ".md" and (linked.is_relative_to(DOCS) or linked.name in PROJECT):
+    if linked == DOCS / "gallery":
+        place = PurePosixPath("gallery/index.rst")  # sphinx-gallery writes it
+    elif linked.suffix == ".md" and (linked.is_relative_to(DOCS) or linked.name in PROJECT):
         place = staged(linked)
     else:
         place = PurePosixPath(linked.relative_to(DOCS if linked.is_relative_to(DOCS) else ROOT).as_posix())
