@@ -33,10 +33,10 @@ JSON.
 `--scale 0.05` takes that share of the pairs, queries and photos, to see that all works. Below 0.01 the grids of models
 are small too. Such numbers say nothing about the papers, and the page says so.
 
-Nobody here has the published sets. So the numbers of the papers below stand without ours; the experiments themselves
-are tested on tiny sets in the layouts of the published ones. Numbers in *italics* are of methods that are not built
-here. Times are estimates for two cores, of each experiment alone, and rough: from what the commands took on shares of
-sets of the same kind.
+Cairn's authors do not have the published sets. So the numbers of the papers below stand without ours; the experiments
+themselves are tested on tiny sets in the layouts of the published ones. Numbers in *italics* are of methods that are
+not built here. Times are estimates for two cores, of each experiment alone, and rough: from what the commands took on
+shares of sets of the same kind.
 
 Figures 8, 11 and 14 of Brown11 are with its figures 7, 10 and 13. Three are left out, for which there is no command:
 its figure 9 (learnt summation regions) and figure 15 (pairs that are told wrongly), and Yan13's table I (photos,

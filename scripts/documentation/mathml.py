@@ -1,5 +1,6 @@
 """A Sphinx extension that writes equations as MathML, which browsers draw themselves: no script, no network."""
 
+import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_BARE = re.compile(r"(<mo>&ApplyFunction;</mo>)(?!\s*<mo[^>]*>\()")
+"""What stands behind the name of a function whose argument has no brackets: ln 2."""
+
 
 def to_mathml(equation: str, *, as_block: bool = False) -> str:
     """Give an equation in LaTeX as MathML.
@@ -22,8 +26,9 @@ def to_mathml(equation: str, *, as_block: bool = False) -> str:
     docutils.utils.math.MathError
         It holds what docutils does not know.
     """
+    text = _BARE.sub(r'\1<mspace width="0.17em"></mspace>', latex2mathml.tex2mathml(equation, as_block=as_block))
     # Norms would grow with what stands beside them, and their two bars by different heights.
-    return str(latex2mathml.tex2mathml(equation, as_block=as_block)).replace(">‖<", ' stretchy="false">‖<')
+    return text.replace(">‖<", ' stretchy="false">‖<')
 
 
 def _write(node: nodes.Node, *, as_block: bool = False) -> str:

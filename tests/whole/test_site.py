@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import cairn
+from scripts.documentation.mathml import to_mathml
 from scripts.rest_reference import MARK, PAGE, reference
 from tests.support.browser import DESKTOP, SMALLEST, visiting
 from tests.support.paths import ROOT
@@ -92,6 +93,10 @@ def test_everything_has_a_page(site: Path) -> None:
             assert f'id="cairn.{name}"' in page and "alias of" not in page, name
     staged = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
     assert not [path for path in staged if not path.is_relative_to("gallery") and not (site / path).is_file()]
+
+
+def test_equations_set_names_of_functions_apart_from_what_follows() -> None:
+    assert "<mspace" in to_mathml(r"\ln 2") and "<mspace" not in to_mathml(r"\ln(2)")
 
 
 @pytest.mark.slow
