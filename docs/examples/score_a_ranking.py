@@ -1,5 +1,7 @@
 """Rank photos by a method of your own, here histograms of colours, write the ranking, and score it.
 
+The ground truth is a folder in the layout of Oxford5K.
+
 usage: python docs/examples/score_a_ranking.py IMAGES GROUND_TRUTH RANKING.csv
 
 Then: cairn evaluate ranking RANKING.csv --gt GROUND_TRUTH --images IMAGES --report page.html
@@ -12,9 +14,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from eval.rankings.files import read_rankings
-from eval.rankings.ground_truth import read_truth_of_rankings
-from eval.rankings.scoring import score_rankings
+import cairn
 
 
 def describe(photo: np.ndarray) -> np.ndarray:
@@ -39,21 +39,20 @@ def main() -> None:
             rows.append(describe(photo))
     database = np.stack(rows)
 
-    truth = read_truth_of_rankings(arguments.ground_truth)
     stems = {path.stem: path for path in paths}
     with arguments.ranking.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["query", "rank", "photo"])
-        for query in {one.name: one for queries in truth.protocols.values() for one in queries}.values():
-            photo = cv2.imread(str(stems[query.stem]))
-            x0, y0, x1, y1 = (max(0, round(side)) for side in query.box)
+        for asked in sorted(arguments.ground_truth.glob("*_query.txt")):
+            name, *box = asked.read_text(encoding="utf-8").split()
+            photo = cv2.imread(str(stems[name.removeprefix("oxc1_")]))  # so they begin in Oxford5K
+            x0, y0, x1, y1 = (max(0, round(float(side))) for side in box)
             similarity = database @ describe(photo[y0:y1, x0:x1])
             for rank, number in enumerate(np.argsort(-similarity, kind="stable"), start=1):
-                table.writerow([query.name, rank, paths[number].name])
+                table.writerow([asked.name.removesuffix("_query.txt"), rank, paths[number].name])
 
-    report = score_rankings(read_rankings(arguments.ranking), truth, map(str, paths))
-    for protocol, scores in report.protocols.items():
-        print(f"mAP {report.mean(protocol):.4f} over {len(scores)} queries {protocol}".rstrip())
+    found = cairn.evaluate_retrieval(arguments.ranking, arguments.ground_truth)
+    print(f"mAP {found.mean_ap:.4f} over {len(found.ap)} queries")
 
 
 if __name__ == "__main__":

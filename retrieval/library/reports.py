@@ -28,7 +28,7 @@ class Added(Report):
     failed : list of dict
         Path and reason of photos that cannot be used.
     failed_before : int
-        How many of those failed before just so.
+        How many of those had failed before, for the same reason.
     passed_over : dict of str to int
         Files that are no photos, counted by their endings.
     left : int

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import cairn
+from scripts.public_names import INNER
 
 _HEAD = """Python
 ======
@@ -56,6 +57,8 @@ def _page(name: str, thing: Any) -> Iterator[str]:
         yield f".. autodata:: {name}"
     else:
         yield from [f".. autoclass:: {name}", "   :members:"]
+        if inner := INNER.get(title):
+            yield f"   :exclude-members: {', '.join(sorted(inner))}"
         yield "   :show-inheritance:" if kind == "Errors" else "   :inherited-members: object, tuple, Sequence, Mapping"
     yield ""
 

@@ -18,6 +18,8 @@ PROJECT = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
 """Pages of the repository's root that are part of the site, in its order."""
 SECTIONS = ("tutorials", "gallery", "how-to", "reference", "explanations", "measurements", "project")
 """The parts of the site, in the order of its navigation."""
+GENERATED = {DOCS / "gallery": "gallery/index.rst", ROOT / "cairn.py": "reference/python/index.rst"}
+"""What a code host shows, and the page of the site that is generated and stands for it."""
 INDEXES = ("index.md", "README.md")
 """Names of pages that list the others of their folder."""
 
@@ -39,7 +41,7 @@ def stage(target: Path) -> None:
         if place == PurePosixPath("index.md"):
             contents = [f"{name}/{_index(name)}" for name in SECTIONS if name != "gallery" or has_gallery()]
         if page == DOCS / "reference" / "index.md":
-            contents.append("python/index")
+            contents.insert(0, "python/index")
         (target / place).parent.mkdir(parents=True, exist_ok=True)
         (target / place).write_text(text + _toctree(contents), encoding="utf-8")
     project = "# The project\n" + _toctree(PROJECT)
@@ -101,8 +103,8 @@ def _staged_link(page: Path, link: str, target: Path) -> str:
         return link
     file, sharp, anchor = link.partition("#")
     linked = Path(os.path.normpath(page.parent / file))
-    if linked == DOCS / "gallery":
-        place = PurePosixPath("gallery/index.rst")  # sphinx-gallery writes it
+    if linked in GENERATED:
+        place = PurePosixPath(GENERATED[linked])
     elif linked.suffix == ".md" and (linked.is_relative_to(DOCS) or linked.name in PROJECT):
         place = staged(linked)
     else:
