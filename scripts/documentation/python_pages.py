@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from public_names import INNER
+
 import cairn
-from scripts.public_names import INNER
 
 _HEAD = """Python
 ======
