@@ -388,6 +388,7 @@ def test_looking_at_turned_views_can_be_stopped_and_begun_again(visit: Visit, in
 
     page.route("**/api/search", hold)
     page.get_by_role("button", name="Search", exact=True).first.click()
+    page.locator("#turning-elapsed", has_text="1 s").wait_for()
     page.get_by_role("button", name="Stop").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#turning", state="hidden")
@@ -522,3 +523,29 @@ def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit
             assert abs(page.locator(".result").nth(5).bounding_box()["y"] - before) < 400
             assert page.evaluate("document.activeElement.closest('.result').dataset.entry.includes('5.jpg')")
             assert page.locator(".result .rank").all_text_contents() == [f"{rank}." for rank in range(1, 11)]
+
+
+def test_a_search_that_takes_long_shows_it_and_can_be_cancelled(visit: Visit) -> None:
+    page = visit.open("/")
+    slow = [True]
+    pretend_answers(page, lambda _: None if slow[0] else {"results": [found_photo(7, 1.0)]})
+    page.emulate_media(reduced_motion="reduce")
+    with page.expect_event("requestfailed") as aborted:
+        page.goto(f"{visit.base}/search?q=0")
+        page.get_by_role("button", name="Cancel").wait_for()
+        assert page.locator("#said").inner_text() == "Searching…"
+        assert page.locator(".skeleton").first.is_visible() and page.locator("#results").is_hidden()
+        assert page.locator(".skeleton").first.evaluate("one => getComputedStyle(one).animationName") == "none"
+        page.locator("#elapsed", has_text="1 s").wait_for()
+        page.get_by_role("button", name="Cancel").focus()
+        page.keyboard.press("Enter")
+    assert "/api/search" in aborted.value.url
+    assert page.locator("#said").inner_text() == "The search was cancelled"
+    assert page.locator("#waiting").is_hidden() and page.locator(".skeleton").first.is_hidden()
+    assert page.locator("#error").inner_text() == "" and focused(page) == "run"
+    slow[0] = False
+    page.keyboard.press("Enter")  # the same again
+    page.wait_for_selector("#results[aria-busy=false] .result")
+    assert page.locator("#said").inner_text() == "1 photo shows this"
+    page.wait_for_timeout(400)
+    assert page.locator("#waiting").is_hidden() and page.locator("#results").is_visible()

@@ -57,3 +57,19 @@ export function debounce(action, wait) {
     timer = setTimeout(() => action(...values), wait);
   };
 }
+
+/** Shows in an element for how many seconds something has been waited for, between `start` and `stop`. */
+export function stopwatch(node) {
+  let timer = 0;
+  const stop = () => clearInterval(timer);
+  const start = () => {
+    stop();
+    const begun = performance.now();
+    const show = () => {
+      node.textContent = `${Math.round((performance.now() - begun) / 1000)} s`;
+    };
+    show();
+    timer = setInterval(show, 1000);
+  };
+  return { start, stop };
+}

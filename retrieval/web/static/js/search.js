@@ -3,7 +3,7 @@
 
 import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
-import { at, corners, el } from "./dom.js";
+import { at, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine } from "./grid.js";
 import { complain, start } from "./page.js";
@@ -16,11 +16,17 @@ const DEFAULTS = {
   name: "", folder: "", taken_from: "", taken_to: "", tag: "",
 };
 
+const SOON = 300; // milliseconds in which most answers come: before that, nothing is said of waiting
+const SKELETONS = 6; // tiles
+
 const form = at("options");
 let queries = []; // each as query.js resolves it
 let open = -1; // which of them is in the box tool
 let request = new AbortController();
 let turning = new AbortController(); // of the look at turned views, which ends with the request too
+let waits = 0; // timer
+const clock = stopwatch(at("elapsed"));
+const turningClock = stopwatch(at("turning-elapsed"));
 
 // Options
 
@@ -100,14 +106,14 @@ function drop(place) {
 async function add(files) {
   const problems = [];
   for (const file of files) {
-    at("said").textContent = `Reading ${file.name}…`;
+    at("reading").textContent = `Reading ${file.name}…`;
     try {
       const upload = await take(file);
       queries = [...queries, await resolve({ photo: null, upload: upload.id, box: null })];
     } catch (error) {
       problems.push(files.length > 1 ? `${file.name}: ${error.message}` : error.message);
     }
-    at("said").textContent = "";
+    at("reading").textContent = "";
   }
   at("upload-error").textContent = problems.join(" ");
   if (problems.length < files.length) edit(queries.length - 1);
@@ -157,6 +163,7 @@ function listen() {
     scrollTo({ top: 0 });
   });
   at("stop").addEventListener("click", () => turning.abort());
+  at("cancel").addEventListener("click", cancel);
   window.addEventListener("popstate", load);
 }
 
@@ -212,8 +219,33 @@ async function load() {
 }
 
 function busy(is) {
+  clearTimeout(waits);
+  if (is) waits = setTimeout(() => showWaiting(true), SOON);
+  else showWaiting(false);
   at("results").classList.toggle("stale", is);
   at("results").setAttribute("aria-busy", String(is));
+}
+
+/** Show that an answer is waited for, since when, and where it will stand. */
+function showWaiting(is) {
+  const pressed = document.activeElement === at("cancel"); // and hidden now: the focus goes on
+  if (is) clock.start();
+  else clock.stop();
+  at("waiting").hidden = at("skeletons").hidden = !is;
+  at("results").hidden = is;
+  if (is) {
+    at("how").hidden = true;
+    at("note").textContent = "";
+  }
+  if (pressed && !is) at("results-title").focus({ preventScroll: true });
+}
+
+/** Give up the search that is waited for. */
+function cancel() {
+  request.abort();
+  clearResults("The search was cancelled");
+  busy(false);
+  if (!at("run").disabled) at("run").focus();
 }
 
 async function answer(signal) {
@@ -271,12 +303,16 @@ function showTurning(state) {
   const pressed = [at("look"), at("stop")].includes(document.activeElement); // and hidden now: the focus goes on
   at("results").dataset.turned = state;
   at("turning").hidden = state !== "looking";
+  if (state === "looking") turningClock.start();
+  else turningClock.stop();
   at("look").hidden = state !== "offered";
   if (pressed) at({ looking: "stop", offered: "look" }[state] ?? "results-title").focus({ preventScroll: true });
 }
 
 start(async () => {
   listen();
+  const skeleton = () => el("li", { class: "skeleton" }, el("span", { class: "frame" }), el("span", { class: "line" }));
+  at("skeletons").replaceChildren(...Array.from({ length: SKELETONS }, skeleton));
   showQueries();
   await load();
   await offer(form);
