@@ -1,5 +1,8 @@
 """Searching in a real browser: boxes, uploads, several photos, keys alone."""
 
+import csv
+import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -549,3 +552,61 @@ def test_a_search_that_takes_long_shows_it_and_can_be_cancelled(visit: Visit) ->
     assert page.locator("#said").inner_text() == "1 photo shows this"
     page.wait_for_timeout(400)
     assert page.locator("#waiting").is_hidden() and page.locator("#results").is_visible()
+
+
+def kept(page: Any, button: str) -> str:
+    """What a button of the page has the browser keep."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    assert download.value.suggested_filename == f"results.{button.rpartition(' ')[2].lower()}"
+    return Path(download.value.path()).read_bytes().decode()
+
+
+def test_results_are_selected_and_kept(visit: Visit) -> None:
+    page = visit.open("/")
+    region = [[-0.5, -0.5], [639.5, 10.25], [300.0, 479.5]]
+    names = [HOSTILE, 'a,"b"\n.jpg', LONG, "-1.jpg", "+x\r.jpg", "@sum.jpg", "plain.jpg"]
+    titles = ["\t=1+1", None, "Straße, „groß“", "=cmd|' /C calc'!A0", None, "\r+1", None]
+    results = [
+        found_photo(number, 0.99 if number < 5 else 0.3, name, title=title, region=region if number == 0 else None)
+        for number, (name, title) in enumerate(zip(names, titles, strict=True))
+    ]
+    pretend_answers(page, lambda _: {"results": results})
+    visit.open("/search?q=9")
+    page.wait_for_selector("#results[aria-busy=false] .result")
+    bar, told, ticks = (page.locator(one) for one in ("#choice", "#chosen[role=status]", ".pick"))
+    assert bar.is_hidden()
+
+    def ticked() -> list[int]:
+        return [place for place, one in enumerate(ticks.all()) if one.is_checked()]
+
+    ticks.nth(1).click()
+    assert told.inner_text() == "1 photo selected" and bar.is_visible()
+    ticks.nth(3).click(modifiers=["Shift"])
+    assert ticked() == [1, 2, 3]
+    ticks.nth(2).focus()
+    page.keyboard.press("Shift+Space")  # none from the last one to here
+    assert ticked() == [1]
+    page.get_by_role("button", name="Select all found").click()
+    assert ticked() == [0, 1, 2, 3, 4] and told.inner_text() == "5 photos selected"
+    page.get_by_text("2 photos are possibly similar").click()
+    page.get_by_label("Select @sum.jpg").check()
+
+    text = kept(page, "Save as CSV")
+    assert text.startswith("\ufeff") and text.endswith("\r\n")
+    header, *rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    assert header == ["name", "title", "probability", "found", "region"]
+    for row, one in zip(rows, results[:6], strict=True):
+        for cell, value in zip(row[:2], (one["name"], one["title"] or ""), strict=True):
+            assert cell == (f"'{value}" if value[:1] in tuple("=+-@\t\r") else value)
+        assert row[2:4] == [str(one["probability"]), "true" if one["found"] else "false"]
+    assert json.loads(rows[0][4]) == region and rows[1][4] == ""
+    columns = ("name", "title", "probability", "found", "region")
+    assert json.loads(kept(page, "Save as JSON")) == [{key: one[key] for key in columns} for one in results[:6]]
+
+    page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    page.get_by_role("button", name="Copy names").click()
+    assert page.locator("#copied[role=status]").inner_text() == "6 names copied"
+    assert page.evaluate("window.copied") == "\n".join(names[:6])
+    page.keyboard.press("Escape")
+    assert ticked() == [] and bar.is_hidden() and focused(page) == "results-title"

@@ -73,3 +73,10 @@ export function stopwatch(node) {
   };
   return { start, stop };
 }
+
+/** Have the browser keep a file. */
+export function save(blob, name) {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

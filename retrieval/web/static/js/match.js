@@ -1,7 +1,7 @@
 // One query and one photo: which of their features match, and the two laid over each other.
 
 import { address, image, match, matchAddress, photo as read } from "./api.js";
-import { at, corners, count, el, outline, percent, svg } from "./dom.js";
+import { at, corners, count, el, outline, percent, save, svg } from "./dom.js";
 import { ellipse, toCss } from "./homography.js";
 import { complain, entitle, start } from "./page.js";
 import { parse, resolve } from "./query.js";
@@ -175,12 +175,6 @@ function showOverlay(query, photo, found) {
 }
 
 // Downloads
-
-function save(blob, name) {
-  const link = el("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
 
 function offerDownloads(query, photo, fields) {
   const kinds = [["CSV of the matches", "csv", "match.csv"], ["JSON of the matches", null, "match.json"], ["Picture", "jpg", "match.jpg"]];

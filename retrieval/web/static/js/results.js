@@ -2,6 +2,7 @@
 // that are only possibly similar.
 
 import { address, thumbnail } from "./api.js";
+import { offerChoice, tick } from "./choosing.js";
 import { at, count, el, percent } from "./dom.js";
 import { frame, nameLine } from "./grid.js";
 import { format, searchAddress, surround } from "./query.js";
@@ -48,10 +49,11 @@ function tile(entry, turned, { queries, said, here }) {
   const { name, title } = entry;
   const look = { region: entry.region, alt: name, eager: entry.rank <= 12, source: thumbnail(entry.number, entry.found ? 512 : 256) };
   return el("li", { class: "result" },
+    tick(entry),
     el("a", { href: match }, frame(entry, look)),
     title ? el("a", { class: "title", title: `${title} (${name})`, dir: "auto", ...photo }, title) : nameLine("a", name, photo),
     el("p", { class: "measure" }, el("strong", { class: "strength" })),
-    el("p", { class: "exact" }, el("span", { class: "rank" }), title && nameLine("span", name), el("span", { class: "number" })),
+    el("p", { class: "exact" }, title && nameLine("span", name), el("span", { class: "rank" }), el("span", { class: "number" })),
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": `Search with ${box ? "the region found in " : ""}${name}` }, box ? "Search this region" : "Search this"),
       el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${name} to the query` }, "Add to query")));
@@ -82,6 +84,7 @@ function replace({ results, turned }, asked, completes) {
   });
   fill(at("found"), wanted.filter((_, place) => results[place].found));
   fill(at("perhaps"), wanted.filter((_, place) => !results[place].found));
+  offerChoice(results, completes);
   const similar = at("perhaps").children.length;
   const nothing = results.every((entry) => !entry.found || isQuery(entry, asked.queries));
   at("similar").hidden = !similar;
@@ -117,6 +120,7 @@ export function showResults(answer, asked, completes) {
 export function clearResults(said = "") {
   fill(at("found"), []);
   fill(at("perhaps"), []);
+  offerChoice([]);
   at("similar").hidden = at("how").hidden = true;
   at("note").textContent = "";
   at("said").textContent = said;

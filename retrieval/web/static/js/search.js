@@ -3,6 +3,7 @@
 
 import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
+import { listenToChoice } from "./choosing.js";
 import { at, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine } from "./grid.js";
@@ -311,6 +312,7 @@ function showTurning(state) {
 
 start(async () => {
   listen();
+  listenToChoice();
   const skeleton = () => el("li", { class: "skeleton" }, el("span", { class: "frame" }), el("span", { class: "line" }));
   at("skeletons").replaceChildren(...Array.from({ length: SKELETONS }, skeleton));
   showQueries();
