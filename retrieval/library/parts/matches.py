@@ -22,11 +22,12 @@ from retrieval.matching.nearest import match_descriptors
 from retrieval.matching.verification import TWO_MATCHES, VerificationOptions
 from retrieval.matching.verification import verify as verify_frames
 from retrieval.matching.word_matches import QueryWords
-from retrieval.regions.geometry import Frames
+from retrieval.regions.geometry import Frames, fit_affine
 from retrieval.search.homography import in_pixels, projective_map
 
 _FREEDOMS = {"places": TWO_MATCHES, "similarity": 4, "affine": 5, "scale": 3}
 _MOST_TRIED = VerificationOptions().max_counted
+_KEPT = 0.95  # of the inliers that a map fitted to them explains, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +240,7 @@ def verify(
     inliers = found.matches.astype(np.int32)
     source = _frames(regions[0], angles[0], sides[0], inliers[:, 0]).centres
     target = _frames(regions[1], angles[1], sides[1], inliers[:, 1]).centres
-    affine = np.vstack([found.transform, [0, 0, 1]])
+    affine = np.vstack([_fitted(found.transform, source, target, threshold), [0, 0, 1]])
     projective = projective_map(source, target)
     return Verified(
         inliers,
@@ -248,6 +249,21 @@ def verify(
         float(found.log_odds),
         0,
     )
+
+
+def _fitted(
+    found: NDArray[np.float64], source: NDArray[np.floating], target: NDArray[np.floating], threshold: float
+) -> NDArray[np.float64]:
+    """Fit a map to its inliers by least squares; the one that was found where that explains too few of them.
+
+    Verification takes the map that most matches agree on, and one stray match keeps the map of a single region from
+    being refined.
+    """
+    fitted = fit_affine(source.astype(np.float64), target.astype(np.float64))
+    if fitted is None:
+        return found
+    errors = np.linalg.norm(source @ fitted[:, :2].T + fitted[:, 2] - target, axis=1)
+    return fitted if np.mean(errors <= threshold) > _KEPT else found
 
 
 def _frames(regions: NDArray[np.float32], angles: NDArray[np.float32], side: float, rows: NDArray[np.int32]) -> Frames:

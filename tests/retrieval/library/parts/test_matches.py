@@ -88,6 +88,16 @@ def test_turned_images_verify_by_their_angles(regions: NDArray[np.float32]) -> N
         assert np.allclose(found.transform, np.column_stack([turn, [300, 20]]), atol=1e-2)
 
 
+def test_the_map_is_fitted_to_all_inliers_though_one_is_stray() -> None:
+    rng = np.random.default_rng(0)
+    regions = np.column_stack([rng.uniform(100, 900, (300, 2)), np.tile([0.01, 0, 0.01], (300, 1))])
+    others = regions / [1, 1, 1.02, 1.02, 1.02]  # a hundredth larger: as is the map of each single region
+    regions[0, :2], others[0, :2] = [900, 500], [920, 500]
+    found = verify(regions, others, np.column_stack([np.arange(300)] * 2), (1000, 1000), (1000, 1000))
+    assert found.transform is not None and len(found.inliers) == 300
+    assert np.allclose(found.transform, [[1, 0, 0], [0, 1, 0]], atol=0.3)
+
+
 def test_the_parts_recognise_a_turned_photo() -> None:
     image = skimage.data.coins()[20:200, 10:200]
     turned = np.rot90(image)
