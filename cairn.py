@@ -108,7 +108,7 @@ PUBLIC = {
     "CollectionExists": "retrieval.library.opening:CollectionExists",
     "CollectionLocked": "retrieval.collection.locking:CollectionLocked",
     "CollectionChanged": "retrieval.collection.collection:CollectionChanged",
-    "PhotoNotFound": "retrieval.search.answers:PhotoNotFound",
+    "PhotoNotFound": "retrieval.catalogue.photo_lookup:PhotoNotFound",
     "PhotoUnusable": "retrieval.search.query:PhotoUnusable",
     "FeaturesNeeded": "retrieval.foreign.contract:FeaturesNeeded",
     "NotGrouped": "retrieval.groups.groups:NotGrouped",

@@ -18,6 +18,7 @@ from learning.library.new_descriptor import NewDescriptor as NewDescriptor
 from learning.library.similarity import NewSimilarity as NewSimilarity
 from learning.library.similarity import learn_similarity as learn_similarity
 from retrieval.catalogue.filters import PhotoFilter as Filter
+from retrieval.catalogue.photo_lookup import PhotoNotFound as PhotoNotFound
 from retrieval.collection.collection import CollectionChanged as CollectionChanged
 from retrieval.collection.collection import CollectionNotFound as CollectionNotFound
 from retrieval.collection.locking import CollectionLocked as CollectionLocked
@@ -65,7 +66,6 @@ from retrieval.library.reports import Removed as Removed
 from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
 from retrieval.metadata.places import Near as Near
-from retrieval.search.answers import PhotoNotFound as PhotoNotFound
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
 
 __all__ = [

@@ -14,6 +14,10 @@ from retrieval.catalogue.schema import ImageRow
 _EXACT_WAYS = 3  # in which a photo may be called exactly, by its name, path or file
 
 
+class PhotoNotFound(CairnError):
+    """There is no such photo, neither in the collection nor as a file."""
+
+
 @dataclass(frozen=True)
 class PhotoLookup:
     """The photos of a collection by their names, paths and file names; each list is made when it is first needed."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.errors import CairnError
+from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
 
@@ -43,8 +44,10 @@ def remove_photos(
 
     Raises
     ------
+    PhotoNotFound
+        There is no photo of one of the names.
     CairnError
-        There is no photo of one of the names, or none in the folder, or nothing is asked for.
+        There is none in the folder, or nothing is asked for.
     """
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, --folder or --missing.")
@@ -53,7 +56,7 @@ def remove_photos(
     unknown = [name for name in dict.fromkeys(names) if name not in numbers]
     if unknown:
         others = f", and {len(unknown) - 1} others that were named are not there either" if len(unknown) > 1 else ""
-        raise CairnError(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
+        raise PhotoNotFound(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
     chosen = set(numbers.values())
     if folder is not None:
         within = catalogue.numbers(folder=folder).tolist() if folder.strip("/") else []

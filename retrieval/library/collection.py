@@ -545,8 +545,10 @@ class Collection:
 
         Raises
         ------
+        PhotoNotFound
+            There is no photo of one of the names; nothing is removed then.
         CairnError
-            There is no photo of one of the names, or nothing is asked for; nothing is removed then.
+            There is none in the folder, or nothing is asked for.
         """
         from retrieval.indexing.removal import remove_photos
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from index.errors import CairnError
+from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.library.parts.images import encode_image
-from retrieval.search.answers import Asked, PhotoNotFound, ask_with_file, ask_with_photo, find_photo
+from retrieval.search.answers import Asked, ask_with_file, ask_with_photo, find_photo
 from retrieval.search.query import Box
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
-from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.photo_lookup import photo_called
+from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.photos.options import ImageOptions
@@ -26,10 +25,6 @@ from retrieval.search.searcher import Answer, Searcher
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
 """What mends that a photo's file is not where it was, to end a sentence with."""
-
-
-class PhotoNotFound(CairnError):
-    """There is no such photo, neither in the collection nor as a file."""
 
 
 @dataclass(frozen=True)

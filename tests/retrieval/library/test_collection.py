@@ -182,6 +182,7 @@ def test_several_photos_and_filters(indexed: Indexed) -> None:
         (lambda c: c.photo("nothing.jpg"), "PhotoNotFound", "There is no photo"),
         (lambda c: c.groups(), "NotGrouped", "Groups have not been looked for yet"),
         (lambda c: c.remove(), "CairnError", "Say which photos to remove"),
+        (lambda c: c.remove(["cat_001.jpg", "nothing.jpg"]), "PhotoNotFound", "There is no photo 'nothing.jpg' in"),
         (lambda c: c.remove(3), "CairnError", "Photos are removed by their names, and not by 3"),
         (lambda c: c.add([3]), "CairnError", "Photos are added by the paths of files"),
         (lambda c: c.photo(True), "CairnError", "not by an object of type bool"),
