@@ -28,7 +28,7 @@ RECORD = ROOT / "tests" / "whole" / "public.txt"
 STUBS = ROOT / "cairn-stubs" / "__init__.pyi"
 
 INNER = {
-    "cairn.Collection": {"__init__", "opened", "searched_by", "add_prepared", "group_asked", "import_mapped"},
+    "cairn.Collection": {"__init__", "opened"},
     "cairn.Filter": {"narrowed"},
     "cairn.NewSimilarity": {"matrix"},
 }

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -78,7 +77,7 @@ class Collection:
     def __init__(self, opened: Opened, make_searcher: "MakeSearcher | None" = None) -> None:
         """Take what is opened, and what makes a searcher of it where the photos are on other machines."""
         self.folder = opened.folder
-        self.opened = opened  # for the other parts of Cairn
+        self._opened: Opened | None = opened
         self._make_searcher = make_searcher
         self._lock = threading.RLock()
 
@@ -115,15 +114,23 @@ class Collection:
 
         return Searches(self.opened, self._make_searcher)
 
+    @property
+    def opened(self) -> Opened:
+        """What the folder holds, for the other parts of Cairn; CairnError where it was closed."""
+        if self._opened is None:
+            raise CairnError(f"The collection {self.folder} was closed: open it again.")
+        return self._opened
+
     def close(self) -> None:
         """Close the catalogue, and let go of what searches keep in memory; whatever was added is kept.
 
-        A later call opens it again.
+        Nothing else can be done with the object then. To close it twice does no harm.
         """
         with self._lock:
             vars(self).pop("_searches", None)
-            self.opened.catalogue.close()
-            self.opened = replace(self.opened)  # with nothing read
+            if self._opened is not None:
+                self._opened.catalogue.close()
+                self._opened = None
 
     def add(
         self,

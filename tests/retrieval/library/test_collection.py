@@ -76,6 +76,7 @@ def test_an_answer_is_what_the_command_prints(indexed: Indexed, cairn: Any) -> N
         told = answer.to_dict()
         assert {**told, "seconds": 0} == {**printed, "seconds": 0}
         assert {**collection.info().to_dict()} == cairn("info", indexed.folder, "--json").json
+        assert pd.DataFrame(collection.search("page_001.jpg", where={"name": "no such"})).empty
         checked = cairn("check", indexed.folder, "--json").json
         assert {"collection": str(indexed.folder), **collection.check().to_dict(), "seconds": 0} == {
             **checked,
@@ -85,7 +86,10 @@ def test_an_answer_is_what_the_command_prints(indexed: Indexed, cairn: Any) -> N
     assert answer.found == answer[: len(answer.found)] and answer[0].name == "cat_001.jpg"
     table = pd.DataFrame(answer)
     assert table["name"].tolist() == [one.name for one in answer] and len(table) == 4
-    assert pd.DataFrame(collection.search("page_001.jpg", where={"name": "no such"})).empty
+    with pytest.raises(library.CairnError, match="was closed: open it again"):
+        collection.search("cat_001.jpg")
+    collection.close()
+    assert repr(collection) == f"<Collection {str(indexed.folder)!r}>"
 
 
 def test_results_are_values(indexed: Indexed, tmp_path: Path) -> None:
@@ -218,7 +222,7 @@ def test_collections_are_made_once(indexed: Indexed, tmp_path: Path) -> None:
 def test_a_collection_is_where_it_was_opened(
     indexed: Indexed, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Programs change their working folder, close a collection that they go on with, and lose its drive."""
+    """Programs change their working folder, and lose the drive of a collection."""
     monkeypatch.chdir(copied.parent)
     opened, made = library.open(copied.name), library.create("new.cairn", words=20, max_side=100)
     (tmp_path / "elsewhere").mkdir()
@@ -226,9 +230,6 @@ def test_a_collection_is_where_it_was_opened(
     assert opened.folder == copied and opened.search("cat_001.jpg", turns=1).found and opened.check().ok
     assert made.add([indexed.photos / "cat_001.jpg"], workers=1).added == 1 and made.folder.parent == copied.parent
     assert opened.photo("cat_001.jpg").thumbnail() and not list(Path.cwd().iterdir())
-    opened.close()
-    with opened:
-        assert opened.search("cat_001.jpg", turns=1).found
     shutil.rmtree(copied)
     for call in (lambda: opened.add(indexed.photos), lambda: opened.remove("cat_001.jpg"), opened.compact):
         with pytest.raises(library.CairnError):
