@@ -13,6 +13,7 @@ _HEAD = """Python
 ======
 
 ``import cairn`` gives these names. What a name needs is imported when it is first used.
+The :ref:`index <genindex>` lists them all, with their methods.
 
 .. currentmodule:: cairn
 

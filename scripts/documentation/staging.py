@@ -14,8 +14,12 @@ from documentation.python_pages import write_python_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PROJECT = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")
-"""Pages of the repository's root that are part of the site, in its order."""
+PROJECT = {
+    "CONTRIBUTING.md": "those who change Cairn: tests, style, and how to add a descriptor, a command or a page",
+    "ARCHITECTURE.md": "which folder is for what, and which way a photo and a query take through them",
+    "CHANGELOG.md": "what has changed with each version",
+}
+"""Pages of the repository's root that are part of the site, in its order, and for whom they are."""
 SECTIONS = ("tutorials", "gallery", "how-to", "reference", "explanations", "measurements", "project")
 """The parts of the site, in the order of its navigation."""
 GENERATED = {DOCS / "gallery": "gallery/index.rst", ROOT / "cairn.py": "reference/python/index.rst"}
@@ -44,8 +48,9 @@ def stage(target: Path) -> None:
             contents.insert(0, "python/index")
         (target / place).parent.mkdir(parents=True, exist_ok=True)
         (target / place).write_text(text + _toctree(contents), encoding="utf-8")
-    project = "# The project\n" + _toctree(PROJECT)
-    (target / "project" / "index.md").write_text(project, encoding="utf-8")
+    rows = "".join(f"| [{page.removesuffix('.md').title()}]({page}) | {what} |\n" for page, what in PROJECT.items())
+    project = f"# The project\n\n| page | for |\n|---|---|\n{rows}"
+    (target / "project" / "index.md").write_text(project + _toctree([*PROJECT]), encoding="utf-8")
     write_python_pages(target / "reference" / "python")
 
 
@@ -115,7 +120,7 @@ def _staged_link(page: Path, link: str, target: Path) -> str:
     return PurePosixPath(os.path.relpath(place, staged(page).parent)).as_posix() + sharp + anchor
 
 
-def _toctree(pages: list[str] | tuple[str, ...]) -> str:
+def _toctree(pages: list[str]) -> str:
     """The directive that gives pages their place in the navigation; nothing for none."""
     if not pages:
         return ""
