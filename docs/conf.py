@@ -94,6 +94,7 @@ html_math_renderer = "mathml"
 html_static_path = [str(DOCS / "_static")]
 html_css_files = ["cairn.css"]
 html_js_files = [("cairn.js", {"defer": "defer"})]
+html_search_scorer = str(DOCS / "_static/scorer.js")
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
