@@ -44,16 +44,22 @@ tea-1.jpg;Eine Kanne;1950;Kanne;Bonn
 
 
 def make_album(folder: Path) -> Path:
-    """Write, index, describe and group the sample photos; the collection's folder."""
+    """Write, index and group the sample photos; the collection's folder."""
     runpy.run_path(str(ROOT / "docs" / "examples" / "sample_photos.py"))["main"](folder / "photos")
-    (folder / "mine.csv").write_text(TABLE, encoding="utf-8")
-    for command in (
-        ("index", "album.cairn", "photos", "--workers", "1"),
-        ("metadata", "album.cairn", "mine.csv"),
-        ("group", "album.cairn", "--workers", "1"),
-    ):
-        subprocess.run(_cairn(*command), cwd=folder, env=_environment(), check=True)
+    run(folder, "index", "album.cairn", "photos", "--workers", "1")
+    run(folder, "group", "album.cairn", "--workers", "1")
     return folder / "album.cairn"
+
+
+def describe(collection: Path) -> None:
+    """Import the table of what is known of some photos, while the collection is served."""
+    (collection.parent / "mine.csv").write_text(TABLE, encoding="utf-8")
+    run(collection.parent, "metadata", collection.name, "mine.csv")
+
+
+def run(folder: Path, *arguments: str) -> None:
+    """Run a command of Cairn in a folder."""
+    subprocess.run(_cairn(*arguments), cwd=folder, env=_environment(), check=True)
 
 
 def _cairn(*arguments: str) -> list[str]:
@@ -120,8 +126,8 @@ def number(page: Any, name: str) -> int:
     return next(int(photo["number"]) for photo in photos if photo["name"] == name)
 
 
-def visit(page: Any, out: Path) -> None:
-    """Take a picture of each page that the tutorial shows."""
+def visit(page: Any, collection: Path, out: Path) -> None:
+    """Take a picture of each page that the tutorial shows, in its order."""
     shown, query = number(page, SHOWN), ",".join(map(str, BOX))
     page.goto("/")
     take(page, out / "photos.jpg")
@@ -144,6 +150,7 @@ def visit(page: Any, out: Path) -> None:
     page.goto("/groups")
     take(page, out / "groups.jpg")
 
+    describe(collection)
     page.goto("/?tag=Tasse")
     take(page, out / "tag.jpg")
 
@@ -154,12 +161,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images", help="where the pictures are written")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(make_album(Path(folder))) as address,
-        browsing(address) as page,
-    ):
-        visit(page, out)
+    with tempfile.TemporaryDirectory() as folder:
+        collection = make_album(Path(folder))
+        with serving(collection) as address, browsing(address) as page:
+            visit(page, collection, out)
 
 
 if __name__ == "__main__":
