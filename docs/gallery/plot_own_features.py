@@ -43,7 +43,8 @@ for path in write_photos(photos, each=3):
 # Indexing and searching
 # ----------------------
 #
-# The rest is as with Cairn's own features. The query is described in the same way, since Cairn cannot do it.
+# The rest is as with Cairn's own features. The query is described in the same way, since Cairn cannot do it: its
+# features are looked for where those of the photos were.
 
 collection = cairn.create(Path(folder.name) / "orb.cairn", features=features, photos=photos)
 added = collection.add(photos, workers=1)
@@ -52,8 +53,8 @@ print(f"{added.images} photos, {added.features:,} features, {added.words:,} word
 query, _ = take(["motorcycle"], 8, turn=20, slant=40)
 query_file = Path(folder.name) / "query.png"
 plt.imsave(query_file, query)
-describe(query, query_file.with_suffix(".npz"))
-answer = collection.search(query_file, features=query_file.with_suffix(".npz"))
+describe(query, features / "query.npz")
+answer = collection.search(query_file)
 for result in answer[:5]:
     print(f"{result.rank}. {result.name}: {result.inliers} inliers, {result.probability:.0%}")
 
