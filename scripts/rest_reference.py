@@ -65,6 +65,9 @@ def _request(method: str, path: str, operation: Schema) -> Iterator[str]:
         for one in parameters:
             yield _row(one["name"], one["schema"] | {"description": one.get("description", "")}, one["required"])
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+        if "$ref" in body["schema"]:
+            yield from ["", f"Body: {_type(body['schema'])} as `{kind}`."]
+            continue
         yield from ["", f"Body: `{kind}`.", "", "| field | type | meaning |", "|---|---|---|"]
         required = body["schema"]["required"]
         yield from (_row(name, one, name in required) for name, one in body["schema"]["properties"].items())

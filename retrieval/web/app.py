@@ -13,6 +13,9 @@ from retrieval.web import problems
 from retrieval.web.guard import Guard
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
 from retrieval.web.routes import (
+    exports as routes_exports,
+)
+from retrieval.web.routes import (
     groups as routes_groups,
 )
 from retrieval.web.routes import (
@@ -32,7 +35,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is wrong."},
     404: {"model": Problem, "description": "There is no such thing."},
     410: {"model": Problem, "description": "The photo's file is no longer there."},
-    413: {"model": Problem, "description": "The upload is too large."},
+    413: {"model": Problem, "description": "The upload, or what is asked for, is too large."},
     415: {"model": Problem, "description": "The upload is no photo that can be read."},
     422: {"model": Problem, "description": "A field is wrong."},
     503: {"model": Problem, "description": "The server is busy; Retry-After says when to try again."},
@@ -86,7 +89,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
     )
     app.state.service = service
     problems.install(app)
-    for routes in (routes_photos, routes_search, routes_groups, routes_pages):
+    for routes in (routes_photos, routes_search, routes_groups, routes_exports, routes_pages):
         app.include_router(routes.router)
     app.mount("/static", routes_pages.Static(), name="static")
     app.add_middleware(Guard, hosts=options.hosts)

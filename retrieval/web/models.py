@@ -142,6 +142,12 @@ class MatchRequest(HowToExplain):
     photo: Number
 
 
+class ExportRequest(BaseModel):
+    """Photos to take away."""
+
+    photos: list[Number] = Field(min_length=1, max_length=10_000, description="Numbers of photos of the collection.")
+
+
 # Answered
 
 

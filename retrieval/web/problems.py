@@ -16,7 +16,8 @@ from retrieval.web.workers import Refused
 
 BUSY_SECONDS = 2  # after which a client may try again
 
-_KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "photo": 415, "memory": 503, "cluster": 503}
+_KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "large": 413, "photo": 415}
+_KINDS |= {"memory": 503, "cluster": 503}
 _KNOWN = {404: "There is nothing at this address.", 405: "This address does not take that kind of request."}
 
 

@@ -15,6 +15,7 @@ from retrieval.catalogue.metadata_store import PhotoMetadata
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.web.discretion import names_of_places
+from retrieval.web.exports import ExportOptions
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.models import Photo, PhotoDetails
@@ -42,6 +43,7 @@ class ServeOptions:
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
     pictures: PoolOptions = field(default_factory=lambda: PoolOptions(waiting=1000, seconds=30.0, memory=2 << 30))
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
+    exports: ExportOptions = field(default_factory=ExportOptions)  # limits
     search_jobs: type[Jobs] = SearchJobs  # made with a `Place`; tests give others
     picture_jobs: type[Jobs] = PictureJobs  # made with nothing
 

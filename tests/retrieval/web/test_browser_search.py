@@ -604,6 +604,24 @@ def test_results_are_selected_and_kept(visit: Visit) -> None:
     columns = ("name", "title", "probability", "found", "region")
     assert json.loads(kept(page, "Save as JSON")) == [{key: one[key] for key in columns} for one in results[:6]]
 
+    asked: list[Any] = []
+
+    def collect(route: Any) -> None:
+        asked.append(route.request.post_data_json)
+        if len(asked) == 1:
+            route.fulfill(status=413, json={"detail": "These are too large: select fewer."})
+        else:
+            route.fulfill(content_type="application/zip", body="PK")
+
+    page.route("**/api/export", collect)
+    page.get_by_role("button", name="Save photos").click()
+    page.get_by_text("These are too large: select fewer.").wait_for()
+    visit.excuse("Failed to load resource")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save photos").click()
+    assert download.value.suggested_filename == "photos.zip" and Path(download.value.path()).read_bytes() == b"PK"
+    assert [sorted(one["photos"]) for one in asked] == 2 * [[0, 1, 2, 3, 4, 5]]
+
     page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
     page.get_by_role("button", name="Copy names").click()
     assert page.locator("#copied[role=status]").inner_text() == "6 names copied"

@@ -104,6 +104,12 @@ function send(path, queries, fields, signal) {
 /** Search. `fields`: match, engine, expand, top, turns, similarity, and filters (filters.js). */
 export const search = async (queries, fields, signal) => (await send("/api/search", queries, fields, signal)).json();
 
+/** The files of photos, by their numbers, as one archive: a Blob. */
+export async function archive(numbers) {
+  const body = JSON.stringify({ photos: numbers });
+  return (await ask("/api/export", { method: "POST", headers: { "Content-Type": "application/json" }, body })).blob();
+}
+
 /** How a query and a photo match; with `format` "csv" or "jpg" the answer is a file. Gives the Response. */
 export const match = (query, number, fields, signal) =>
   send("/api/match", [query], { ...fields, photo: Number(number) }, signal);

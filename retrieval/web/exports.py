@@ -1,0 +1,192 @@
+"""Photos of a collection as one archive to take away: their files as they were indexed, under names that are safe."""
+
+import hashlib
+import os
+import re
+import stat
+import time
+import unicodedata
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from index.arrays import hash_file
+from retrieval.catalogue.schema import ImageRow
+from retrieval.web.workers import Refused
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What may be taken away at once."""
+
+    photos: int = 500
+    bytes: int = 500_000_000  # of all files together
+
+
+PART = 200  # bytes of a part of a name, at most, in UTF-8
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+"""Names that Windows takes for devices."""
+_EARLIEST, _LATEST = 315_532_800, 4_354_819_198  # seconds of Unix time: what a ZIP archive can say of a file
+_CHUNK = 1 << 20  # bytes
+
+
+def archive_names(names: Sequence[str]) -> list[str]:
+    """Give photos names that can be unpacked anywhere: below one folder, each once, on every system.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of photos: anything at all.
+
+    Returns
+    -------
+    list of str
+        With slashes between the folders; no two are the same in upper and lower case, and none is a folder of another.
+
+    >>> archive_names(["2020/cup.jpg", "2020/CUP.jpg", "../../etc/cup.jpg", "con.jpg"])
+    ['2020/cup.jpg', '2020/CUP (2).jpg', 'etc/cup.jpg', '_con.jpg']
+    """
+    files: set[str] = set()
+    folders: set[str] = set()
+
+    def is_free(path: PurePosixPath) -> bool:
+        above = {str(folder).casefold() for folder in path.parents}
+        return str(path).casefold() not in files | folders and not above & files
+
+    given = []
+    for name in names:
+        parts = [cleaned for part in re.split(r"[/\\]", name) if (cleaned := _clean(part))] or ["photo"]
+        wanted = PurePosixPath(*parts[-8:])
+        if any(str(folder).casefold() in files for folder in wanted.parents):
+            wanted = PurePosixPath(_shorten("_".join(wanted.parts)))
+        path, copies = wanted, 1
+        while not is_free(path):
+            copies += 1
+            path = wanted.with_name(f"{wanted.stem} ({copies}){wanted.suffix}")
+        files.add(str(path).casefold())
+        folders |= {str(folder).casefold() for folder in path.parents} - {"."}
+        given.append(str(path))
+    return given
+
+
+def _clean(part: str) -> str:
+    """A part of a path without what a system might take for something else; nothing of "." and ".."."""
+    text = unicodedata.normalize("NFC", part)
+    text = "".join("_" if unicodedata.category(one)[0] == "C" or one in '<>:"|?*' else one for one in text)
+    text = text.strip(" ").rstrip(" .")
+    if not text.strip("."):
+        return ""
+    text = _shorten(text)
+    return f"_{text}" if _RESERVED.fullmatch(text) else text
+
+
+def _shorten(text: str) -> str:
+    """A part of a path whose middle is left out where it is too long."""
+    encoded = text.encode()
+    if len(encoded) <= PART:
+        return text
+    start, end = (piece.decode(errors="ignore") for piece in (encoded[: PART // 2 - 3], encoded[-PART // 2 :]))
+    return f"{start}…{end}"
+
+
+def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
+    """Look whether photos can be taken away: their files are there, as they were indexed, and not too large together.
+
+    Parameters
+    ----------
+    rows : sequence of ImageRow
+        Photos of the collection.
+    options : ExportOptions
+        Limits.
+
+    Returns
+    -------
+    list of int
+        Bytes of each file.
+
+    Raises
+    ------
+    Refused
+        They cannot.
+    """
+    sizes = []
+    for row in rows:
+        try:
+            found = os.stat(row.path)  # noqa: PTH116
+        except (OSError, ValueError):
+            raise _changed(row) from None
+        if not stat.S_ISREG(found.st_mode):
+            raise _changed(row)
+        sizes.append(found.st_size)
+    if sum(sizes) > options.bytes:
+        most, given = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
+        raise Refused(f"These photos have {given} together, and {most} can be taken at once: select fewer.", "large")
+    for row in rows:
+        # What the catalogue calls a photo is sent only where it is the file that was indexed, and no other one.
+        try:
+            same = hash_file(Path(row.path)) == row.sha256
+        except OSError:
+            same = False
+        if not same:
+            raise _changed(row)
+    return sizes
+
+
+def _changed(row: ImageRow) -> Refused:
+    return Refused(f"The file of {row.name!r} is no longer there, or has changed since it was indexed.", "gone")
+
+
+class _Sink:
+    """A file that keeps what is written until it is taken."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def write(self, data: bytes) -> int:
+        self._written += data
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def take(self) -> bytes:
+        taken = bytes(self._written)
+        self._written.clear()
+        return taken
+
+
+def stream_archive(rows: Sequence[ImageRow], sizes: Sequence[int]) -> Iterator[bytes]:
+    """Give a ZIP archive of photos' files, uncompressed, piece by piece: nothing is kept on disk or whole in memory.
+
+    Parameters
+    ----------
+    rows, sizes : sequences
+        Photos, and the bytes of their files, which `check_files` has looked at.
+
+    Raises
+    ------
+    OSError
+        A file has changed since: the archive is broken off, so that nobody takes it for whole.
+    """
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w") as archive:  # type: ignore[call-overload]
+        for row, size, name in zip(rows, sizes, archive_names([row.name or "" for row in rows]), strict=True):
+            with open(row.path, "rb") as file:  # noqa: PTH123
+                changed = min(max(os.fstat(file.fileno()).st_mtime, _EARLIEST), _LATEST)
+                entry = zipfile.ZipInfo(name, time.gmtime(changed)[:6])
+                entry.file_size = size
+                entry.external_attr = 0o644 << 16
+                digest = hashlib.sha256()
+                left = size
+                with archive.open(entry, "w") as packed:
+                    while left and (chunk := file.read(min(_CHUNK, left))):
+                        left -= len(chunk)
+                        digest.update(chunk)
+                        if not left and digest.hexdigest() != row.sha256:
+                            break  # the last piece is not sent
+                        packed.write(chunk)
+                        yield sink.take()
+            if digest.hexdigest() != row.sha256:
+                raise OSError(f"{row.path} changed while it was sent")
+    yield sink.take()

@@ -1,0 +1,118 @@
+"""Photos to take away: the files as they were indexed, under names that are safe anywhere, within limits."""
+
+import hashlib
+import io
+import os
+import zipfile
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import httpx
+import pytest
+
+from retrieval.catalogue.schema import ImageRow
+from retrieval.web.exports import ExportOptions, archive_names, check_files, stream_archive
+from retrieval.web.workers import Refused
+from tests.conftest import VIEWS, Indexed
+
+HOSTILE = [
+    "../../../etc/passwd",
+    "/etc/passwd",
+    r"..\..\windows\system32\cup.jpg",
+    r"C:\cup.jpg",
+    "c:cup.jpg",
+    "//server/share/cup.jpg",
+    "a/./b/../cup.jpg",
+    "..",
+    ".",
+    "",
+    " ",
+    "...",
+    "con",
+    "CON.jpg",
+    "a/nul.tar.jpg",
+    "lpt1",
+    "cup.jpg.",
+    "cup.jpg ",
+    "new\nline\r\0.jpg",
+    "\u202egpj.exe",
+    "\ud800lone.jpg",
+    "a" * 1000 + ".jpg",
+    "名" * 400 + ".jpg",
+    "/".join("ab" for _ in range(500)),
+    "a",
+    "a/b",
+    "A/B",
+    "x/y/z",
+    "x/y",
+    "X",
+    'b<>:"|?*.jpg',
+    "Straße/Großmutter am Wörthersee.jpg",
+    "Straße/Gro\u00dfmutter am Wo\u0308rthersee.jpg",
+]
+
+
+def test_names_in_an_archive_are_safe_and_unique() -> None:
+    names = archive_names(HOSTILE * 2)
+    assert len(names) == 2 * len(HOSTILE)
+    assert len({name.casefold() for name in names}) == len(names)
+    folders = {str(folder).casefold() for name in names for folder in PurePosixPath(name).parents}
+    assert not folders & {name.casefold() for name in names}  # none is a folder of another
+    for name in names:
+        name.encode()
+        assert name and not name.startswith("/") and "\\" not in name and ":" not in name
+        for part in name.split("/"):
+            assert part not in ("", ".", "..") and part == part.strip(" ") and not part.endswith(".")
+            assert part.isprintable() and len(part.encode()) <= 220
+            assert not PureWindowsPath(part).is_reserved()
+        assert len(name) < 2000
+    assert archive_names(["Straße/Großmutter.jpg", "2020/cup-1.jpg"]) == ["Straße/Großmutter.jpg", "2020/cup-1.jpg"]
+
+
+def row(number: int, path: Path, name: str) -> ImageRow:
+    content = path.read_bytes() if path.is_file() else b""
+    return ImageRow(number=number, path=str(path), name=name, sha256=hashlib.sha256(content).hexdigest())
+
+
+def test_only_files_that_are_as_they_were_indexed_are_taken(tmp_path: Path) -> None:
+    good, other, gone, pipe = (tmp_path / name for name in ("good.jpg", "other.jpg", "gone.jpg", "pipe.jpg"))
+    good.write_bytes(b"photo" * 1000)
+    other.write_bytes(b"another photo")
+    rows = [row(1, good, "../good.jpg"), row(2, other, "../good.jpg")]
+    os.utime(good, (0, 0))  # 1970: a ZIP archive begins in 1980
+    sizes = check_files(rows, ExportOptions())
+    packed = zipfile.ZipFile(io.BytesIO(b"".join(stream_archive(rows, sizes))))
+    assert packed.testzip() is None and packed.namelist() == ["good.jpg", "good (2).jpg"]
+    assert [packed.read(name) for name in packed.namelist()] == [b"photo" * 1000, b"another photo"]
+    with pytest.raises(Refused, match="select fewer") as refused:
+        check_files(rows, ExportOptions(bytes=5012))
+    assert refused.value.kind == "large"
+    other.write_bytes(b"something secret")  # the catalogue names a file that is not the photo
+    os.mkfifo(pipe)
+    for wrong in (rows[1], row(3, gone, "gone.jpg"), row(4, pipe, "pipe.jpg"), row(5, tmp_path, "folder.jpg")):
+        with pytest.raises(Refused, match="no longer there, or has changed") as refused:
+            check_files([rows[0], wrong], ExportOptions())
+        assert refused.value.kind == "gone" and str(tmp_path) not in str(refused.value)
+    # One that changes while it is sent breaks the archive off.
+    with pytest.raises(OSError, match="changed while"):
+        b"".join(stream_archive(rows, [sizes[0], len(b"something secret")]))
+
+
+def test_photos_are_taken_away_as_a_zip(client: httpx.Client, indexed: Indexed) -> None:
+    photos = client.get("/api/photos", params={"name": "coffee"}).json()["photos"]
+    numbers = [photo["number"] for photo in photos]
+    answer = client.post("/api/export", json={"photos": [*numbers, numbers[0]]})
+    assert answer.status_code == 200 and answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-disposition"] == 'attachment; filename="photos.zip"'
+    packed = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert len(packed.namelist()) == VIEWS
+    for name in packed.namelist():
+        assert packed.read(name) == (indexed.photos / name).read_bytes()
+    for body, status in (
+        ({"photos": []}, 422),
+        ({"photos": [-1]}, 422),
+        ({"photos": ["../x"]}, 422),
+        ({"photos": [987_654_321]}, 404),
+        ({"photos": list(range(501))}, 413),
+    ):
+        refused = client.post("/api/export", json=body)
+        assert refused.status_code == status and refused.json()["detail"].endswith("."), refused.text
