@@ -22,6 +22,7 @@ class ExportOptions:
 
     photos: int = 500
     bytes: int = 500_000_000  # of all files together
+    pictures: int = 120  # on one contact sheet: a page has 24
 
 
 PART = 200  # bytes of a part of a name, at most, in UTF-8

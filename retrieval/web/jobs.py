@@ -20,7 +20,7 @@ from retrieval.library.answers import Match
 from retrieval.library.searches import Searches
 from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
 from retrieval.photos.options import ImageOptions
-from retrieval.photos.thumbnails import encode_jpeg, thumbnail
+from retrieval.photos.thumbnails import SIZES, encode_jpeg, thumbnail
 from retrieval.search.answers import IF_MOVED, Asked, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -237,7 +237,9 @@ class PictureJobs:
         """Nothing is open between jobs."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `thumbnail`, `image` (photos of the collection) and `preview` (an upload)."""
+        """Do one of the jobs `thumbnail`, `image`, `sheet` (photos of the collection) and `preview` (an upload)."""
+        if job == "sheet":
+            return {}, _sheet(request)
         path, size = Path(request["path"]), int(request["size"])
         try:
             if job == "thumbnail":
@@ -251,6 +253,18 @@ class PictureJobs:
             reason = str(error) if os.path.isfile(path) else gone  # noqa: PTH113
             raise Refused(f"The photo {request['name']!r} cannot be shown: {reason.rstrip('.')}.", "gone") from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
+
+
+def _sheet(request: dict[str, Any]) -> bytes:
+    from retrieval.web.sheets import contact_sheet
+
+    shown: list[tuple[bytes | None, str]] = []
+    for photo in request["photos"]:
+        picture = None
+        with contextlib.suppress(CairnError):  # it has gone: its place says so
+            picture = thumbnail(Path(photo["path"]), photo["sha256"], SIZES[-1], Path(request["cache"]))
+        shown.append((picture, photo["caption"]))
+    return contact_sheet(shown)
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:

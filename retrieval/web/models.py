@@ -146,6 +146,9 @@ class ExportRequest(BaseModel):
     """Photos to take away."""
 
     photos: list[Number] = Field(min_length=1, max_length=10_000, description="Numbers of photos of the collection.")
+    form: Literal["zip", "sheet"] = Field(
+        "zip", description="zip: their files in an archive; sheet: small pictures on pages, as a PDF file."
+    )
 
 
 # Answered

@@ -1,26 +1,41 @@
-"""Route of photos to take away."""
+"""Route of photos to take away: their files, or a contact sheet."""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from retrieval.web.exports import check_files, stream_archive
 from retrieval.web.models import ExportRequest
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import service_of
+from retrieval.web.service import describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
 
-@router.post("/export", responses={200: {"content": {"application/zip": {}}}}, response_class=StreamingResponse)
-async def export(request: Request, asked: ExportRequest) -> StreamingResponse:
-    """Give the files of some photos as a ZIP archive, as they were indexed."""
+KINDS = ("application/zip", "application/pdf")
+
+
+@router.post("/export", responses={200: {"content": {kind: {} for kind in KINDS}}}, response_class=Response)
+async def export(request: Request, asked: ExportRequest) -> Response:
+    """Give the files of some photos, as they were indexed, or a contact sheet of them."""
     service = service_of(request)
     options = service.options.exports
     numbers = list(dict.fromkeys(asked.photos))
-    if len(numbers) > options.photos:
-        raise ProblemError(413, f"{options.photos} photos can be taken at once: select fewer.")
+    most = options.photos if asked.form == "zip" else options.pictures
+    if len(numbers) > most:
+        raise ProblemError(413, f"{most} photos can be taken at once: select fewer.")
     rows = [await service.row(number) for number in numbers]
+    if asked.form == "sheet":
+        described = await run_in_threadpool(describe_photos, service, rows)
+        photos = [
+            {"path": row.path, "sha256": row.sha256, "caption": one.title or one.name}
+            for row, one in zip(rows, described, strict=True)
+        ]
+        _, sheet = await service.decode("sheet", {"photos": photos, "cache": str(service.cache)})
+        return Response(sheet, media_type=KINDS[1], headers=_headers("contact-sheet.pdf"))
     sizes = await run_in_threadpool(check_files, rows, options)
-    headers = {"Content-Disposition": 'attachment; filename="photos.zip"', "Cache-Control": "no-store"}
-    return StreamingResponse(stream_archive(rows, sizes), media_type="application/zip", headers=headers)
+    return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS[0], headers=_headers("photos.zip"))
+
+
+def _headers(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}

@@ -8,8 +8,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import httpx
 import pytest
+from PIL import Image, ImageFont
 
 from retrieval.catalogue.schema import ImageRow
+from retrieval.web import sheets
 from retrieval.web.exports import ExportOptions, archive_names, check_files, stream_archive
 from retrieval.web.workers import Refused
 from tests.conftest import VIEWS, Indexed
@@ -116,3 +118,36 @@ def test_photos_are_taken_away_as_a_zip(client: httpx.Client, indexed: Indexed) 
     ):
         refused = client.post("/api/export", json=body)
         assert refused.status_code == status and refused.json()["detail"].endswith("."), refused.text
+
+
+def test_a_contact_sheet_is_a_pdf(client: httpx.Client) -> None:
+    photos = client.get("/api/photos", params={"limit": 3}).json()["photos"]
+    answer = client.post("/api/export", json={"photos": [photo["number"] for photo in photos], "form": "sheet"})
+    assert answer.status_code == 200 and answer.headers["content-type"] == "application/pdf"
+    assert answer.headers["content-disposition"] == 'attachment; filename="contact-sheet.pdf"'
+    assert answer.content.startswith(b"%PDF") and answer.content.count(b"/Type /Page\n") == 1
+    for body in ({"photos": list(range(121)), "form": "sheet"}, {"photos": [1], "form": "tar"}):
+        refused = client.post("/api/export", json=body)
+        assert refused.status_code in (413, 422) and refused.json()["detail"].endswith("."), refused.text
+
+
+@pytest.mark.parametrize("fonts", [True, False])
+def test_captions_fit_and_pages_are_as_many_as_needed(fonts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not fonts:
+        monkeypatch.setattr(sheets, "_FONTS", ())
+    font = sheets.find_font()
+    if fonts and font is None:
+        pytest.skip("this system has none of the fonts")
+    measure = (font or ImageFont.load_default(17)).getlength
+    for caption in HOSTILE:
+        fitted = sheets.fit_caption(caption, font, 240)
+        assert fitted.isprintable() and measure(fitted) <= 240
+    long = sheets.fit_caption("Holiday in the south of France, summer of 1998, roll 3, frame 17.jpg", font, 240)
+    assert long.startswith("Holiday") and long.endswith("frame 17.jpg") and ("…" if font else "...") in long
+    german = "Straße nach Köln, näher"
+    assert sheets.fit_caption(german, font, 240) == (german if font else "Strasse nach Koeln, naeher")
+    picture = io.BytesIO()
+    Image.new("RGB", (512, 1), "teal").save(picture, "JPEG")
+    shown = [(picture.getvalue() if place else None, caption) for place, caption in enumerate(HOSTILE[:25])]
+    sheet = sheets.contact_sheet(shown)
+    assert sheet.startswith(b"%PDF") and sheet.count(b"/Type /Page\n") == 2  # 24 on the first

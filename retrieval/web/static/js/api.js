@@ -104,9 +104,9 @@ function send(path, queries, fields, signal) {
 /** Search. `fields`: match, engine, expand, top, turns, similarity, and filters (filters.js). */
 export const search = async (queries, fields, signal) => (await send("/api/search", queries, fields, signal)).json();
 
-/** The files of photos, by their numbers, as one archive: a Blob. */
-export async function archive(numbers) {
-  const body = JSON.stringify({ photos: numbers });
+/** Photos to take away, by their numbers: their files (form "zip") or a contact sheet ("sheet"), as a Blob. */
+export async function take(numbers, form) {
+  const body = JSON.stringify({ photos: numbers, form });
   return (await ask("/api/export", { method: "POST", headers: { "Content-Type": "application/json" }, body })).blob();
 }
 

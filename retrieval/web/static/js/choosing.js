@@ -1,12 +1,12 @@
 // Results that are chosen: a tick on each, a bar that counts them, and what can be done with them.
 
-import { archive } from "./api.js";
+import { take } from "./api.js";
 import { at, count, el, save } from "./dom.js";
 import { toCsv, toJson, toNames } from "./exporting.js";
 
 let offered = new Map(); // entries by their numbers, in order
 let chosen = new Set(); // numbers
-let collecting = false; // their files
+let collecting = false;
 let last = null; // tick that was clicked last: where a range begins
 
 /** The tick of a result. */
@@ -60,6 +60,20 @@ async function copy(text) {
   }
 }
 
+/** Have the server make a file of the chosen photos, and keep it. */
+async function collect(form, name) {
+  if (collecting) return;
+  collecting = true;
+  at("copied").textContent = "Collecting the photos…";
+  try {
+    save(await take([...chosen], form), name);
+    at("copied").textContent = "";
+  } catch (error) {
+    at("copied").textContent = error.message || String(error);
+  }
+  collecting = false;
+}
+
 /** Listen to the ticks, the bar and the keys. */
 export function listenToChoice() {
   at("results").addEventListener("click", (event) => {
@@ -74,18 +88,8 @@ export function listenToChoice() {
   at("choose-none").addEventListener("click", () => choose([]));
   at("save-csv").addEventListener("click", () => save(new Blob([toCsv(entries())], { type: "text/csv;charset=utf-8" }), "results.csv"));
   at("save-json").addEventListener("click", () => save(new Blob([toJson(entries())], { type: "application/json" }), "results.json"));
-  at("save-files").addEventListener("click", async () => {
-    if (collecting) return;
-    collecting = true;
-    at("copied").textContent = "Collecting the photos…";
-    try {
-      save(await archive([...chosen]), "photos.zip");
-      at("copied").textContent = "";
-    } catch (error) {
-      at("copied").textContent = error.message || String(error);
-    }
-    collecting = false;
-  });
+  at("save-files").addEventListener("click", () => collect("zip", "photos.zip"));
+  at("save-sheet").addEventListener("click", () => collect("sheet", "contact-sheet.pdf"));
   at("copy-names").addEventListener("click", async () => {
     const done = await copy(toNames(entries()));
     at("copied").textContent = done ? `${count(chosen.size, "name")} copied` : "This browser does not let a page copy: save a file.";
