@@ -33,6 +33,7 @@ __all__ = ["ServeOptions", "create_app"]
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is wrong."},
+    403: {"model": Problem, "description": "The server was not started so that this may be done."},
     404: {"model": Problem, "description": "There is no such thing."},
     410: {"model": Problem, "description": "The photo's file is no longer there."},
     413: {"model": Problem, "description": "The upload, or what is asked for, is too large."},

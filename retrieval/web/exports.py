@@ -20,6 +20,7 @@ from retrieval.web.workers import Refused
 class ExportOptions:
     """What may be taken away at once."""
 
+    files: bool = True  # the files of photos; otherwise contact sheets alone
     photos: int = 500
     bytes: int = 500_000_000  # of all files together
     pictures: int = 120  # on one contact sheet: a page has 24

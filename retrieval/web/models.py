@@ -160,6 +160,7 @@ class Health(BaseModel):
     status: Literal["ok"]
     collection: str
     images: int
+    originals: bool = Field(description="Whether the files of photos may be taken away.")
     ready: bool = Field(description="Whether all is open that searches need; they wait for that otherwise.")
 
 

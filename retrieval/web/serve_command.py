@@ -35,6 +35,15 @@ def serve(
     ] = None,
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
+    originals: Annotated[
+        bool | None,
+        typer.Option(
+            "--originals/--no-originals",
+            help="Let the files of photos be taken away, with what cameras wrote into them (default: where only this "
+            "machine can reach the server).",
+            show_default=False,
+        ),
+    ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
@@ -49,6 +58,7 @@ def serve(
         options,
         search=replace(options.search, workers=workers),
         pictures=replace(options.pictures, workers=workers),
+        exports=replace(options.exports, files=is_loopback(host) if originals is None else originals),
     )
     with _shared_by(cluster, shards) as shared:
         app = create_app(collection, replace(options, **shared))

@@ -33,6 +33,8 @@ async def export(request: Request, asked: ExportRequest) -> Response:
         ]
         _, sheet = await service.decode("sheet", {"photos": photos, "cache": str(service.cache)})
         return Response(sheet, media_type=KINDS[1], headers=_headers("contact-sheet.pdf"))
+    if not options.files:
+        raise ProblemError(403, "This server does not give out the files of photos: start it with --originals.")
     sizes = await run_in_threadpool(check_files, rows, options)
     return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS[0], headers=_headers("photos.zip"))
 

@@ -76,7 +76,7 @@ def test_photos_are_listed_by_name_page_by_page(client: httpx.Client, indexed: I
     assert (whole["total"], whole["offset"]) == (len(names), 0)
     health = _get(client, "/api/health")
     assert isinstance(health.pop("ready"), bool)
-    assert health == {"status": "ok", "collection": "demo.cairn", "images": len(names)}
+    assert health == {"status": "ok", "collection": "demo.cairn", "images": len(names), "originals": True}
     pages = [_get(client, "/api/photos", offset=offset, limit=5) for offset in range(0, len(names), 5)]
     assert [photo for page in pages for photo in page["photos"]] == whole["photos"]
     some = _get(client, "/api/photos", name="OFF")

@@ -15,6 +15,7 @@ from retrieval.web import sheets
 from retrieval.web.exports import ExportOptions, archive_names, check_files, stream_archive
 from retrieval.web.workers import Refused
 from tests.conftest import VIEWS, Indexed
+from tests.retrieval.web.conftest import serving
 
 HOSTILE = [
     "../../../etc/passwd",
@@ -118,6 +119,13 @@ def test_photos_are_taken_away_as_a_zip(client: httpx.Client, indexed: Indexed) 
     ):
         refused = client.post("/api/export", json=body)
         assert refused.status_code == status and refused.json()["detail"].endswith("."), refused.text
+
+
+def test_a_server_may_keep_files_to_itself(indexed: Indexed, tmp_path: Path) -> None:
+    with serving(indexed.folder, tmp_path / "cache", exports=ExportOptions(files=False)) as address:
+        assert httpx.get(f"{address}/api/health").json()["originals"] is False
+        refused = httpx.post(f"{address}/api/export", json={"photos": [0]})
+        assert refused.status_code == 403 and "--originals" in refused.json()["detail"]
 
 
 def test_a_contact_sheet_is_a_pdf(client: httpx.Client) -> None:

@@ -12,7 +12,8 @@ export function complain(error, id = "error") {
 /** Run a page. */
 export async function start(main) {
   health()
-    .then(({ collection, images }) => {
+    .then(({ collection, images, originals }) => {
+      document.body.classList.toggle("no-originals", originals === false);
       at("collection").textContent = `${collection} · ${count(images, "photo")}`;
     })
     .catch(() => {}); // the page's own request says what is wrong
