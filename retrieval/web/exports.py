@@ -23,6 +23,7 @@ class ExportOptions:
     files: bool = True  # the files of photos; otherwise contact sheets alone
     photos: int = 500
     bytes: int = 500_000_000  # of all files together
+    requests: int = 4  # whose files are looked at at a time: all of them are read for that
     pictures: int = 120  # on one contact sheet: a page has 24
 
 

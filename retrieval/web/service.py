@@ -74,6 +74,7 @@ class Service:
         self._place = Place(folder, options.catalogue, options.similarity, options.cluster, options.shards)
         self._started = False
         self.recent = RecentRows()
+        self.exporting = 0  # requests whose files are looked at
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 
     def start(self) -> None:

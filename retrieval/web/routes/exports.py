@@ -23,7 +23,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     numbers = list(dict.fromkeys(asked.photos))
     most = options.photos if asked.form == "zip" else options.pictures
     if len(numbers) > most:
-        raise ProblemError(413, f"{most} photos can be taken at once: select fewer.")
+        raise ProblemError(413, f"At most {most} photos can be taken at once: select fewer.")
     rows = [await service.row(number) for number in numbers]
     if asked.form == "sheet":
         described = await run_in_threadpool(describe_photos, service, rows)
@@ -35,7 +35,13 @@ async def export(request: Request, asked: ExportRequest) -> Response:
         return Response(sheet, media_type=KINDS[1], headers=_headers("contact-sheet.pdf"))
     if not options.files:
         raise ProblemError(403, "This server does not give out the files of photos: start it with --originals.")
-    sizes = await run_in_threadpool(check_files, rows, options)
+    if service.exporting >= options.requests:
+        raise ProblemError(503, "The server is busy: try again in a moment.")
+    service.exporting += 1
+    try:
+        sizes = await run_in_threadpool(check_files, rows, options)
+    finally:
+        service.exporting -= 1
     return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS[0], headers=_headers("photos.zip"))
 
 

@@ -33,7 +33,13 @@ def health(request: Request) -> Health:
     """Tell that the server is alive."""
     service = service_of(request)
     images = service.collection.catalogue.count()
-    return Health(status="ok", collection=service.name, images=images, originals=service.options.exports.files, ready=service.searching.is_open)
+    return Health(
+        status="ok",
+        collection=service.name,
+        images=images,
+        originals=service.options.exports.files,
+        ready=service.searching.is_open,
+    )
 
 
 @router.get("/collection")

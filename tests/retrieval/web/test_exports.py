@@ -128,6 +128,22 @@ def test_a_server_may_keep_files_to_itself(indexed: Indexed, tmp_path: Path) -> 
         assert refused.status_code == 403 and "--originals" in refused.json()["detail"]
 
 
+@pytest.mark.slow
+def test_limits_of_a_server_are_its_options(indexed: Indexed, tmp_path: Path) -> None:
+    for options, status, said in (
+        (ExportOptions(requests=0), 503, "busy"),
+        (ExportOptions(bytes=1000), 413, "select fewer"),
+        (ExportOptions(photos=1), 413, "at once"),
+    ):
+        with (
+            serving(indexed.folder, tmp_path / "cache", exports=options) as base,
+            httpx.Client(base_url=base, timeout=60) as client,
+        ):
+            numbers = [photo["number"] for photo in client.get("/api/photos", params={"limit": 2}).json()["photos"]]
+            refused = client.post("/api/export", json={"photos": numbers})
+            assert refused.status_code == status and said in refused.json()["detail"], refused.text
+
+
 def test_a_contact_sheet_is_a_pdf(client: httpx.Client) -> None:
     photos = client.get("/api/photos", params={"limit": 3}).json()["photos"]
     answer = client.post("/api/export", json={"photos": [photo["number"] for photo in photos], "form": "sheet"})
