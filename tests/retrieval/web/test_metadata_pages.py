@@ -152,7 +152,7 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:
         assert wait_for_results(page) == ["coffee_002.jpg"]
         page.get_by_label("Taken from").fill("1950")
         page.get_by_label("Taken from").press("Enter")
-        page.get_by_text("No photo of the collection passes the filters.").wait_for()
+        page.get_by_text("No photo of the collection passes the filters").wait_for()
         page.get_by_role("link", name="Clear the filters").click()
         page.wait_for_url(f"**/search?q={number}")
         assert len(wait_for_results(page)) > 2
