@@ -285,6 +285,7 @@ def test_the_command_tells_each_pair_and_the_means(sequence: Path, cairn: Cairn)
     assert f"recall {report['recall']:.4f}, mAP {report['mAP']:.4f} over 2 pairs" in lines[3]
 
 
+@pytest.mark.slow
 def test_options_of_the_command_change_what_is_measured(sequence: Path, cairn: Cairn) -> None:
     def view(*options: object) -> tuple[int, float, float]:
         pair = cairn("evaluate", "matching", sequence, "--json", *options).json["pairs"][1]

@@ -67,6 +67,7 @@ def test_test_queries_are_measured_at_each_iteration(cairn: Cairn, indexed: Inde
     assert cairn(*more, "--test-gt", one_each, "--json").json["queries"] == 8
 
 
+@pytest.mark.slow
 def test_splits_are_learnt_from_and_measured_as_searches_are(cairn: Cairn, indexed: Indexed, one_each: Path) -> None:
     work = one_each.with_name("work")
     command = ("evaluate", "similarity", indexed.folder, "--gt", one_each, "--work", work, "--iterations", 2)

@@ -632,6 +632,7 @@ def test_a_similarity_that_cannot_be_used_is_one_sentence_and_code_2(
     assert "no vocabulary" in cairn(*evaluate, *right, "--vocabulary", tmp_path / "missing").refused()
 
 
+@pytest.mark.slow
 def test_evaluation_by_a_learnt_similarity(
     indexed: Indexed, cairn: Cairn, similarities: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

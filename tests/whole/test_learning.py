@@ -257,6 +257,7 @@ def sift_file(folder: Path) -> Path:
 # Other ways of learning
 
 
+@pytest.mark.slow
 def test_a_given_pooling_is_projected_and_told_in_words(made: Made, cairn: Cairn, tmp_path: Path) -> None:
     arguments = ("--pairs", 100, "--augment", 0, "--dim", 12, "--workers", 1)
     out = tmp_path / "d.npz"

@@ -32,6 +32,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("reproduced")
 
 
+@pytest.mark.slow
 def test_an_experiment_becomes_a_page_and_is_not_run_again(root: Path, tmp_path: Path, cairn: Cairn) -> None:
     arguments = ("reproduce", "brown11/figure6", "--root", root, "--scale", SCALE, "--out", tmp_path, "--json")
     told = cairn(*arguments).json["experiments"][0]

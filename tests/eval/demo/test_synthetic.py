@@ -35,6 +35,7 @@ def _fit(warped: np.ndarray, photo: np.ndarray, seen: np.ndarray) -> float:
     return float(np.sqrt(1 - residual.var() / target.var()))
 
 
+@pytest.mark.slow
 def test_a_photo_depends_on_the_seed_and_itself_alone(
     demo: DemoCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

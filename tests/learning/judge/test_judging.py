@@ -42,6 +42,7 @@ def paths_of(collection: Collection, *names: str) -> set[str]:
     return {row.path for row in collection.catalogue.images() if Path(row.path).name.startswith(names)}
 
 
+@pytest.mark.slow
 def test_a_descriptor_that_finds_less_is_worse_and_nothing_is_done_twice(
     tmp_path: Path, blind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

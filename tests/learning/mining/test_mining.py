@@ -332,6 +332,7 @@ def _mine_until(moment: tuple[str, int], few: Path, out: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL") or not hasattr(os, "fork"), reason="needs processes to kill")
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(
     mined: tuple[Path, MiningReport], few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,6 +179,7 @@ def test_a_region_is_where_the_box_lies(client: httpx.Client, numbers: dict[str,
             assert entry["region"] is None
 
 
+@pytest.mark.slow
 def test_regions_stay_in_their_photos(client: httpx.Client, numbers: dict[str, int]) -> None:
     shown = []
     for name in ("coffee_001.jpg", "page_002.jpg"):

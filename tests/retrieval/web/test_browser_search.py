@@ -496,6 +496,7 @@ def test_what_a_curator_sees_first_is_plain_and_the_rest_is_behind_details(visit
         assert page.evaluate("document.scrollingElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit) -> None:
     """And one request is enough where what is found upright leaves no doubt."""
     page = visit.open("/")

@@ -77,6 +77,7 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a worker ends with its pipe")
+@pytest.mark.slow
 def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: Path) -> None:
     with _serve(indexed.folder, "--cache", tmp_path / "cache", "--workers", 1) as (process, _):
         children = psutil.Process(process.pid).children(recursive=True)

@@ -357,6 +357,9 @@ def test_workers_share_the_memory_of_what_is_open(reader: tuple[Pool, Path]) -> 
         assert int(re.findall(r"Rss:\s+(\d+) kB", of)[0]) > 64 << 10
 
 
+@pytest.mark.parametrize(
+    "way", [pytest.param("forked", marks=FORKS), pytest.param("spawned", marks=pytest.mark.slow)], indirect=True
+)
 def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) -> None:
     pool = Pool(SlowToStart, ("nap",), PoolOptions(workers=1, seconds=1.5))
     try:

@@ -109,6 +109,7 @@ def test_a_photo_without_features_and_a_collection_of_one_word(flat: Path, name:
 # The command line, and the server
 
 
+@pytest.mark.slow
 def test_the_command_line_makes_and_searches_a_collection_with_signatures(
     indexed: Indexed, tmp_path: Path, cairn: Callable[..., Ran]
 ) -> None:
