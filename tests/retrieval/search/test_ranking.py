@@ -76,7 +76,6 @@ def test_a_hit_says_what_verification_found(rows: Rows) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=12, max_size=12), min_size=2, max_size=4), st.booleans())
-@pytest.mark.slow
 def test_several_answers_count_by_their_best_or_their_worst(scores: list[list[int]], match_all: bool) -> None:
     answers = [ranking_of([(score / 4, 5 * (score == 3), 0, "a") for score in row]) for row in scores]
 
