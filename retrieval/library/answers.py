@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.text import likely
 from retrieval.features.encoding import decode_geometry
-from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box
@@ -485,7 +484,6 @@ def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "Image
     image = searcher.index.images.features(hit.number)
     matches = hit.verification.matches
     frames = decode_geometry(image.columns, matches[:, 1])
-    side = float(max(row.width or 1, row.height or 1))
     matrix = homography(hit, query, row, image)
     match = Match(
         query=_query_photo(asked, query),
@@ -502,9 +500,7 @@ def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "Image
         region=found_region(query, matrix, row.width, row.height),
         turn=round(query.views[hit.view].turn, 6),
         query_ellipses=query.ellipses(hit.view, matches[:, 0]),
-        photo_ellipses=ellipses_of_shapes(
-            frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side
-        ),
+        photo_ellipses=frames.ellipses(max(row.width or 1, row.height or 1)),
     )
     vars(match)["_shown"] = _Shown(searcher, [(query, hit, row)], query, [asked])
     return match

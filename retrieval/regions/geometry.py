@@ -81,6 +81,10 @@ class Frames:
         """Take some rows, in the order given."""
         return Frames(self.centres.take(rows, axis=0), self.linear.take(rows, axis=0))
 
+    def ellipses(self, side: float) -> NDArray[np.float32]:
+        """Write the regions as ellipse rows (N, 5), pixels of the upright original, whose longer side is given."""
+        return ellipses_of_shapes(self.centres.astype(np.float64) * side - 0.5, self.linear.astype(np.float64) * side)
+
 
 def fit_affine(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:
     """Least-squares affine map (2, 3) from points (N, 2) to points (N, 2).

@@ -13,7 +13,6 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_geometry
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
-from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
 from retrieval.search.photos import SearchedPhotos
@@ -165,7 +164,7 @@ def _draw_inliers(
     matches = matches[np.linspace(0, len(matches) - 1, min(len(matches), options.lines)).astype(int)]
     side = max(row.width or 1, row.height or 1)
     frames = decode_geometry(index.images.features(hit.number).columns, matches[:, 1])
-    there = ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
+    there = frames.ellipses(side)
     here = query.ellipses(hit.view, matches[:, 0])
     hues = np.linspace(0, 150, len(matches)).astype(np.uint8)
     hsv = np.stack([hues, np.full_like(hues, 190), np.full_like(hues, 235)], -1)[None]

@@ -20,7 +20,6 @@ from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
-from retrieval.regions.geometry import Frames, ellipses_of_shapes
 from retrieval.search.photos import PhotoFeatures
 from retrieval.search.views import DescribedView, LazyViews, View, indexed_view, part_of
 
@@ -67,7 +66,7 @@ class DescribedQuery:
 
     def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
         """Regions (N, 5) of some features of a view, pixels of the upright original."""
-        return _ellipses(self.views[view].frames.at(features), self.side)
+        return self.views[view].frames.at(features).ellipses(self.side)
 
 
 @dataclass(frozen=True)
@@ -163,11 +162,6 @@ class Source:
             rows = rows[: len(regions)]
             features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
         return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
-
-
-def _ellipses(frames: Frames, side: int) -> NDArray[np.float32]:
-    """Regions (N, 5) of frames, pixels of the upright original, whose longer side is given."""
-    return ellipses_of_shapes(frames.centres.astype(np.float64) * side - 0.5, frames.linear.astype(np.float64) * side)
 
 
 def _spread(number: int) -> NDArray[np.int64]:
@@ -275,7 +269,7 @@ def recall_query(
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
     # The frames of upright patches tell the regions. Which were the strongest is not kept: some from all words do.
     if collection.options.features.upright:
-        source.know(_ellipses(view.frames.at(_spread(len(view.words))), max(width, height)))
+        source.know(view.frames.at(_spread(len(view.words))).ellipses(max(width, height)))
     signatures = collection.signatures if signed else None
     if view.signed is not None and signatures is not None:
         view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))
