@@ -11,9 +11,10 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from retrieval.catalogue.metadata_store import PhotoMetadata
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.library.photos import Photo as KnownPhoto
+from retrieval.library.photos import photos_of
 from retrieval.web.discretion import names_of_places
 from retrieval.web.exports import ExportOptions
 from retrieval.web.guard import log_trace
@@ -145,30 +146,17 @@ def service_of(request: Request) -> Service:
 
 def describe_photos(service: Service, rows: Sequence[ImageRow]) -> list[Photo]:
     """Photos as the API shows them in lists."""
-    known = service.collection.catalogue.metadata([row.number for row in rows])
-    return [Photo(**_facts(row, known[row.number])) for row in rows]
+    return [Photo(**_facts(one)) for one in photos_of(service.collection.catalogue, rows, service.cache)]
 
 
 def describe_photo(service: Service, row: ImageRow) -> PhotoDetails:
     """One photo as the API shows it."""
-    known = service.collection.catalogue.metadata([row.number])[row.number]
-    return PhotoDetails(**_facts(row, known), others={key: list(several) for key, several in known.others.items()})
+    (one,) = photos_of(service.collection.catalogue, [row], service.cache)
+    return PhotoDetails(**_facts(one))
 
 
-def _facts(row: ImageRow, known: PhotoMetadata) -> dict[str, Any]:
-    name = row.name or ""
-    return dict(
-        number=row.number,
-        name=name,
-        folder=name.rpartition("/")[0],
-        width=row.width,
-        height=row.height,
-        features=row.features,
-        taken=known.taken,
-        camera=known.camera,
-        latitude=known.latitude,
-        longitude=known.longitude,
-        title=known.title,
-        tags=list(known.tags),
-        date_added=row.date_added,
-    )
+def _facts(photo: KnownPhoto) -> dict[str, Any]:
+    """What is known of a photo, but for where its file lies."""
+    facts = photo.to_dict()
+    del facts["path"]
+    return {**facts, "folder": photo.folder}
