@@ -7,6 +7,7 @@ import numpy as np
 
 from index.errors import CairnError
 from index.segments.description import segment_bytes
+from index.vocabulary import VocabularyFacts
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.augmentation import is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
@@ -17,13 +18,18 @@ from retrieval.foreign.contract import GEOMETRIES
 _LOOKS = 5  # how often segments are looked at again that are rewritten meanwhile
 
 
-def describe_collection(collection: Collection) -> dict[str, Any]:
-    """Give the facts that `cairn info` reports."""
+def count_collection(collection: Collection) -> dict[str, Any]:
+    """Give the facts that every run of indexing reports: how much a collection holds, and what a feature costs."""
+    return _count(collection, _vocabulary(collection))
+
+
+def _vocabulary(collection: Collection) -> VocabularyFacts | None:
+    return collection.vocabulary_facts if collection.has_vocabulary else None
+
+
+def _count(collection: Collection, vocabulary: VocabularyFacts | None) -> dict[str, Any]:
     counts = collection.catalogue.counts()
-    descriptor = collection.descriptor
-    vocabulary = collection.vocabulary_facts if collection.has_vocabulary else None
     rows, size = _sizes(collection)
-    added = collection.catalogue.first_and_last_added()
     features = sum(row.features for row in rows)
     return {
         "images": counts["indexed"],
@@ -32,6 +38,19 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         "segments": len(rows),
         "bytes": size,
         "bytes_per_feature": round(sum(size.values()) / features, 2) if features else 0.0,
+        "removed": counts["removed"],
+    }
+
+
+def describe_collection(collection: Collection) -> dict[str, Any]:
+    """Give the facts that `cairn info` reports."""
+    vocabulary = _vocabulary(collection)
+    counted = _count(collection, vocabulary)
+    removed = counted.pop("removed")
+    descriptor = collection.descriptor
+    added = collection.catalogue.first_and_last_added()
+    return {
+        **counted,
         "descriptor": {
             "name": descriptor.name,
             "dim": descriptor.dim,
@@ -52,7 +71,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         "augmentation": _augmentation(collection),
         "date_added": None if added is None else {"first": added[0], "last": added[1]},
         "missing": len(collection.catalogue.missing()),
-        "removed": counts["removed"],
+        "removed": removed,
         "removed_for_good": [
             {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}
             for one in collection.catalogue.exclusions()

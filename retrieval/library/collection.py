@@ -18,7 +18,7 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
-from retrieval.collection.summary import describe_collection
+from retrieval.collection.summary import count_collection, describe_collection
 from retrieval.library.filters import filter_from
 from retrieval.library.health import check
 from retrieval.library.numbers import whole
@@ -191,7 +191,7 @@ class Collection:
                     time_limit=time_limit,
                     progress=tell,
                 )
-            facts = describe_collection(self.opened)
+            facts = count_collection(self.opened)
         return Added(
             added=report.added,
             unchanged=report.unchanged,
