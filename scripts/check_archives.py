@@ -23,7 +23,7 @@ NEEDED = (
     *(f"{package}/py.typed" for package in ("eval", "index", "learning", "retrieval")),
     *(f"data/models/{name}.npz" for name in ("cairn", "pr-proj", "rootsift-proj")),
     "data/sets/oxford5k.json",
-    "retrieval/web/static/search.html",
+    "retrieval/web/pages/search.html",
     "*.data/data/share/man/man1/cairn.1",
     "*.dist-info/licenses/LICENSE",
     "*.dist-info/entry_points.txt",

@@ -57,9 +57,13 @@ def problem(request: Request, status: int, sentence: str, headers: dict[str, str
     headers = dict(headers or {})
     if status == 503:
         headers["Retry-After"] = str(BUSY_SECONDS)
-    page = not request.url.path.startswith("/api") and "text/html" in request.headers.get("accept", "")
+    root = request.scope.get("root_path", "")
+    page = not request.url.path.removeprefix(root).startswith("/api") and "text/html" in request.headers.get(
+        "accept", ""
+    )
     if page and request.method in ("GET", "HEAD"):
-        return HTMLResponse(_PAGE.format(status=status, sentence=html.escape(sentence)), status, headers)
+        text = _PAGE.format(status=status, sentence=html.escape(sentence), root=html.escape(root))
+        return HTMLResponse(text, status, headers)
     return JSONResponse({"detail": sentence}, status, headers)
 
 
@@ -96,13 +100,13 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Cairn: {status}</title>
-<link rel="stylesheet" href="/static/css/cairn.css">
+<link rel="stylesheet" href="{root}/static/css/cairn.css">
 </head>
 <body>
 <main>
 <h1>{status}</h1>
 <p>{sentence}</p>
-<p><a href="/">Back to the collection</a></p>
+<p><a href="{root}/">Back to the collection</a></p>
 </main>
 </body>
 </html>

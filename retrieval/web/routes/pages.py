@@ -4,7 +4,7 @@ import mimetypes
 from html import escape
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -12,9 +12,24 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, PREFERRED, find_engine
+from retrieval.web.rendering import render
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
-PAGES = {"/": "index", **{f"/{name}": name for name in ("photo", "search", "match", "groups", "status")}}
+PAGES = {
+    "/": "photos",
+    "/search": "search",
+    "/photo": "photo",
+    "/match": "match",
+    "/albums": "albums",
+    "/album": "album",
+    "/groups": "groups",
+    "/duplicates": "duplicates",
+    "/saved": "saved",
+    "/map": "map",
+    "/work": "work",
+    "/improve": "improve",
+    "/status": "status",
+}
 # The system's own table may say something else.
 TYPES = {
     ".css": "text/css",
@@ -70,10 +85,10 @@ def expansion_choices() -> str:
 def _add(address: str, name: str) -> None:
     """Answer an address with a page of the package; nothing that is asked has a part in which one."""
 
-    # Without parameters: the framework would fill them from the query string.
-    def show() -> HTMLResponse:
-        text = (STATIC / f"{name}.html").read_text(encoding="utf-8")
-        text = text.replace("<!-- engines -->", engine_choices()).replace("<!-- expansions -->", expansion_choices())
+    # Without parameters of ours: the framework would fill them from the query string.
+    def show(request: Request) -> HTMLResponse:
+        root = request.scope.get("root_path", "")
+        text = render(name, root, engines=engine_choices(), expansions=expansion_choices())
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
     router.add_api_route(address, show, methods=["GET", "HEAD"])

@@ -1,5 +1,7 @@
 // What the server is asked. Every failure is an Error whose message is a sentence that can be shown.
 
+import { root } from "./root.js";
+
 const LOST = "The server does not answer. Is cairn serve still running?";
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
 const TRIES = 3;
@@ -41,7 +43,7 @@ export async function ask(address, options = {}) {
   }
 }
 
-/** An address with the fields that say something: undefined, null and "" are left out, lists are repeated. */
+/** An address of the server with the fields that say something: undefined, null and "" are left out, lists are repeated. */
 export function address(path, fields = {}) {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -51,10 +53,20 @@ export function address(path, fields = {}) {
   }
   // Colons and commas of boxes may stand in a query as they are; it reads better.
   const text = search.toString().replaceAll("%3A", ":").replaceAll("%2C", ",");
-  return text ? `${path}?${text}` : path;
+  const whole = path.startsWith("/") ? root + path : path;
+  return text ? `${whole}?${text}` : whole;
 }
 
-const json = async (path, fields, signal) => (await ask(address(path, fields), { signal })).json();
+/** What the server says at an address, as JSON. */
+export const json = async (path, fields, signal) => (await ask(address(path, fields), { signal })).json();
+
+/** Have the server change something: `method` is POST, PUT, PATCH or DELETE. Gives its answer, null where it is empty. */
+export async function change(method, path, body, signal) {
+  // No other site can send this header, nor JSON, without being asked first.
+  const headers = body === undefined ? { "X-Cairn": "1" } : { "X-Cairn": "1", "Content-Type": "application/json" };
+  const answer = await ask(address(path), { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
+  return answer.status === 204 ? null : answer.json();
+}
 
 export const health = () => json("/api/health");
 export const collection = () => json("/api/collection");
@@ -64,14 +76,14 @@ export const photos = (fields, signal) => json("/api/photos", fields, signal);
 export const photo = (number) => json(`/api/photos/${encodeURIComponent(number)}`);
 export const groups = (fields) => json("/api/groups", fields);
 
-export const thumbnail = (number, size = 256) => `/api/photos/${number}/thumbnail?size=${size}`;
-export const image = (number, size = 1600) => `/api/photos/${number}/image?size=${size}`;
+export const thumbnail = (number, size = 256) => address(`/api/photos/${number}/thumbnail`, { size });
+export const image = (number, size = 1600) => address(`/api/photos/${number}/image`, { size });
 
 /** An upload as a browser can show it: {picture: Blob, width, height}, the size of the upright original. */
 export async function preview(file, signal) {
   const body = new FormData();
   body.append("photo", file, file.name || "photo");
-  const answer = await ask("/api/preview", { method: "POST", body, signal });
+  const answer = await ask(address("/api/preview"), { method: "POST", headers: { "X-Cairn": "1" }, body, signal });
   const size = (name) => Number(answer.headers.get(name));
   return { picture: await answer.blob(), width: size("X-Photo-Width"), height: size("X-Photo-Height") };
 }
@@ -98,7 +110,7 @@ function send(path, queries, fields, signal) {
   }
   const { format, ...rest } = fields;
   const body = multipart(rest, queries, files);
-  return ask(address(path, { format }), { method: "POST", body, signal });
+  return ask(address(path, { format }), { method: "POST", headers: { "X-Cairn": "1" }, body, signal });
 }
 
 /** Search. `fields`: match, engine, expand, top, turns, similarity, and filters (filters.js). */
@@ -106,8 +118,8 @@ export const search = async (queries, fields, signal) => (await send("/api/searc
 
 /** Photos to take away, by their numbers: their files (form "zip") or a contact sheet ("sheet"), as a Blob. */
 export async function take(numbers, form) {
-  const body = JSON.stringify({ photos: numbers, form });
-  return (await ask("/api/export", { method: "POST", headers: { "Content-Type": "application/json" }, body })).blob();
+  const headers = { "X-Cairn": "1", "Content-Type": "application/json" };
+  return (await ask(address("/api/export"), { method: "POST", headers, body: JSON.stringify({ photos: numbers, form }) })).blob();
 }
 
 /** How a query and a photo match; with `format` "csv" or "jpg" the answer is a file. Gives the Response. */

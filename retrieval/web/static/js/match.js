@@ -196,7 +196,7 @@ start(async () => {
   const fields = new URLSearchParams(location.search);
   const [text, number] = [fields.get("q"), fields.get("photo")];
   if (!text || !/^\d+$/.test(number ?? "")) throw new Error("The address names no match: search first, then follow a result.");
-  at("back").href = `/search?${fields.get("from") ?? address("", { q: text }).slice(1)}`;
+  at("back").href = `${address("/search")}?${fields.get("from") ?? address("", { q: text }).slice(1)}`;
   const asked = Object.fromEntries(["engine", "turns", "turn", "similarity", "augmented"].map((name) => [name, fields.get(name) ?? undefined]));
   const query = await resolve(parse(text));
   const photo = await read(number);

@@ -1,0 +1,1 @@
+"""What people decide about photos, as rows: albums, hidden photos, pairs that are no match, saved searches."""

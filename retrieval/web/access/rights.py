@@ -1,0 +1,33 @@
+"""What the one who asks may do."""
+
+import enum
+from typing import Any
+
+from fastapi import Depends, Request
+
+from retrieval.web.problems import ProblemError
+
+ROLE = "cairn.role"
+"""Where the scope of a request says the role of the one who asks."""
+
+
+class Role(enum.StrEnum):
+    """What may be done."""
+
+    READ = "read"  # look, search, take away
+    WRITE = "write"  # change what is known of photos, and have work done
+
+
+def role_of(request: Request) -> Role:
+    """Give the role of the one who asks."""
+    return Role(request.scope.get(ROLE, Role.WRITE))
+
+
+def require_write(request: Request) -> None:
+    """Refuse those who may only read."""
+    if role_of(request) is not Role.WRITE:
+        raise ProblemError(403, "You may look at this collection, but not change it.")
+
+
+WRITING: list[Any] = [Depends(require_write)]
+"""What every route that changes something depends on: ``dependencies=WRITING``."""

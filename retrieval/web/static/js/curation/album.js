@@ -1,0 +1,5 @@
+// Album: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});

@@ -1,0 +1,5 @@
+// Albums: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});

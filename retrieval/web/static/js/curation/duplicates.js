@@ -1,0 +1,5 @@
+// Duplicates: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});

@@ -1,0 +1,5 @@
+// Saved searches: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});

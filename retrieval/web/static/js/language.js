@@ -1,0 +1,38 @@
+// What pages say, in the reader's language: English stands in the code, other languages in languages/CODE.json.
+
+import { root } from "./root.js";
+
+/** The language of the page, as the server chose it: "en", "de". */
+export const language = document.documentElement.lang || "en";
+
+const messages = await (async () => {
+  if (language === "en") return {};
+  try {
+    return await (await fetch(`${root}/static/languages/${language}.json`)).json();
+  } catch {
+    return {}; // English is better than nothing
+  }
+})();
+
+const plural = new Intl.PluralRules(language);
+
+/** Put values in place of {name}. */
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+
+/** Say a sentence: `text` in English, with {name} where values stand. */
+export function t(text, values = {}) {
+  return filled(messages[text] ?? text, values);
+}
+
+/** Say a sentence that depends on a number: {n} stands for it, as the language writes it. */
+export function tn(number, one, several, values = {}) {
+  const forms = messages[several] ?? { one, other: several };
+  const form = forms[plural.select(number)] ?? forms.other;
+  return filled(form, { n: figure(number), ...values });
+}
+
+/** A number as the language writes it. */
+export const figure = (number, options = {}) => number.toLocaleString(language, options);
+
+/** A moment as the language writes it. */
+export const moment = (date, options = { dateStyle: "medium", timeStyle: "short" }) => new Date(date).toLocaleString(language, options);

@@ -1,0 +1,5 @@
+// Map: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});

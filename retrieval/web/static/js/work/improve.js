@@ -1,0 +1,5 @@
+// Improve search: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});

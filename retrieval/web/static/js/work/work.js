@@ -1,0 +1,5 @@
+// Work: not there yet.
+
+import { start } from "../page.js";
+
+start(async () => {});
