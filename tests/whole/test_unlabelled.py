@@ -373,6 +373,7 @@ def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     assert cairn(*changed(command, "--dim", 1), "--out", tmp_path / "d.npz").json["dim"] == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_picked_up_by_the_same_command(
     made: Made, cairn: Cairn, tmp_path: Path, learnt: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

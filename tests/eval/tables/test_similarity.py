@@ -34,6 +34,7 @@ def photos(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Re
     return RetrievalSet.find(folder)
 
 
+@pytest.mark.slow
 def test_test_queries_are_never_learnt_from(photos: RetrievalSet, tmp_path: Path) -> None:
     table = SimilarityTable(Cell(photos, photos, OPTIONS, "tf-idf", 1), tmp_path, 1, quiet)
     plain = table.baseline()

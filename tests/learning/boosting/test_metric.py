@@ -166,7 +166,7 @@ class TestDescent:
         told = metric.matrix if diagonal else np.diag(metric.matrix)
         assert told[12:].min() > told[:12].max()
 
-    @pytest.mark.parametrize("learners", [16, 128, 512])
+    @pytest.mark.parametrize("learners", [16, 128, pytest.param(512, marks=pytest.mark.slow)])
     def test_the_loss_falls_epoch_by_epoch_however_many_learners_there_are(self, learners):
         """All patches answer most of them alike, as they do weak learners of gradients."""
         train = some_pairs(2000, learners)

@@ -200,7 +200,13 @@ class TestVector:
 
 
 class TestMetric:
-    @pytest.mark.parametrize(("norm", "share"), [("nuclear", 0.05), ("nuclear", 0.3), ("frobenius", 0.1)])
+    @pytest.mark.parametrize(
+        ("norm", "share"),
+        [
+            ("nuclear", 0.05),
+            *(pytest.param(*one, marks=pytest.mark.slow) for one in (("nuclear", 0.3), ("frobenius", 0.1))),
+        ],
+    )
     def test_the_optimum_is_the_solver_s_within_one_percent(self, norm, share):
         cp = pytest.importorskip("cvxpy")
         positive, negative = difference_problem(number=40)

@@ -68,6 +68,7 @@ def test_rootsift_is_no_better_than_itself(pictures: Collection, work: Path) -> 
     assert verdict.outcome == "same" and np.array_equal(verdict.learnt, verdict.other)
 
 
+@pytest.mark.slow
 def test_scenes_that_were_learnt_from_are_not_asked_for(pictures: Collection, work: Path) -> None:
     verdict = judge(pictures, "rootsift", paths_of(pictures, "coffee_1", "rocket_0"), work, OPTIONS)
     assert (verdict.scenes, verdict.held_out) == (4, 2)

@@ -309,7 +309,13 @@ group_photos(Collection.open(Path(sys.argv[1])), GroupOptions(augment=True))
 
 @pytest.mark.parametrize(
     ("step", "when"),
-    [("write_loans", "before"), ("write_manifest", "before"), ("write_manifest", "after"), ("_tell", "before")],
+    [
+        ("write_manifest", "after"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (("write_loans", "before"), ("write_manifest", "before"), ("_tell", "before"))
+        ),
+    ],
 )
 def test_a_run_that_is_killed_leaves_a_sound_collection_and_is_made_good(
     copy: Collection, tmp_path: Path, step: str, when: str
