@@ -1,8 +1,8 @@
 // What the server is asked. Every failure is an Error whose message is a sentence that can be shown.
 
+import { t } from "./language.js";
 import { root } from "./root.js";
 
-const LOST = "The server does not answer. Is cairn serve still running?";
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
 const TRIES = 3;
 
@@ -16,11 +16,11 @@ export class Refused extends Error {
 async function sentence(answer) {
   try {
     const { detail } = await answer.json();
-    if (typeof detail === "string" && detail) return detail;
+    if (typeof detail === "string" && detail) return t(detail); // those without names and numbers are translated
   } catch {
     // No JSON: said below.
   }
-  return `The server answered with the error ${answer.status}.`;
+  return t("The server answered with the error {status}.", { status: answer.status });
 }
 
 /** Fetch; a busy server (503) is asked again. Throws Refused, or AbortError where `signal` says so. */
@@ -31,7 +31,7 @@ export async function ask(address, options = {}) {
       answer = await fetch(address, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Refused(LOST, 0);
+      throw new Refused(t("The server does not answer. Is cairn serve still running?"), 0);
     }
     if (answer.ok) return answer;
     const wait = Number(answer.headers.get("Retry-After") || 1);

@@ -2,14 +2,17 @@
 // upright original: the drawing's coordinates are theirs (see `pixels`), the browser converts.
 
 import { at, corners, el, outline, pixels, svg } from "./dom.js";
+import { parts, t } from "./language.js";
 
 const EDGES = { nw: [0, 1], n: [null, 1], ne: [2, 1], e: [2, null], se: [2, 3], s: [null, 3], sw: [0, 3], w: [0, null] };
 const SIDES = { n: [0, 1, 2, 1], e: [2, 1, 2, 3], s: [0, 3, 2, 3], w: [0, 1, 0, 3] }; // from corner to corner, as places in a box
-const NAMES = ["Left", "Top", "Right", "Bottom"];
+const NAMES = [t("Left"), t("Top"), t("Right"), t("Bottom")];
 const SMALLEST = 6; // screen pixels: less is a click, not a box
 const KNOB = 5; // radius of a handle as drawn, screen pixels
 const GRIP = 14; // and as caught
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+const key = (name) => el("kbd", {}, name);
 
 let tools = 0;
 
@@ -33,7 +36,7 @@ export class BoxTool {
       viewBox: pixels(photo.width, photo.height),
       tabindex: 0,
       role: "application",
-      "aria-label": `Box on ${photo.name}`,
+      "aria-label": t("Box on {name}", { name: photo.name }),
       "aria-describedby": `${id}-hint`,
     }, svg("rect", { x: -0.5, y: -0.5, width: photo.width, height: photo.height, fill: "transparent" }), this.drawing);
     this.picture = el("img", { src: photo.large, alt: photo.name, draggable: "false" });
@@ -44,20 +47,21 @@ export class BoxTool {
       const most = (place % 2 ? photo.height : photo.width) - 1;
       return el("input", { id: `${id}-${place}`, type: "number", min: 0, max: most, step: "any", inputmode: "numeric", onchange: () => this.#typed() });
     });
-    this.clearer = el("button", { type: "button", onclick: () => this.set(null) }, "Clear");
+    this.clearer = el("button", { type: "button", onclick: () => this.set(null) }, t("Clear"));
     this.spoken = el("p", { class: "unseen", role: "status" });
     this.problem = el("p", { class: "error", role: "alert" });
-    const numbers = el("fieldset", { class: "box-numbers", "aria-label": "Corners of the box in pixels" },
+    const numbers = el("fieldset", { class: "box-numbers", "aria-label": t("Corners of the box in pixels") },
       ...this.inputs.map((input, place) => el("div", { class: "field" }, el("label", { for: input.id }, NAMES[place]), input)),
       this.clearer);
     const hint = el("p", { class: "hint", id: `${id}-hint` },
-      "Drag to draw a box; without one, the whole photo is searched for. By keys: ", el("kbd", {}, "Enter"), " draws one, ",
-      el("kbd", {}, "arrows"), " move it, ", el("kbd", {}, "Shift"), " + ", el("kbd", {}, "arrows"), " resize it, ",
-      el("kbd", {}, "Esc"), " clears it.");
+      ...parts(t("Drag to draw a box; without one, the whole photo is searched for. By keys: {enter} draws one, {arrows} move it, {both} resize it, {escape} clears it."), {
+        enter: key(t("Enter")), arrows: key(t("arrows")), escape: key(t("Esc")),
+        both: el("span", {}, key(t("Shift")), " + ", key(t("arrows"))),
+      }));
     host.replaceChildren(el("div", { class: "box-tool" }, this.canvas, numbers, this.problem, hint, this.spoken));
 
     this.picture.addEventListener("error", () => {
-      this.problem.textContent = "The picture cannot be shown: its file may have been moved since it was indexed.";
+      this.problem.textContent = t("The picture cannot be shown: its file may have been moved since it was indexed.");
     });
     this.surface.addEventListener("pointerdown", (event) => this.#down(event));
     this.surface.addEventListener("pointermove", (event) => this.#move(event));
@@ -78,7 +82,8 @@ export class BoxTool {
     });
     this.clearer.disabled = !this.box;
     if (!tell) return;
-    this.spoken.textContent = this.box ? `Box from ${this.box[0]}, ${this.box[1]} to ${this.box[2]}, ${this.box[3]}` : "No box";
+    const [x0, y0, x1, y1] = this.box ?? [];
+    this.spoken.textContent = this.box ? t("Box from {x0}, {y0} to {x1}, {y1}", { x0, y0, x1, y1 }) : t("No box");
     this.onChange(this.box);
   }
 
@@ -97,7 +102,7 @@ export class BoxTool {
       return;
     }
     if (values[2] <= values[0] || values[3] <= values[1]) {
-      this.problem.textContent = "Right must be more than Left, and Bottom more than Top.";
+      this.problem.textContent = t("Right must be more than Left, and Bottom more than Top.");
       return;
     }
     this.set(values);

@@ -1,5 +1,7 @@
 // Elements without markup: every text from data becomes a text node, so a photo named <img onerror=…> stays a name.
 
+import { figure, t } from "./language.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(node, attributes, children) {
@@ -24,18 +26,6 @@ export function svg(tag, attributes = {}, ...children) {
 
 /** The element of the page with this id. */
 export const at = (id) => document.getElementById(id);
-
-/** "1 photo", "1,234 photos". */
-export function count(number, noun, plural = `${noun}s`) {
-  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
-}
-
-/** A probability in percent, never so rounded that it were certain or impossible: "98%", ">99%", "<1%". */
-export function percent(probability) {
-  const whole = Math.round(100 * probability);
-  if (whole > 99) return ">99%";
-  return whole < 1 ? "<1%" : `${whole}%`;
-}
 
 /** The viewBox in which a photo's coordinates are those of its pixels: (0, 0) is the centre of the top-left one. */
 export const pixels = (width, height) => `-0.5 -0.5 ${width} ${height}`;
@@ -66,7 +56,7 @@ export function stopwatch(node) {
     stop();
     const begun = performance.now();
     const show = () => {
-      node.textContent = `${Math.round((performance.now() - begun) / 1000)} s`;
+      node.textContent = t("{seconds} s", { seconds: figure(Math.round((performance.now() - begun) / 1000)) });
     };
     show();
     timer = setInterval(show, 1000);

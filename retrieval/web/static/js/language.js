@@ -31,8 +31,24 @@ export function tn(number, one, several, values = {}) {
   return filled(form, { n: figure(number), ...values });
 }
 
+/**
+ * A sentence with elements in it: `text` as `t` or `tn` gave it, `nodes` for the {names} that are left. Gives what `el` takes.
+ * Texts from data go in as nodes too where a sentence has some, so that what looks like {a name} in them stays as it is.
+ */
+export const parts = (text, nodes) => text.split(/\{(\w+)\}/).map((part, place) => (place % 2 ? nodes[part] : part));
+
 /** A number as the language writes it. */
 export const figure = (number, options = {}) => number.toLocaleString(language, options);
+
+/** A number with so many digits after the point. */
+export const fixed = (number, digits) => figure(number, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
+
+/** A probability in percent, never so rounded that it were certain or impossible: "98%", ">99%", "<1%". */
+export function percent(probability) {
+  const whole = (part) => figure(part, { style: "percent" });
+  if (Math.round(100 * probability) > 99) return `>${whole(0.99)}`;
+  return Math.round(100 * probability) < 1 ? `<${whole(0.01)}` : whole(probability);
+}
 
 /** A moment as the language writes it. */
 export const moment = (date, options = { dateStyle: "medium", timeStyle: "short" }) => new Date(date).toLocaleString(language, options);

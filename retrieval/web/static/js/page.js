@@ -1,7 +1,8 @@
 // What every page does: say whose collection it is, and show what went wrong as a sentence.
 
 import { health } from "./api.js";
-import { at, count } from "./dom.js";
+import { at } from "./dom.js";
+import { tn } from "./language.js";
 
 /** Show a sentence in the page's place for errors; an empty one hides it. */
 export function complain(error, id = "error") {
@@ -14,7 +15,7 @@ export async function start(main) {
   health()
     .then(({ collection, images, originals }) => {
       document.body.classList.toggle("no-originals", originals === false);
-      at("collection").textContent = `${collection} · ${count(images, "photo")}`;
+      at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
     })
     .catch(() => {}); // the page's own request says what is wrong
   try {

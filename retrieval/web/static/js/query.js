@@ -2,6 +2,7 @@
 // known about its photo.
 
 import { address, image, photo, thumbnail } from "./api.js";
+import { t } from "./language.js";
 import { find } from "./uploads.js";
 
 const FORM = /^(\d+|u[0-9a-z]+-[0-9a-z]+)(?::([^:]+))?$/;
@@ -11,7 +12,7 @@ export function parse(text) {
   const found = FORM.exec(text);
   const box = found?.[2] === undefined ? null : found[2].split(",").map(Number);
   if (!found || (box && (box.length !== 4 || !box.every(Number.isFinite)))) {
-    throw new Error(`The address names the photo ${text}, which is neither NUMBER nor NUMBER:x0,y0,x1,y1.`);
+    throw new Error(t("The address names the photo {text}, which is neither NUMBER nor NUMBER:x0,y0,x1,y1.", { text }));
   }
   const [, who] = found;
   return who.startsWith("u") ? { photo: null, upload: who, box } : { photo: Number(who), upload: null, box };

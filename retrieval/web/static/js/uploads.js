@@ -2,6 +2,7 @@
 // and the match page find them. A file is sent along with each request that needs it.
 
 import { preview } from "./api.js";
+import { t } from "./language.js";
 
 const STORE = "photos";
 const DAY = 24 * 60 * 60 * 1000;
@@ -38,7 +39,7 @@ function identity() {
 
 /** Take a file in: {id, name, file, picture, width, height}. Throws the server's sentence where it is no photo. */
 export async function take(file) {
-  const entry = { id: identity(), name: file.name || "Pasted photo", file, ...(await preview(file)) };
+  const entry = { id: identity(), name: file.name || t("Pasted photo"), file, ...(await preview(file)) };
   memory.set(entry.id, entry);
   try {
     const opened = await database();
@@ -59,7 +60,7 @@ export async function find(id) {
     } catch {
       // The same as not there.
     }
-    if (!entry) throw new Error("This browser no longer has the uploaded photo of this search: upload it again.");
+    if (!entry) throw new Error(t("This browser no longer has the uploaded photo of this search: upload it again."));
     memory.set(id, entry);
   }
   return memory.get(id);
