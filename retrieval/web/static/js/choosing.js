@@ -1,8 +1,9 @@
 // Results that are chosen: a tick on each, a bar that counts them, and what can be done with them.
 
 import { take } from "./api.js";
-import { at, count, el, save } from "./dom.js";
+import { at, el, save } from "./dom.js";
 import { toCsv, toJson, toNames } from "./exporting.js";
+import { t, tn } from "./language.js";
 
 let offered = new Map(); // entries by their numbers, in order
 let chosen = new Set(); // numbers
@@ -10,7 +11,7 @@ let collecting = false;
 let last = null; // tick that was clicked last: where a range begins
 
 /** The tick of a result. */
-export const tick = ({ number, name }) => el("input", { type: "checkbox", class: "pick", value: number, "aria-label": `Select ${name}` });
+export const tick = ({ number, name }) => el("input", { type: "checkbox", class: "pick", value: number, "aria-label": t("Select {name}", { name }) });
 
 const ticks = () => [...at("results").querySelectorAll(".pick")];
 const entries = () => [...offered.values()].filter(({ number }) => chosen.has(number));
@@ -27,7 +28,7 @@ function choose(numbers) {
   for (const one of ticks()) one.checked = chosen.has(Number(one.value));
   const inside = at("choice").contains(document.activeElement);
   at("choice").hidden = !chosen.size;
-  at("chosen").textContent = chosen.size ? `${count(chosen.size, "photo")} selected` : "";
+  at("chosen").textContent = chosen.size ? tn(chosen.size, "{n} photo selected", "{n} photos selected") : "";
   at("copied").textContent = "";
   if (inside && !chosen.size) at("results-title").focus({ preventScroll: true }); // the bar is hidden now
 }
@@ -64,7 +65,7 @@ async function copy(text) {
 async function collect(form, name) {
   if (collecting) return;
   collecting = true;
-  at("copied").textContent = "Collecting the photos…";
+  at("copied").textContent = t("Collecting the photos…");
   try {
     save(await take([...chosen], form), name);
     at("copied").textContent = "";
@@ -92,6 +93,6 @@ export function listenToChoice() {
   at("save-sheet").addEventListener("click", () => collect("sheet", "contact-sheet.pdf"));
   at("copy-names").addEventListener("click", async () => {
     const done = await copy(toNames(entries()));
-    at("copied").textContent = done ? `${count(chosen.size, "name")} copied` : "This browser does not let a page copy: save a file.";
+    at("copied").textContent = done ? tn(chosen.size, "{n} name copied", "{n} names copied") : t("This browser does not let a page copy: save a file.");
   });
 }

@@ -3,27 +3,34 @@
 
 import { address, thumbnail } from "./api.js";
 import { offerChoice, tick } from "./choosing.js";
-import { at, count, el, percent } from "./dom.js";
+import { at, el } from "./dom.js";
 import { frame, nameLine } from "./grid.js";
+import { fixed, percent, t, tn } from "./language.js";
 import { format, searchAddress, surround } from "./query.js";
 
 const LIKELY = 0.5; // probability from which a photo that is not found is called likely
 
 /** How strongly a result shows what was asked for, in a word. */
-export const strength = ({ found, probability }) => found ? "Sure" : probability >= LIKELY ? "Likely" : "Perhaps";
+export const strength = ({ found, probability }) => found ? t("Sure") : probability >= LIKELY ? t("Likely") : t("Perhaps");
 
 /** Whether a photo of the collection is itself one of those that are searched with. */
 const isQuery = (entry, queries) => queries.some(({ photo, upload }) => upload === null && photo === entry.number);
 
 /** The answer in a sentence. The photos that are searched with do not count. */
 export function sentence({ results, passing }, { queries, top }) {
-  if (passing === 0) return "No photo of the collection passes the filters";
+  if (passing === 0) return t("No photo of the collection passes the filters");
   const found = results.filter((entry) => entry.found);
   const others = found.filter((entry) => !isQuery(entry, queries)).length;
-  const noun = others < found.length ? "other photo" : "photo";
-  if (!others) return `No ${noun} surely shows this`;
-  const more = found.length === top ? " or more" : ""; // as many as were asked for
-  return `${count(others, noun)}${more} ${others > 1 || more ? "show" : "shows"} this`;
+  const besides = others < found.length; // what is searched with is there too
+  if (!others) return besides ? t("No other photo surely shows this") : t("No photo surely shows this");
+  if (found.length === top) { // as many as were asked for
+    return besides
+      ? tn(others, "{n} other photo or more show this", "{n} other photos or more show this")
+      : tn(others, "{n} photo or more show this", "{n} photos or more show this");
+  }
+  return besides
+    ? tn(others, "{n} other photo shows this", "{n} other photos show this")
+    : tn(others, "{n} photo shows this", "{n} photos show this");
 }
 
 // A tile
@@ -31,11 +38,12 @@ export function sentence({ results, passing }, { queries, top }) {
 /** Say what other turns may change of a result: its place, and how strongly it shows what was asked for. */
 function grade(item, entry, own) {
   const word = item.querySelector(".strength");
-  word.textContent = own ? "The photo you search with" : strength(entry);
-  word.title = `${percent(entry.probability)} likely to show this`;
+  word.textContent = own ? t("The photo you search with") : strength(entry);
+  const likely = percent(entry.probability);
+  word.title = t("{percent} likely to show this", { percent: likely });
   item.querySelector(".rank").textContent = `${entry.rank}.`;
-  item.querySelector(".exact .number").textContent = `${percent(entry.probability)} likely, score ${entry.score.toFixed(3)}`;
-  item.querySelector("a").setAttribute("aria-label", `Result ${entry.rank}, ${entry.name}: see the match`);
+  item.querySelector(".exact .number").textContent = t("{percent} likely, score {score}", { percent: likely, score: fixed(entry.score, 3) });
+  item.querySelector("a").setAttribute("aria-label", t("Result {rank}, {name}: see the match", { rank: entry.rank, name: entry.name }));
 }
 
 function tile(entry, turned, { queries, said, here }) {
@@ -55,8 +63,8 @@ function tile(entry, turned, { queries, said, here }) {
     el("p", { class: "measure" }, el("strong", { class: "strength" })),
     el("p", { class: "exact" }, title && nameLine("span", name), el("span", { class: "rank" }), el("span", { class: "number" })),
     el("div", { class: "row" },
-      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": `Search with ${box ? "the region found in " : ""}${name}` }, box ? "Search this region" : "Search this"),
-      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": `Add ${name} to the query` }, "Add to query")));
+      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": box ? t("Search with the region found in {name}", { name }) : t("Search with {name}", { name }) }, box ? t("Search this region") : t("Search this")),
+      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": t("Add {name} to the query", { name }) }, t("Add to query"))));
 }
 
 // All of them
@@ -88,7 +96,7 @@ function replace({ results, turned }, asked, completes) {
   const similar = at("perhaps").children.length;
   const nothing = results.every((entry) => !entry.found || isQuery(entry, asked.queries));
   at("similar").hidden = !similar;
-  at("similar-title").textContent = `${count(similar, "photo")} ${similar === 1 ? "is" : "are"} possibly similar`;
+  at("similar-title").textContent = tn(similar, "{n} photo is possibly similar", "{n} photos are possibly similar");
   if (nothing || !completes) at("similar").open = nothing; // else as the reader left it
   if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
 }
@@ -96,10 +104,11 @@ function replace({ results, turned }, asked, completes) {
 /** How the answer was found, for those who want to know. */
 function explain(answer) {
   const engine = at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`);
+  const by = { engine: engine?.textContent ?? answer.engine };
   const facts = [
-    `Engine: ${engine?.textContent ?? answer.engine}${engine?.dataset.verified === "none" ? ", not verified by geometry" : ""}.`,
-    answer.turned ? "Turned views were looked at." : "Upright views were looked at.",
-    `The search took ${answer.seconds.total.toFixed(2)} s.`,
+    engine?.dataset.verified === "none" ? t("Engine: {engine}, not verified by geometry.", by) : t("Engine: {engine}.", by),
+    answer.turned ? t("Turned views were looked at.") : t("Upright views were looked at."),
+    t("The search took {seconds} s.", { seconds: fixed(answer.seconds.total, 2) }),
   ];
   at("facts").textContent = facts.join(" ");
   at("how").hidden = false;
@@ -110,8 +119,8 @@ export function showResults(answer, asked, completes) {
   replace(answer, asked, completes);
   explain(answer);
   const notes = [];
-  if (!answer.results.length && answer.passing !== 0) notes.push("A larger box, or another choice in the options, may find more.");
-  if (answer.missing_shards?.length) notes.push("Part of the collection is out of reach: its photos were not searched.");
+  if (!answer.results.length && answer.passing !== 0) notes.push(t("A larger box, or another choice in the options, may find more."));
+  if (answer.missing_shards?.length) notes.push(t("Part of the collection is out of reach: its photos were not searched."));
   at("note").textContent = notes.join(" ");
   at("said").textContent = sentence(answer, asked);
 }

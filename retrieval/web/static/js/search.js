@@ -7,6 +7,7 @@ import { listenToChoice } from "./choosing.js";
 import { at, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine } from "./grid.js";
+import { t } from "./language.js";
 import { complain, start } from "./page.js";
 import { format, parse, resolve, searchAddress } from "./query.js";
 import { anyResults, clearResults, showResults } from "./results.js";
@@ -60,13 +61,13 @@ const here = () => searchAddress(queries.map(format), said());
 
 function chip(query, place) {
   const box = query.box && corners(query.box);
-  const what = query.box ? "Change the box" : "Draw a box";
+  const { name } = query;
   return el("li", { class: place === open ? "chip open" : "chip" },
     frame(query, { region: box, source: query.small, eager: true }),
-    nameLine("span", query.name, { "aria-hidden": "true" }), // the picture says it
+    nameLine("span", name, { "aria-hidden": "true" }), // the picture says it
     el("span", { class: "row" },
-      el("button", { type: "button", class: "small", "aria-label": `${what} on ${query.name}`, onclick: () => edit(place) }, "Box"),
-      el("button", { type: "button", class: "small", "aria-label": `Remove ${query.name} from the query`, onclick: () => drop(place) }, "Remove")));
+      el("button", { type: "button", class: "small", "aria-label": query.box ? t("Change the box on {name}", { name }) : t("Draw a box on {name}", { name }), onclick: () => edit(place) }, t("Box")),
+      el("button", { type: "button", class: "small", "aria-label": t("Remove {name} from the query", { name }), onclick: () => drop(place) }, t("Remove"))));
 }
 
 function showQueries() {
@@ -75,7 +76,7 @@ function showQueries() {
   at("run").disabled = !queries.length;
   const { match, engine } = said();
   at("pick").href = address("/", { q: queries.map(format), match, engine });
-  at("pick").textContent = queries.length ? "or add one from the collection" : "or pick one from the collection";
+  at("pick").textContent = queries.length ? t("or add one from the collection") : t("or pick one from the collection");
   at("welcome").hidden = queries.length > 0;
 }
 
@@ -85,7 +86,7 @@ function edit(place) {
   showQueries();
   if (place < 0) return;
   const query = queries[place];
-  at("editor-title").textContent = `Draw a box on ${query.name}`;
+  at("editor-title").textContent = t("Draw a box on {name}", { name: query.name });
   const tool = boxTool(query, query.box, (box) => {
     queries[place] = { ...queries[place], box };
     showQueries();
@@ -107,7 +108,7 @@ function drop(place) {
 async function add(files) {
   const problems = [];
   for (const file of files) {
-    at("reading").textContent = `Reading ${file.name}…`;
+    at("reading").textContent = t("Reading {name}…", { name: file.name });
     try {
       const upload = await take(file);
       queries = [...queries, await resolve({ photo: null, upload: upload.id, box: null })];
@@ -244,7 +245,7 @@ function showWaiting(is) {
 /** Give up the search that is waited for. */
 function cancel() {
   request.abort();
-  clearResults("The search was cancelled");
+  clearResults(t("The search was cancelled"));
   busy(false);
   if (!at("run").disabled) at("run").focus();
 }
@@ -262,7 +263,7 @@ async function answer(signal) {
     clearResults();
     return;
   }
-  at("said").textContent = "Searching…";
+  at("said").textContent = t("Searching…");
   const { similarity, augmented, turns, top, tag, ...others } = options();
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
