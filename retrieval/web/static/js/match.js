@@ -1,8 +1,9 @@
 // One query and one photo: which of their features match, and the two laid over each other.
 
 import { address, image, match, matchAddress, photo as read } from "./api.js";
-import { at, corners, count, el, outline, percent, save, svg } from "./dom.js";
+import { at, corners, el, outline, save, svg } from "./dom.js";
 import { ellipse, toCss } from "./homography.js";
+import { fixed, parts, percent, t, tn } from "./language.js";
 import { complain, entitle, start } from "./page.js";
 import { parse, resolve } from "./query.js";
 
@@ -17,13 +18,13 @@ class Pair {
     this.chosen = -1;
     this.photos = [{ ...query, source: query.large }, { ...photo, source: image(photo.number) }];
     this.images = this.photos.map(({ name, width, height, source }) => el("img", { src: source, alt: name, width, height }));
-    const titles = ["Query: ", "Photo: "];
+    const titles = [t("Query: {name}"), t("Photo: {name}")];
     const figures = this.images.map((picture, side) =>
-      el("figure", {}, el("figcaption", {}, titles[side], this.#title(side)), picture));
+      el("figure", {}, el("figcaption", {}, ...parts(titles[side], { name: this.#title(side) })), picture));
     // Ellipses are drawn in the pixels of the originals and scaled by their group; lines join the two pictures.
     this.sides = this.photos.map((_, side) => svg("g", {}, this.#outline(side, found), ...this.matches.map((one, place) => this.#spot(one, side, place))));
     this.lines = this.matches.map((one, place) => this.#line(place));
-    const title = `${count(this.matches.length, "matching feature")}, joined by lines`;
+    const title = tn(this.matches.length, "{n} matching feature, joined by lines", "{n} matching features, joined by lines");
     this.drawing = svg("svg", { role: "img", "aria-label": title }, ...this.sides, ...this.lines);
     // Hundreds of lines would hide what they join: the more there are, the fainter.
     this.drawing.style.setProperty("--strength", Math.min(Math.max(80 / this.matches.length, 0.15), 0.75));
@@ -101,7 +102,9 @@ class Pair {
       this.drawing.append(this.lines[place]); // on top
     }
     const points = place >= 0 && [this.matches[place].query, this.matches[place].photo].map((point) => point.map(Math.round).join(", "));
-    at("which").textContent = points ? `Match ${place + 1} of ${this.matches.length}: ${points[0]} ↔ ${points[1]}` : "";
+    at("which").textContent = points
+      ? t("Match {number} of {all}: {query} ↔ {photo}", { number: place + 1, all: this.matches.length, query: points[0], photo: points[1] })
+      : "";
   }
 
   step(by) {
@@ -125,7 +128,7 @@ function showOverlay(query, photo, found) {
   at("overlay").hidden = false;
   const stage = at("stage");
   stage.style.setProperty("--ratio", photo.width / photo.height);
-  const above = el("img", { class: "above", src: query.large, alt: `${query.name}, laid over it` });
+  const above = el("img", { class: "above", src: query.large, alt: t("{name}, laid over it", { name: query.name }) });
   stage.replaceChildren(el("img", { class: "below", src: image(photo.number), alt: photo.name }), above);
 
   const place = () => {
@@ -177,7 +180,7 @@ function showOverlay(query, photo, found) {
 // Downloads
 
 function offerDownloads(query, photo, fields) {
-  const kinds = [["CSV of the matches", "csv", "match.csv"], ["JSON of the matches", null, "match.json"], ["Picture", "jpg", "match.jpg"]];
+  const kinds = [[t("CSV of the matches"), "csv", "match.csv"], [t("JSON of the matches"), null, "match.json"], [t("Picture"), "jpg", "match.jpg"]];
   at("downloads").replaceChildren(...kinds.map(([text, format, name]) => {
     const asked = { ...fields, format };
     if (!query.file) return el("a", { class: "button", href: matchAddress(query, photo.number, asked), download: name }, text);
@@ -192,16 +195,25 @@ function offerDownloads(query, photo, fields) {
   }));
 }
 
+/** What the comparison says, in a sentence. */
+function verdict({ homography, found, probability, inliers, score }) {
+  const values = { percent: percent(probability), score: fixed(score, 3) };
+  if (!homography) return t("Geometry does not confirm that these two photos show the same thing: {percent} likely.", values);
+  return found
+    ? tn(inliers, "These photos show the same thing: {percent} likely, {n} verified inlier, score {score}", "These photos show the same thing: {percent} likely, {n} verified inliers, score {score}", values)
+    : tn(inliers, "These photos show the same thing, perhaps: {percent} likely, {n} verified inlier, score {score}", "These photos show the same thing, perhaps: {percent} likely, {n} verified inliers, score {score}", values);
+}
+
 start(async () => {
   const fields = new URLSearchParams(location.search);
   const [text, number] = [fields.get("q"), fields.get("photo")];
-  if (!text || !/^\d+$/.test(number ?? "")) throw new Error("The address names no match: search first, then follow a result.");
+  if (!text || !/^\d+$/.test(number ?? "")) throw new Error(t("The address names no match: search first, then follow a result."));
   at("back").href = `${address("/search")}?${fields.get("from") ?? address("", { q: text }).slice(1)}`;
   const asked = Object.fromEntries(["engine", "turns", "turn", "similarity", "augmented"].map((name) => [name, fields.get(name) ?? undefined]));
   const query = await resolve(parse(text));
   const photo = await read(number);
-  entitle(`${query.name} and ${photo.name}`);
-  at("said").textContent = "Comparing…";
+  entitle(t("{query} and {photo}", { query: query.name, photo: photo.name }));
+  at("said").textContent = t("Comparing…");
   let found;
   try {
     found = await (await match(query, number, asked)).json();
@@ -211,9 +223,7 @@ start(async () => {
   // The server clips a box to the photo, and knows the sizes: what it says counts.
   Object.assign(query, { width: found.query.width, height: found.query.height, number: query.photo });
   at("page").hidden = false;
-  at("said").textContent = found.homography
-    ? `${found.found ? "These photos show the same thing" : "These photos show the same thing, perhaps"}: ${percent(found.probability)} likely, ${count(found.inliers, "verified inlier")}, score ${found.score.toFixed(3)}`
-    : `Geometry does not confirm that these two photos show the same thing: ${percent(found.probability)} likely.`;
+  at("said").textContent = verdict(found);
   showPair(query, photo, found);
   if (found.homography) showOverlay(query, photo, found);
   offerDownloads(query, photo, asked);
