@@ -1,9 +1,10 @@
 // The collection: a grid of photos, filtered by name, folder, date and tags. The address says what is shown.
 
 import { address, photos } from "./api.js";
-import { at, count, debounce, el } from "./dom.js";
+import { at, debounce, el } from "./dom.js";
 import { addressFilters, asks, fillFilters, formFilters, offer } from "./filters.js";
 import { paginate, tiles } from "./grid.js";
+import { figure, parts, t, tn } from "./language.js";
 import { complain, start } from "./page.js";
 import { pending, searchAddress } from "./query.js";
 
@@ -17,6 +18,11 @@ function shown() {
 }
 
 const to = (filters, page) => address("/", { ...filters, page: page > 1 ? page : null, ...pending() });
+
+function sentence(total, filtered) {
+  if (!total) return filtered ? t("No photo passes the filter") : t("No photos yet: run cairn index");
+  return filtered ? tn(total, "{n} photo passes the filter", "{n} photos pass the filter") : tn(total, "{n} photo", "{n} photos");
+}
 
 async function load() {
   request.abort();
@@ -32,11 +38,10 @@ async function load() {
     complain(null);
     at("photos").replaceChildren(...tiles(found.photos, pending()));
     const filtered = asks(filters);
-    const what = found.total ? count(found.total, "photo") : filtered ? "No photo passes the filter" : "No photos yet: run cairn index";
     at("clear").hidden = found.total > 0 || !filtered;
     at("clear").href = address("/", pending());
-    const passes = filtered && found.total ? ` ${found.total === 1 ? "passes" : "pass"} the filter` : "";
-    at("said").textContent = `${what}${passes}${pages > 1 ? `, page ${page} of ${pages.toLocaleString("en")}` : ""}`;
+    const what = sentence(found.total, filtered);
+    at("said").textContent = pages > 1 ? t("{what}, page {page} of {pages}", { what, page: figure(page), pages: figure(pages) }) : what;
     const go = (one) => location.assign(to(filters, one));
     paginate(at("pages"), page, pages, (one) => to(filters, one), go);
   } catch (error) {
@@ -59,10 +64,9 @@ function offerQuery() {
   const { q, ...fields } = pending();
   at("adding").hidden = !q.length;
   if (!q.length) return;
-  at("adding").replaceChildren(
-    `Pick a photo to add to your query of ${count(q.length, "photo")}, or go `,
-    el("a", { href: searchAddress(q, fields) }, "back to the results"), ".",
-  );
+  const back = el("a", { href: searchAddress(q, fields) }, t("back to the results"));
+  at("adding").replaceChildren(...parts(
+    tn(q.length, "Pick a photo to add to your query of {n} photo, or go {back}.", "Pick a photo to add to your query of {n} photos, or go {back}."), { back }));
 }
 
 start(async () => {

@@ -1,7 +1,8 @@
 // Filters of photos: fields of a form, fields of an address, and what the fields offer.
 
 import { folders, tags } from "./api.js";
-import { at, count, el } from "./dom.js";
+import { at, el } from "./dom.js";
+import { tn } from "./language.js";
 
 export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
 const MOST = 500; // that a field offers
@@ -39,7 +40,7 @@ export async function offer(form) {
     const before = splitTags(field.value.slice(0, field.value.lastIndexOf(";") + 1));
     const left = known.filter(({ tag }) => !before.includes(tag));
     at("tags").replaceChildren(
-      ...left.map(({ tag, photos }) => el("option", { value: joinTags([...before, tag]) }, `${tag} (${count(photos, "photo")})`)),
+      ...left.map(({ tag, photos }) => el("option", { value: joinTags([...before, tag]) }, tn(photos, "{tag} ({n} photo)", "{tag} ({n} photos)", { tag }))),
     );
   };
   field.addEventListener("input", show);

@@ -2,6 +2,7 @@
 
 import { address, thumbnail } from "./api.js";
 import { el, svg, outline, pixels } from "./dom.js";
+import { figure, t } from "./language.js";
 
 const FIRST = 12; // so many are loaded at once, as they are seen at once
 const END = 12; // characters of a name that stay: they tell photos apart
@@ -59,16 +60,16 @@ export function paginate(nav, page, pages, to, go) {
   const entry = (one) =>
     el("li", {}, one === null
       ? el("span", { class: "gap" }, "…")
-      : el("a", { href: to(one), "aria-label": `Page ${one}`, "aria-current": one === page ? "page" : null }, one.toLocaleString("en")));
+      : el("a", { href: to(one), "aria-label": t("Page {number}", { number: one }), "aria-current": one === page ? "page" : null }, figure(one)));
   const step = (text, one) => one >= 1 && one <= pages && el("li", {}, el("a", { href: to(one), rel: one < page ? "prev" : "next" }, text));
   const input = el("input", { id: "go-to", type: "number", min: 1, max: pages, required: true, inputmode: "numeric" });
-  const form = el("form", {}, el("label", { for: "go-to" }, "Go to page"), input, el("button", { type: "submit" }, "Go"));
+  const form = el("form", {}, el("label", { for: "go-to" }, t("Go to page")), input, el("button", { type: "submit" }, t("Go")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     go(Math.min(Math.max(Math.round(Number(input.value)), 1), pages));
   });
   nav.replaceChildren(
-    el("ul", {}, step("Previous", page - 1), ...window(page, pages).map(entry), step("Next", page + 1)),
+    el("ul", {}, step(t("Previous"), page - 1), ...window(page, pages).map(entry), step(t("Next"), page + 1)),
     pages > 5 ? form : "",
   );
 }

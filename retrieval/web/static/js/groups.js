@@ -1,8 +1,9 @@
 // Albums of photos that are linked by verified matches.
 
 import { address, groups as read } from "./api.js";
-import { at, count, el } from "./dom.js";
+import { at, el } from "./dom.js";
 import { paginate, tiles } from "./grid.js";
+import { t, tn } from "./language.js";
 import { complain, start } from "./page.js";
 
 const PAGE = 20; // groups on one
@@ -12,7 +13,9 @@ const AT_FIRST = 12; // photos of a group, before the rest is asked for
 function entries(photos, names) {
   return tiles(photos, {}, 0).map((tile, place) => {
     const original = photos[place].duplicate_of ?? null;
-    if (original !== null) tile.append(el("p", { class: "measure" }, `near duplicate of ${names.get(original) ?? "another"}`));
+    if (original === null) return tile;
+    const said = names.has(original) ? t("near duplicate of {name}", { name: names.get(original) }) : t("near duplicate of another");
+    tile.append(el("p", { class: "measure" }, said));
     return tile;
   });
 }
@@ -26,10 +29,10 @@ function album({ group, photos, links }) {
     list.append(...added);
     more.remove();
     added[0].querySelector("a").focus();
-  } }, `Show ${count(rest.length, "more photo")}`);
+  } }, tn(rest.length, "Show {n} more photo", "Show {n} more photos"));
   const title = `group-${group}`;
   return el("section", { class: "album", "aria-labelledby": title },
-    el("div", { class: "heading" }, el("h2", { id: title }, `Group ${group}`), el("p", { class: "said" }, `${count(photos.length, "photo")}, ${count(links, "link")}`)),
+    el("div", { class: "heading" }, el("h2", { id: title }, t("Group {number}", { number: group })), el("p", { class: "said" }, `${tn(photos.length, "{n} photo", "{n} photos")}, ${tn(links, "{n} link", "{n} links")}`)),
     list, more || null);
 }
 
@@ -38,10 +41,12 @@ start(async () => {
   try {
     const { total, groups, out_of_date: old } = await read({ offset: (page - 1) * PAGE, limit: PAGE });
     const pages = Math.max(Math.ceil(total / PAGE), 1);
-    at("said").textContent = total ? `${count(total, "group")} of photos that show the same thing` : "No photos show the same thing.";
+    at("said").textContent = total
+      ? tn(total, "{n} group of photos that show the same thing", "{n} groups of photos that show the same thing")
+      : t("No photos show the same thing.");
     at("csv").hidden = !total;
     at("note").hidden = !old;
-    at("note").textContent = "Photos were added or removed since these groups were found: run cairn group again.";
+    at("note").textContent = t("Photos were added or removed since these groups were found: run cairn group again.");
     at("groups").replaceChildren(...groups.map(album));
     const to = (one) => address("/groups", { page: one });
     paginate(at("pages"), page, pages, to, (one) => location.assign(to(one)));
