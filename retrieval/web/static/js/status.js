@@ -1,22 +1,23 @@
 // What the collection holds, what is wrong with it, and what to do next; in words, with the figures folded away.
 
 import { collection as read, health } from "./api.js";
-import { at, count, el } from "./dom.js";
+import { at, el } from "./dom.js";
+import { figure, parts, t, tn } from "./language.js";
 import { start } from "./page.js";
 
-const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
+const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
 const MOST = 1000; // names that are listed for one reason
 const SHORT = 12; // figures of a fingerprint
 
 function size(bytes) {
   const power = bytes < 1000 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), UNITS.length - 1);
-  return `${(bytes / 1000 ** power).toLocaleString("en", { maximumFractionDigits: power ? 1 : 0 })} ${UNITS[power]}`;
+  return `${figure(bytes / 1000 ** power, { maximumFractionDigits: power ? 1 : 0 })} ${UNITS[power]}`;
 }
 
 function show(value) {
-  if (value === null || value === undefined || value === "") return "none";
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return value.toLocaleString("en", { maximumFractionDigits: 4 });
+  if (value === null || value === undefined || value === "") return t("none");
+  if (typeof value === "boolean") return value ? t("yes") : t("no");
+  if (typeof value === "number") return figure(value, { maximumFractionDigits: 4 });
   if (/^[0-9a-f]{64}$/.test(value)) return el("code", { title: value }, `${value.slice(0, SHORT)}…`);
   return String(value).replace(/^1 photos /, "1 photo ");
 }
@@ -35,39 +36,58 @@ const rows = (object, text = show) => Object.entries(object ?? {}).map(([key, va
 function vocabularyRows({ drift: { trained, added, ratio }, ...plain }) {
   return [
     ...rows(plain),
-    ["Photos it was made from", show(trained.images)],
-    ["Their distance", show(trained.quantisation_error)],
-    ["Other photos", show(added.images)],
-    ["Their distance", added.images ? show(added.quantisation_error) : "none"],
-    ["Drift", ratio === null ? "unknown" : `${show(ratio)} times as far`],
+    [t("Photos it was made from"), show(trained.images)],
+    [t("Their distance"), show(trained.quantisation_error)],
+    [t("Other photos"), show(added.images)],
+    [t("Their distance"), added.images ? show(added.quantisation_error) : t("none")],
+    [t("Drift"), ratio === null ? t("unknown") : t("{ratio} times as far", { ratio: show(ratio) })],
   ];
 }
 
-const isOne = (number, one, several) => (number === 1 ? one : several);
-
 /** What can be searched. */
 function holdings({ images, features, missing, removed }) {
-  const gone = isOne(missing,
-    "The file of 1 photo is no longer where it was indexed. The photo is still found, but cannot be shown.",
-    `The files of ${count(missing, "photo")} are no longer where they were indexed. The photos are still found, but cannot be shown.`);
+  const by = tn(features, "{n} feature", "{n} features");
+  const gone = tn(missing,
+    "The file of {n} photo is no longer where it was indexed. The photo is still found, but cannot be shown.",
+    "The files of {n} photos are no longer where they were indexed. The photos are still found, but cannot be shown.");
   return [
-    images ? `${count(images, "photo")} can be searched, by ${count(features, "feature")}.` : "There are no photos yet.",
+    images ? tn(images, "{n} photo can be searched, by {features}.", "{n} photos can be searched, by {features}.", { features: by }) : t("There are no photos yet."),
     missing > 0 && gone,
-    removed > 0 && `${count(removed, "removed photo")} still ${isOne(removed, "takes", "take")} room on the disk.`,
+    removed > 0 && tn(removed, "{n} removed photo still takes room on the disk.", "{n} removed photos still take room on the disk."),
   ].filter(Boolean);
 }
 
+/** What the measure of its fit comes to. */
+const ADVICE = {
+  good: () => t("The vocabulary fits what was added."),
+  unknown: () => t("Too few photos were added to tell whether the vocabulary fits them."),
+  poor: ({ drift }) => tn(drift.added.images,
+    "The vocabulary does not fit the {n} photo that was added: cairn retrain makes a new one.",
+    "The vocabulary does not fit the {n} photos that were added: cairn retrain makes a new one."),
+  outgrown: ({ words }) => tn(words,
+    "The collection has outgrown its {n} word: cairn retrain makes a new vocabulary.",
+    "The collection has outgrown its {n} words: cairn retrain makes a new vocabulary."),
+};
+
 /** How well the vocabulary fits. */
 function fit(vocabulary) {
-  if (!vocabulary) return ["There is no vocabulary yet: it is made when the first photos are indexed."];
-  const { ratio, added, trained, fit: state, advice } = vocabulary.drift;
-  const made = `Photos are compared by ${count(vocabulary.words, "visual word")}, made from ${show(vocabulary.trained_on)}.`;
-  if (!added.images && trained.images) return [made, "All photos of the collection were among those, so the words fit."];
-  const others = isOne(added.images, "The 1 photo that they were not made from is", `The ${count(added.images, "photo")} that they were not made from are`);
+  if (!vocabulary) return [t("There is no vocabulary yet: it is made when the first photos are indexed.")];
+  const { ratio, added, trained, fit: state } = vocabulary.drift;
+  const made = tn(vocabulary.words,
+    "Photos are compared by {n} visual word, made from {source}.",
+    "Photos are compared by {n} visual words, made from {source}.", { source: show(vocabulary.trained_on) });
+  if (!added.images && trained.images) return [made, t("All photos of the collection were among those, so the words fit.")];
   const worse = Math.round(100 * (ratio - 1));
   const tells = ratio !== null && state !== "unknown";
-  const compared = tells && `${others} described ${worse > 0 ? `${worse}% less closely` : "just as closely"}.`;
-  return [made, compared, advice].filter(Boolean);
+  const compared = tells && (worse > 0
+    ? tn(added.images,
+      "The {n} photo that they were not made from is described {percent} less closely.",
+      "The {n} photos that they were not made from are described {percent} less closely.",
+      { percent: figure(worse / 100, { style: "percent" }) })
+    : tn(added.images,
+      "The {n} photo that they were not made from is described just as closely.",
+      "The {n} photos that they were not made from are described just as closely."));
+  return [made, compared, ADVICE[state](vocabulary)].filter(Boolean);
 }
 
 /** What to do: sentences with commands in them, as lists of texts and elements. */
@@ -76,17 +96,27 @@ function steps(facts, name) {
   const command = (verb, rest = "") => el("code", {}, `cairn ${verb} ${place}${rest}`);
   const { images, failed, missing, removed, vocabulary } = facts;
   const all = [];
-  if (!images) all.push(["Add photos: ", command("index", " FOLDER"), ", with the folder where they are."]);
+  const index = () => command("index", t(" FOLDER"));
+  if (!images) all.push(parts(t("Add photos: {index}, with the folder where they are."), { index: index() }));
   if (failed.length) {
-    all.push([`Mend or replace ${isOne(failed.length, "the photo", "the photos")} that could not be indexed, then run `, command("index", " FOLDER"), " again, with the folder of your photos."]);
+    all.push(parts(tn(failed.length,
+      "Mend or replace the photo that could not be indexed, then run {index} again, with the folder of your photos.",
+      "Mend or replace the photos that could not be indexed, then run {index} again, with the folder of your photos."), { index: index() }));
   }
   if (missing) {
-    const gone = isOne(missing, "the photo whose file is", "the photos whose files are");
-    all.push([`Connect the drive of ${gone} gone and run `, command("index", " FOLDER"), ` again. ${isOne(missing, "Is it", "Are they")} gone for good? `, command("remove", " --missing"), ` takes ${isOne(missing, "it", "them")} out.`]);
+    all.push(parts(tn(missing,
+      "Connect the drive of the photo whose file is gone and run {index} again. Is it gone for good? {remove} takes it out.",
+      "Connect the drive of the photos whose files are gone and run {index} again. Are they gone for good? {remove} takes them out."),
+    { index: index(), remove: command("remove", " --missing") }));
   }
-  if (removed) all.push(["Give back the room of what was removed: ", command("compact"), "."]);
-  if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) all.push(["Make a new vocabulary from all photos: ", command("retrain"), "."]);
-  if (!all.length) all.push(["Nothing needs to be done. Add more photos with ", command("index", " FOLDER"), ", or look for photos that show the same thing with ", command("group"), "."]);
+  if (removed) all.push(parts(t("Give back the room of what was removed: {compact}."), { compact: command("compact") }));
+  if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) {
+    all.push(parts(t("Make a new vocabulary from all photos: {retrain}."), { retrain: command("retrain") }));
+  }
+  if (!all.length) {
+    all.push(parts(t("Nothing needs to be done. Add more photos with {index}, or look for photos that show the same thing with {group}."),
+      { index: index(), group: command("group") }));
+  }
   return all;
 }
 
@@ -101,15 +131,17 @@ function failures(failed) {
   }
   const sorted = [...byReason].sort((one, other) => other[1].length - one[1].length);
   return sorted.map(([reason, names]) => el("details", {},
-    el("summary", {}, `${count(names.length, "photo")}: ${reason.replace(/\.$/, "")}.`),
+    el("summary", {}, tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason: reason.replace(/\.$/, "") })),
     el("ul", { class: "names" }, ...names.slice(0, MOST).map((name) => el("li", { dir: "auto" }, name)),
-      names.length > MOST && el("li", {}, `and ${(names.length - MOST).toLocaleString("en")} more, which cairn info lists`))));
+      names.length > MOST && el("li", {}, t("and {n} more, which cairn info lists", { n: figure(names.length - MOST) })))));
 }
 
 start(async () => {
   const [facts, { collection: name }] = await Promise.all([read(), health()]);
   const { descriptor, vocabulary, bytes, failed = [], bytes_per_feature: each, ...plain } = facts;
-  at("said").textContent = failed.length ? `${count(failed.length, "photo")} could not be indexed` : facts.images ? "Every photo was indexed" : "";
+  at("said").textContent = failed.length
+    ? tn(failed.length, "{n} photo could not be indexed", "{n} photos could not be indexed")
+    : facts.images ? t("Every photo was indexed") : "";
   paragraphs("holdings", holdings(facts));
   paragraphs("fit", fit(vocabulary));
   at("steps").replaceChildren(...steps(facts, name).map((step) => el("li", {}, ...step)));
@@ -117,10 +149,10 @@ start(async () => {
   at("failed").replaceChildren(...failures(failed));
   const counts = Object.entries(plain).filter(([, value]) => typeof value !== "object");
   at("cards").replaceChildren(
-    card("Collection", rows(Object.fromEntries(counts))),
-    card("Descriptor", rows(descriptor)),
-    card("Vocabulary", vocabulary ? vocabularyRows(vocabulary) : [["Words", "none"]]),
-    card("Space", [...rows(bytes, size), ...(typeof each === "number" ? [["For each feature", `${show(each)} bytes`]] : [])]),
+    card(t("Collection"), rows(Object.fromEntries(counts))),
+    card(t("Descriptor"), rows(descriptor)),
+    card(t("Vocabulary"), vocabulary ? vocabularyRows(vocabulary) : [[t("Words"), t("none")]]),
+    card(t("Space"), [...rows(bytes, size), ...(typeof each === "number" ? [[t("For each feature"), t("{n} bytes", { n: show(each) })]] : [])]),
   );
   at("page").hidden = false;
 });
