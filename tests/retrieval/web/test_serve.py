@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from retrieval.web.guard import Guard, host_name, log_trace
-from retrieval.web.serve_command import is_loopback
+from retrieval.web.running import is_loopback
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 

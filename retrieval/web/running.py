@@ -1,0 +1,150 @@
+"""Running a server: what the commands `cairn serve` and `cairn open` have in common."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from index.errors import CairnError
+from retrieval.commands.console import say
+
+if TYPE_CHECKING:
+    import socket
+
+    from retrieval.web.service import ServeOptions
+
+OPENING = 600.0
+"""Seconds after which a collection that has not been opened is given up: a large one may be on a slow drive."""
+
+Host = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Address to listen at; anything but this machine's own is open to all.")
+]
+Workers = Annotated[
+    int, typer.Option(help="Processes that search a collection, and as many that decode photos.", min=1)
+]
+Originals = Annotated[
+    bool | None,
+    typer.Option(
+        "--originals/--no-originals",
+        help="Let the files of photos be taken away, with what cameras wrote into them (default: where only this "
+        "machine can reach the server).",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a server runs, whatever it serves."""
+
+    host: str = "127.0.0.1"  # address to listen at
+    port: int = 8000  # 0: any that is free
+    workers: int = 2  # processes that search a collection, and as many that decode photos
+    originals: bool | None = None  # whether photos' files may be taken away; None: where only this machine may ask
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine itself reaches the server."""
+        return is_loopback(self.host)
+
+    def serve_options(self) -> "ServeOptions":
+        """Say how a collection is served by such a server."""
+        from retrieval.web.guard import LOOPBACK
+        from retrieval.web.service import ServeOptions
+
+        options = ServeOptions(hosts=LOOPBACK | {self.host.lower()} if self.is_local else None)
+        return replace(
+            options,
+            search=replace(options.search, workers=self.workers),
+            pictures=replace(options.pictures, workers=self.workers),
+            exports=replace(options.exports, files=self.is_local if self.originals is None else self.originals),
+        )
+
+
+def run(app: object, listening: "socket.socket", options: RunOptions, begun: Callable[[str], object]) -> None:
+    """Run an application until it is told to stop.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    listening : socket
+        Where: see `listen`.
+    options : RunOptions
+        How.
+    begun : callable
+        Is given the server's address, once that has been said.
+    """
+    import signal
+
+    import uvicorn
+
+    where = address_of(listening, options.host)
+    if not options.is_local:
+        print(
+            f"cairn: everyone who can reach {options.host} can see these photos: there is no password.",
+            file=sys.stderr,
+        )
+    say(f"Serving at {where} (end with Ctrl-C)")
+    sys.stdout.flush()
+    begun(where)
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    # The server ends in good order, and passes the signal on. SIGTERM is seen to be what ended the process.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def show(address: str) -> None:
+    """Open an address in the web browser."""
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+def address_of(listening: "socket.socket", host: str) -> str:
+    """Give the address that this machine reaches a server by, such as ``http://127.0.0.1:8000/``."""
+    port = listening.getsockname()[1]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine itself reaches an address."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def listen(host: str, port: int) -> "socket.socket":
+    """Listen at an address; CairnError where that cannot be."""
+    import errno
+    import socket
+
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise CairnError(f"There is no address {host!r} here ({error}): give another with --host.") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise CairnError(f"Port {port} is taken: choose another with --port, or 0 for any.") from None
+        raise CairnError(f"{host} port {port} cannot be used ({error.strerror}): give another.") from None
+    return listening
