@@ -9,7 +9,19 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.browsing import Pages, folders_of, numbers_of, page_after, page_of
+from retrieval.catalogue.browsing import (
+    NAME,
+    Pages,
+    cameras_of,
+    folders_of,
+    months_of,
+    numbers_of,
+    page_after,
+    page_of,
+    positions_of,
+    rows_there,
+    shapes_of,
+)
 from retrieval.catalogue.changes import quantisation_errors
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.exclusions import Exclusion, exclusions_in
@@ -171,6 +183,43 @@ class CatalogueReader:
         """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
         with self._transaction(snapshot=True) as session:
             return numbers_of(session, (wanted or PhotoFilter()).narrowed(name, folder))
+
+    def shapes(self, wanted: PhotoFilter | None = None, order: str = NAME) -> NDArray[np.int64]:
+        """Number, width and height (pixels; 0: not known) of the indexed images that pass a filter.
+
+        Parameters
+        ----------
+        wanted : PhotoFilter, optional
+            Which images.
+        order : str
+            One of `retrieval.catalogue.browsing.ORDERS`.
+
+        Returns
+        -------
+        array (N, 3) int64
+        """
+        with self._transaction() as session:
+            return shapes_of(session, wanted or PhotoFilter(), order)
+
+    def months(self, wanted: PhotoFilter | None = None) -> list[tuple[str, int]]:
+        """Months (YYYY-MM, or YYYY; "": no date) and how many of the images that pass were taken in each, in order."""
+        with self._transaction() as session:
+            return months_of(session, wanted or PhotoFilter())
+
+    def positions(self, wanted: PhotoFilter | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Numbers (N,) and degrees north and east (N, 2) of the images that pass and have a place, by number."""
+        with self._transaction() as session:
+            return positions_of(session, wanted or PhotoFilter())
+
+    def cameras(self) -> list[tuple[str, int]]:
+        """Cameras of indexed images, those of the most images first, and how many each took."""
+        with self._transaction() as session:
+            return cameras_of(session)
+
+    def there(self, numbers: Sequence[int]) -> list[ImageRow]:
+        """Those of some images that are indexed, in the order of the numbers."""
+        with self._transaction() as session:
+            return rows_there(session, numbers)
 
     def places(self) -> list[tuple[int, str, str]]:
         """Number, name and path of all indexed images, by ascending number."""

@@ -19,6 +19,9 @@ from retrieval.web.routes import (
     groups as routes_groups,
 )
 from retrieval.web.routes import (
+    layout as routes_layout,
+)
+from retrieval.web.routes import (
     pages as routes_pages,
 )
 from retrieval.web.routes import (
@@ -90,7 +93,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
     )
     app.state.service = service
     problems.install(app)
-    for routes in (routes_photos, routes_search, routes_groups, routes_exports, routes_pages):
+    for routes in (routes_photos, routes_layout, routes_search, routes_groups, routes_exports, routes_pages):
         app.include_router(routes.router)
     app.mount("/static", routes_pages.Static(), name="static")
     app.add_middleware(Guard, hosts=options.hosts)

@@ -188,6 +188,48 @@ class PhotoDetails(Photo):
     others: dict[str, list[str]] = Field({}, description="What else was imported, by the names of its columns.")
 
 
+class Layout(BaseModel):
+    """What a wall of photos is laid out by: two lists of the same length."""
+
+    numbers: list[int] = Field(description="Numbers of the photos that pass, in the order that was asked for.")
+    ratios: list[int] = Field(description="Width over height of each, in hundredths; 0: not known.")
+
+
+class Month(BaseModel):
+    """A month of photos."""
+
+    month: str = Field(description="YYYY-MM, or YYYY where the photos say only the year.")
+    photos: int
+
+
+class Timeline(BaseModel):
+    """When photos were taken."""
+
+    months: list[Month]
+    undated: int = Field(description="Photos that do not say.")
+
+
+class Places(BaseModel):
+    """Where photos were taken: three lists of the same length."""
+
+    numbers: list[int]
+    latitudes: list[float] = Field(description="Degrees north, WGS 84.")
+    longitudes: list[float] = Field(description="Degrees east.")
+
+
+class Camera(BaseModel):
+    """A camera."""
+
+    camera: str = Field(description="Make and model.")
+    photos: int
+
+
+class Cameras(BaseModel):
+    """Cameras, those of the most photos first."""
+
+    cameras: list[Camera]
+
+
 class PhotoPage(BaseModel):
     """A page of photos, ordered by name."""
 

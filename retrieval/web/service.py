@@ -19,6 +19,7 @@ from retrieval.web.discretion import names_of_places
 from retrieval.web.exports import ExportOptions
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
+from retrieval.web.kept import Kept
 from retrieval.web.models import Photo, PhotoDetails
 from retrieval.web.problems import ProblemError
 from retrieval.web.recent import RecentRows
@@ -75,6 +76,7 @@ class Service:
         self._place = Place(folder, options.catalogue, options.similarity, options.cluster, options.shards)
         self._started = False
         self.recent = RecentRows()
+        self.kept = Kept()
         self.exporting = 0  # requests whose files are looked at
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
+from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
 
@@ -53,12 +54,19 @@ class PageParameters(Filters):
 
     offset: int = Field(0, ge=0, le=MAX_NUMBER)
     limit: int = Field(60, ge=0, le=500)
+    numbers: list[ListedNumber] = Field(
+        [], max_length=500, description="These photos alone, in this order; those that are not there are left out."
+    )
 
 
 @router.get("/photos")
 def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> PhotoPage:
-    """List photos by name, a page at a time."""
+    """List photos by name, a page at a time; or those of some numbers."""
     service = service_of(request)
+    if asked.numbers:
+        rows = service.collection.catalogue.there(asked.numbers)
+        service.recent.remember(rows)
+        return PhotoPage(total=len(rows), offset=0, photos=describe_photos(service, rows))
     total, rows = service.collection.catalogue.page(asked.offset, asked.limit, wanted=asked.wanted())
     service.recent.remember(rows)
     return PhotoPage(total=total, offset=asked.offset, photos=describe_photos(service, rows))

@@ -1,0 +1,67 @@
+"""Answers that say something of all photos: made once for each state of the catalogue, and kept as they are sent."""
+
+import gzip
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+MOST_BYTES = 64 << 20
+"""Of answers that are kept."""
+LEAST_ZIPPED = 1024  # bytes: a shorter answer is sent as it is
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as it is sent."""
+
+    plain: bytes
+    zipped: bytes
+    tag: str
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> "Answer":
+        """Write what is answered."""
+        plain = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+        zipped = gzip.compress(plain, 1, mtime=0) if len(plain) >= LEAST_ZIPPED else b""
+        return cls(plain, zipped, f'"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"')
+
+
+class Kept:
+    """Answers of one revision of the catalogue, by what was asked. Several threads may use it at once.
+
+    Parameters
+    ----------
+    most : int
+        Bytes that are kept, at most; what was not asked for for longest is forgotten first.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._revision = -1
+        self._answers: OrderedDict[Any, Answer] = OrderedDict()
+
+    def answer(self, revision: int, asked: Any, make: Callable[[], dict[str, Any]]) -> Answer:
+        """Give what is kept for a question, or what `make` gives, and keep that.
+
+        Of two threads that ask the same at once, both make it: neither waits for a slow one that asks something else.
+        """
+        with self._lock:
+            if revision == self._revision and asked in self._answers:
+                self._answers.move_to_end(asked)
+                return self._answers[asked]
+        made = Answer.of(make())
+        with self._lock:
+            if revision < self._revision:
+                return made
+            if revision > self._revision:
+                self._revision = revision
+                self._answers.clear()
+            self._answers[asked] = made
+            while sum(len(one.plain) + len(one.zipped) for one in self._answers.values()) > self._most:
+                self._answers.popitem(last=False)
+        return made
