@@ -41,6 +41,7 @@ from retrieval.collection.opening import (
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.collection.seal import is_as_sealed
 from retrieval.collection.statistics import content_key, read_statistics
+from retrieval.collection.vocabulary_descriptor import descriptor_of
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.features.options import features_fingerprint
@@ -66,6 +67,7 @@ class _Read:
     """What has been read of a collection."""
 
     descriptor: Descriptor | None = None
+    described_by: str | None = None  # what `descriptor` was found by
     extractor: "Extractor | None" = None
     vocabulary: Vocabulary | None = None
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
@@ -173,7 +175,8 @@ class Collection:
         The file of the collection's own may have gone.
         """
         file = model_file(name)
-        if file is not None and not file.is_file() and self.options.descriptor == DESCRIPTOR:
+        own = descriptor_of(self.vocabulary_folder) or self.options.descriptor
+        if file is not None and not file.is_file() and Path(own).name == DESCRIPTOR:
             return
         try:
             named = find_descriptor(name).fingerprint
@@ -195,8 +198,17 @@ class Collection:
     def descriptor(self) -> Descriptor:
         """Describes the patches of this collection's photos."""
         if self._read.descriptor is None:
-            self._read.descriptor = find_descriptor(self.options.descriptor, self.folder)
+            self._find_descriptor(self.vocabulary_folder)
+        assert self._read.descriptor is not None
         return self._read.descriptor
+
+    def _find_descriptor(self, vocabulary: Path) -> None:
+        """Take the descriptor that a vocabulary's folder brings, or else that of the options; both change at once."""
+        wanted = descriptor_of(vocabulary) or self.options.descriptor
+        if wanted != self._read.described_by:
+            self._read.descriptor = find_descriptor(wanted, self.folder)
+            self._read.described_by = wanted
+            self._read.extractor = None
 
     @property
     def extractor(self) -> "Extractor":
@@ -267,6 +279,7 @@ class Collection:
                 raise CairnError(f"{self.folder} has no vocabulary yet: run cairn index with some photos.")
             try:
                 vocabulary = Vocabulary.load(folder, known=trusting and is_as_sealed(self.folder, folder.name))
+                self._find_descriptor(folder)
             except (CairnError, FileNotFoundError):
                 if self.vocabulary_folder != folder:  # another took its place while it was read
                     continue
@@ -398,6 +411,8 @@ class Collection:
         """
         if self._is_outdated:
             self._read.vocabulary = None
+        if self._read.vocabulary is None and self._read.descriptor is not None:
+            self._find_descriptor(self.vocabulary_folder)
         self._read.content = None
 
     @property

@@ -101,6 +101,14 @@ def retrain(
         bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
     ] = False,
     signature: Signature = "",
+    descriptor: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Describe all photos anew with another descriptor: a name, or a file that cairn learn wrote (default: "
+            "as the collection has it).",
+        ),
+    ] = "",
     features: FeaturesAgain = None,
     vocabulary_photos: Annotated[
         str | None,
@@ -119,9 +127,10 @@ def retrain(
     """Make a new vocabulary from the photos that the collection holds now.
 
     Worth it where cairn info says that the vocabulary no longer fits; or with --signature, to give features signatures,
-    or others than they have. The photos are read again, unless the collection keeps descriptors. Searches go on with
-    the old vocabulary until the new one takes over, at once. An interrupted run is picked up by running the same
-    command again.
+    or others than they have; or with --descriptor, to describe all photos with another descriptor. The photos are read
+    again, unless the collection keeps descriptors and they stay what they are. Searches go on with the old vocabulary
+    and descriptor until the new ones take over, at once. An interrupted run is picked up by running the same command
+    again.
     """
     from retrieval.library.opening import open_named
 
@@ -130,6 +139,7 @@ def retrain(
         report = opened.retrain(
             words=words,
             signature=signature,
+            descriptor=descriptor,
             vocabulary_photos=sample,
             kmeans_passes=kmeans_passes,
             drop_missing=drop_missing,

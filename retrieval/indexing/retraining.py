@@ -41,8 +41,13 @@ from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import sign, write_photos
 from retrieval.collection.segments import check_sound, segment_row
 from retrieval.collection.stale_files import remove_leftovers
+from retrieval.collection.vocabulary_descriptor import files_of, kept_files, write_files
+from retrieval.descriptors.foreign import is_foreign
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.encoding import encode_geometry
+from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging, stage_all
+from retrieval.foreign.extractor import make_extractor
 from retrieval.photos.listing import lies_below
 
 
@@ -56,6 +61,7 @@ class RetrainOptions:
     signature: str = ""  # signature of a feature, by name; empty: as the collection has it
     sample: int | None = None  # photos whose features make the vocabulary; 0: all; None: as the collection has it
     iterations: int | None = None  # passes of k-means; None: as the collection has it
+    descriptor: str = ""  # name or file of the one to describe all photos with anew; empty: as the collection has it
 
 
 @dataclass
@@ -90,9 +96,9 @@ def retrain(
 ) -> RetrainReport:
     """Make a new vocabulary from the photos that a collection holds now, and give every feature its word of it.
 
-    The features come from the descriptors that the collection keeps, else from the photos themselves. Searches go on
-    with the old vocabulary; the new one, with all its segments, takes over in one transaction. A run that is stopped is
-    picked up by another with the same options.
+    The features come from the descriptors that the collection keeps, else from the photos themselves; with another
+    descriptor always from the photos. Searches go on with the old vocabulary; the new one, with its descriptor and all
+    its segments, takes over in one transaction. A run that is stopped is picked up by another with the same options.
 
     Parameters
     ----------
@@ -107,7 +113,8 @@ def retrain(
     ------
     CairnError
         Another process is changing the collection, a segment is damaged, nothing is there to make a vocabulary from, or
-        photos can no longer be read (and `drop_missing` is not set).
+        photos can no longer be read (and `drop_missing` is not set). There is no such descriptor, or features are of
+        another program.
     """
     options = options or RetrainOptions()
     report = RetrainReport()
@@ -140,6 +147,8 @@ class _Retraining:
         self.report = report
         self.folder = collection.folder / RETRAINING
         self.rows, self.removed = collection.catalogue.snapshot()
+        self.extractor, self.brought = _described_by(collection, options.descriptor)
+        self.is_new = self.extractor.fingerprint != collection.extractor.fingerprint
         self.segments = [
             # Whatever vocabulary they are of: it may be the one that is damaged.
             Segment.open(
@@ -156,10 +165,10 @@ class _Retraining:
         """Do it all."""
         # What an earlier run has made counts as long as the collection has the vocabulary that it had then.
         before = self.collection.vocabulary_folder.name
-        extractor = self.collection.extractor.fingerprint
         plan = {
             **asdict(self.options),
-            "extractor": extractor,
+            "descriptor": self.extractor.descriptor.fingerprint,  # wherever its file lies
+            "extractor": self.extractor.fingerprint,
             "before": before,
             "signature": full_name(self.signature),
         }
@@ -167,9 +176,9 @@ class _Retraining:
             shutil.rmtree(self.folder, ignore_errors=True)
             (self.folder / SEGMENTS).mkdir(parents=True)
             save_json(self.folder / "plan.json", plan)
-        self.staging = Staging(self.folder / "features", self.collection.extractor, self.collection.options.image)
-        check_sound(segment for segment in self.segments if "descriptor" in segment.columns)
-        if not self.collection.extractor.is_ready and any("descriptor" not in one.columns for one in self.segments):
+        self.staging = Staging(self.folder / "features", self.extractor, self.collection.options.image)
+        check_sound(segment for segment in self.segments if self._keeps(segment))
+        if not self.extractor.is_ready and not all(map(self._keeps, self.segments)):
             raise CairnError(
                 f"{self.collection.folder} keeps no descriptors, and its features come from elsewhere: give them again "
                 "with --features."
@@ -185,11 +194,15 @@ class _Retraining:
         self._refuse_unreadable()
         self._switch_over(vocabulary, errors)
 
+    def _keeps(self, segment: Segment) -> bool:
+        """Whether a segment keeps the descriptors that features get their words by."""
+        return "descriptor" in segment.columns and not self.is_new
+
     def _find_unreadable(self) -> dict[int, str]:
         """Photos whose features can be had from nowhere, by their numbers, and why."""
         reasons = {}
         for segment in self.segments:
-            if "descriptor" not in segment.columns:
+            if not self._keeps(segment):
                 for number in self._live(segment):
                     path = self.images[number].path
                     try:
@@ -204,9 +217,10 @@ class _Retraining:
     def _refuse_unreadable(self) -> None:
         if self.unreadable and not self.options.drop_missing:
             number, reason = next(iter(self.unreadable.items()))
+            why = "which another descriptor needs" if self.is_new else "and the collection keeps no descriptors"
             raise CairnError(
                 f"{len(self.unreadable)} photos cannot be read again, such as {self.images[number].name!r} ({reason}), "
-                "and the collection keeps no descriptors: bring them back, or run cairn index with the folder "
+                f"{why}: bring them back, or run cairn index with the folder "
                 "where they are now, or leave them out with --drop-missing."
             )
 
@@ -253,7 +267,7 @@ class _Retraining:
                 backend=made_with.search,
                 seed=self.options.seed,
             ),
-            descriptor=self.collection.extractor.fingerprint,
+            descriptor=self.extractor.fingerprint,
             trained_on=f"{len(paths)} photos of {printable(self.collection.folder.name)}",
             progress=lambda done, of: self.tell("vocabulary", done, of),
         )
@@ -264,7 +278,7 @@ class _Retraining:
         """Files of the descriptors of some photos of a segment."""
         if not numbers:
             return []
-        if "descriptor" not in segment.columns:
+        if not self._keeps(segment):
             return [self.staging.descriptors(key) for _, key in self._stage(numbers)]
         positions = np.searchsorted(segment.image_numbers, numbers).tolist()
         paths = []
@@ -328,13 +342,14 @@ class _Retraining:
         self.report.seconds["assign"] += time.perf_counter() - start
         if images:
             save_array(errors, np.array(found))
-            write_photos(self.collection, images, features, folder=folder, vocabulary=vocabulary.fingerprint)
+            made_with = {"vocabulary": vocabulary.fingerprint, "descriptor": self.extractor.fingerprint}
+            write_photos(self.collection, images, features, folder=folder, **made_with)
         return np.array(found)
 
     def _features(self, segment: Segment) -> Iterator[tuple[int, NDArray[np.float32], dict[str, NDArray[Any]]]]:
         """Number, descriptors as float32 and columns of each photo of a segment that is in the collection."""
         live = [number for number in self._live(segment) if number not in self.unreadable]
-        if "descriptor" in segment.columns:
+        if self._keeps(segment):
             for number, position in zip(live, np.searchsorted(segment.image_numbers, live).tolist(), strict=True):
                 columns = segment.image(position).columns
                 yield number, columns["descriptor"].astype(np.float32), columns
@@ -344,6 +359,8 @@ class _Retraining:
             row = self.images[number]
             side = max(row.width or 1, row.height or 1)
             column = encode_geometry(features, side, upright=self.collection.options.features.upright)
+            if "descriptor" in segment.columns:
+                column["descriptor"] = features.descriptors
             yield number, features.descriptors.astype(np.float32), column
         self.staging.discard(map(self._key, live))
 
@@ -359,6 +376,7 @@ class _Retraining:
         temporary.mkdir()
         for path in (self.folder / VOCABULARY).iterdir():
             shutil.copyfile(path, temporary / path.name)
+        write_files(temporary, self.brought)
         publish_folder(temporary, target / name)
         new = []
         for row, error in zip(self.rows, errors, strict=True):
@@ -390,6 +408,20 @@ class _Retraining:
         ]
         self.report.words = (words, vocabulary.words)
         self.report.error = (before, catalogue.quantisation_errors(0)[1][1])
+
+
+def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[str, bytes]]:
+    """Find what describes photos from now on, and the files that a vocabulary's folder has to say so."""
+    if not wanted:
+        return collection.extractor, kept_files(collection.vocabulary_folder)
+    if collection.extractor.is_foreign:
+        raise CairnError(
+            f"{collection.folder} has features of another program, which Cairn cannot describe anew: make another "
+            "collection with that descriptor."
+        )
+    if is_foreign(wanted):
+        raise CairnError(f"{wanted} is a descriptor of another program: make another collection with --features.")
+    return make_extractor(find_descriptor(wanted), collection.options.features), files_of(wanted)
 
 
 def _refuse_forbidden(path: str, error: OSError) -> None:

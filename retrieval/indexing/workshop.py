@@ -13,6 +13,7 @@ from index.vocabulary import Vocabulary
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, STAGING
 from retrieval.collection.options import CollectionOptions
 from retrieval.collection.segment_writing import quantise
+from retrieval.collection.vocabulary_descriptor import descriptor_of
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.staging import Staged, Staging, staged_files, staging_folder
 from retrieval.foreign.extractor import make_extractor
@@ -71,9 +72,11 @@ class _Workshop:
         self.storage: Storage = open_storage(plan.place)
         self.is_shared = isinstance(self.storage, FolderStorage)
         self.storage.fetch(OPTIONS)  # says what is wrong where the collection is not there
-        learnt = plan.options.descriptor == DESCRIPTOR
+        brought = descriptor_of(self.storage.fetch(plan.vocabulary[0])) if plan.vocabulary is not None else None
+        learnt = brought is None and plan.options.descriptor == DESCRIPTOR
         folder = self.storage.fetch(DESCRIPTOR).parent if learnt else None
-        self.extractor = make_extractor(find_descriptor(plan.options.descriptor, folder), plan.options.features)
+        descriptor = find_descriptor(brought or plan.options.descriptor, folder)
+        self.extractor = make_extractor(descriptor, plan.options.features)
         if self.extractor.fingerprint != plan.fingerprint:
             raise CairnError(
                 f"The descriptor at {plan.place} is not the collection's: run the command again, which sends it."

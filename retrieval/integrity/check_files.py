@@ -6,6 +6,7 @@ from index.vocabulary import META_FILE, Vocabulary
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
+from retrieval.collection.vocabulary_descriptor import NAME_FILE, descriptor_of
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.foreign.extractor import make_extractor
 from retrieval.integrity.report import Findings, size_of
@@ -35,7 +36,7 @@ def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) 
     """
     if seal is not None:
         _compare_with_seal(findings, seal, vocabulary)
-    fingerprints = {"vocabulary": None, "descriptor": _check_descriptor(findings)}
+    fingerprints = {"vocabulary": None, "descriptor": _check_descriptor(findings, vocabulary)}
     if vocabulary is not None:
         sealed = seal if seal is not None and seal.vocabulary == vocabulary else None
         return fingerprints | {"vocabulary": _check_vocabulary(findings, sealed, vocabulary)}
@@ -74,8 +75,8 @@ def _remedy(findings: Findings) -> str:
     )
 
 
-def _check_descriptor(findings: Findings) -> str | None:
-    """Read the options, and the descriptor that they name; give its fingerprint with that of the regions."""
+def _check_descriptor(findings: Findings, vocabulary: str | None) -> str | None:
+    """Read the options and the descriptor in use; give the fingerprint of that and of the regions."""
     try:
         options = read_options(findings.folder / OPTIONS)
     except Unreadable:
@@ -85,15 +86,20 @@ def _check_descriptor(findings: Findings) -> str | None:
             raise
         findings.damage(OPTIONS, f"The options cannot be read: {error}")
         return None
-    if findings.is_damaged(OPTIONS, DESCRIPTOR):
+    files = [OPTIONS, DESCRIPTOR, *(f"{vocabulary}/{name}" for name in (DESCRIPTOR, NAME_FILE))]
+    if findings.is_damaged(*files):
         return None
+    brought = None
     try:
-        return make_extractor(find_descriptor(options.descriptor, findings.folder), options.features).fingerprint
+        brought = descriptor_of(findings.folder / vocabulary) if vocabulary is not None else None
+        descriptor = find_descriptor(brought or options.descriptor, findings.folder)
+        return make_extractor(descriptor, options.features).fingerprint
     except Unreadable:
         raise
     except CairnError as error:
-        own = options.descriptor == DESCRIPTOR
-        findings.damage(DESCRIPTOR if own else OPTIONS, f"The descriptor cannot be read: {error}")
+        own = DESCRIPTOR if options.descriptor == DESCRIPTOR else OPTIONS
+        place = own if brought is None else f"{vocabulary}/{DESCRIPTOR}"
+        findings.damage(place, f"The descriptor cannot be read: {error}")
         return None
 
 

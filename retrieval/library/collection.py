@@ -609,6 +609,7 @@ class Collection:
         *,
         words: int = 0,
         signature: str = "",
+        descriptor: str | os.PathLike[str] = "",
         vocabulary_photos: int | None = None,
         kmeans_passes: int | None = None,
         drop_missing: bool = False,
@@ -625,6 +626,8 @@ class Collection:
             Visual words; 0: one for 30 features, at most 500,000.
         signature : str
             Kind of the features' signatures from now on; as before, where it is left out.
+        descriptor : str or path-like
+            Name or file of a descriptor that all photos are described with anew; as before, where it is left out.
         vocabulary_photos, kmeans_passes : int, optional
             Photos whose features make the vocabulary (0: all), and passes of k-means; as the collection was made
             otherwise.
@@ -662,6 +665,7 @@ class Collection:
             signature,
             whole("vocabulary_photos", vocabulary_photos, 0) if vocabulary_photos is not None else None,
             whole("kmeans_passes", kmeans_passes, 1) if kmeans_passes is not None else None,
+            os.fspath(descriptor),
         )
         with self._lock, self._other_features() if features is not None else nullcontext():
             if features is not None:

@@ -39,7 +39,7 @@ from retrieval.search.query import DescribedQuery, describe_query, quantise_quer
 from retrieval.search.searcher import Searcher
 from tests.support.searching import answer_to
 
-OPERATIONS = ("create", "index", "remove", "compact", "retrain")
+OPERATIONS = ("create", "index", "remove", "compact", "retrain", "describe")
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"
 FAILED_ONCE, FAILED_ON = "one call fails", "all calls fail from one on"
 ERRORS = ("ENOSPC", "EIO")
@@ -216,7 +216,7 @@ class Scene:
         with Collection.create(self.place, _OPTIONS) as collection:
             index_photos(collection, [self.photos])
             collection.catalogue.import_values({2: {"place": ["Ghent"]}})
-            if self.operation in ("compact", "retrain"):
+            if self.operation in ("compact", "retrain", "describe"):
                 row = collection.catalogue.image_by_name("p1.png")
                 thumbnail(self.photos / "p1.png", row.sha256 if row else None, 128, self.place / "cache")
                 remove_photos(collection, ["p1.png"])
@@ -246,8 +246,9 @@ class Scene:
             "remove": ["p1.png", "p4.png", "p6.png"],
             "compact": [],
             "retrain": ["--words", "30", "--workers", "1"],
+            "describe": ["--descriptor", "sift", "--words", "30", "--workers", "1"],
         }[self.operation]
-        name = "index" if self.operation == "create" else self.operation
+        name = {"create": "index", "describe": "retrain"}.get(self.operation, self.operation)
         return ["cairn", name, str(self.place), *arguments, "--json"]
 
     def _modules(self) -> list[str]:

@@ -12,11 +12,16 @@ import pytest
 import retrieval.indexing.retraining
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
+from retrieval.descriptors.registry import model_file
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
 from retrieval.indexing.retraining import RetrainOptions, RetrainReport, retrain
+from retrieval.integrity.check import check_collection
+from retrieval.integrity.repair import repair_collection
+from retrieval.library.searches import Searches
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from tests.conftest import Ran
@@ -365,3 +370,139 @@ def test_a_run_that_gives_signatures_and_is_stopped_is_picked_up(
     run(filled, replace(options, signature="frame-32") if place == "_switch_over" else options)
     assert signatures_in(filled) == ("frame-32" if place == "_switch_over" else "hamming-64")
     check_words(filled, PHOTOS)
+
+
+# Another descriptor
+
+
+def descriptor_in_use(album: Album) -> str:
+    with album.open() as collection:
+        return collection.descriptor.name
+
+
+def test_another_descriptor_takes_over_with_its_words_and_photos_keep_all_that_is_known_of_them(filled: Album) -> None:
+    with filled.open() as collection:
+        collection.catalogue.import_values({1: {"place": ["Ghent"]}})
+        known = collection.catalogue.metadata([1])
+        before, old = collection.features_fingerprint, filled.held()
+        report = retrain(collection, RetrainOptions(words=25, descriptor="sift"))
+        assert report.images == 8
+        # The same object goes on with the new one.
+        assert collection.descriptor.name == "sift"
+        assert collection.features_fingerprint == collection.extractor.fingerprint != before
+        assert collection.vocabulary.descriptor == collection.features_fingerprint
+        assert {segment.descriptor_fingerprint for segment in collection.segments} == {collection.features_fingerprint}
+        assert collection.catalogue.metadata([1]) == known
+    assert filled.held() == old
+    check_words(filled, PHOTOS)
+    assert check_collection(filled.place).ok
+    # What is added is described like the rest, and a new vocabulary alone keeps the descriptor.
+    filled.put(new=8)
+    assert filled.index().added == 1
+    run(filled)
+    assert descriptor_in_use(filled) == "sift"
+    check_words(filled, PHOTOS | {"new": 8})
+    # The way back.
+    run(filled, RetrainOptions(words=25, descriptor="rootsift"))
+    assert descriptor_in_use(filled) == "rootsift"
+    with filled.open() as collection:
+        assert collection.features_fingerprint == before
+    assert check_collection(filled.place).ok
+
+
+def test_a_learnt_descriptor_lies_beside_the_words_and_is_restored(filled: Album, tmp_path: Path) -> None:
+    learnt = model_file("cairn")
+    assert learnt is not None
+    given = tmp_path / "given.npz"
+    given.write_bytes(learnt.read_bytes())
+    run(filled, RetrainOptions(words=25, descriptor=str(given)))
+    given.unlink()
+    own = filled.place / "vocabulary-000002" / "descriptor.npz"
+    assert own.read_bytes() == learnt.read_bytes()
+    found = filled.answers()
+    own.write_bytes(b"damaged")
+    report = check_collection(filled.place)
+    assert [one.file for one in report.damaged] == ["vocabulary-000002/descriptor.npz"]
+    repair_collection(filled.place)
+    assert check_collection(filled.place).ok and own.read_bytes() == learnt.read_bytes()
+    # A catalogue that is lost takes the descriptor with the vocabulary.
+    (filled.place / "catalogue.snapshot").unlink()
+    for path in filled.place.glob("catalogue.sqlite*"):
+        path.unlink()
+    repair_collection(filled.place)
+    assert check_collection(filled.place).ok
+    assert filled.answers() == found
+
+
+def test_kept_descriptors_do_not_stand_for_others(album: Album) -> None:
+    album.options = CollectionOptions(batch=3, keep_descriptors=True)
+    album.put(**PHOTOS)
+    album.index()
+    (album.photos / "p01.jpg").unlink()
+    with pytest.raises(CairnError, match=r"1 photos cannot be read again, such as 'p01.jpg' .* another descriptor"):
+        run(album, RetrainOptions(words=25, descriptor="sift"))
+    assert descriptor_in_use(album) == "rootsift"
+    album.put(p01=1)
+    run(album, RetrainOptions(words=25, descriptor="sift"))
+    check_words(album, PHOTOS)
+    with album.open() as collection:
+        assert all("descriptor" in segment.columns for segment in collection.segments)
+
+
+def test_who_searches_takes_the_new_descriptor_with_the_new_words(filled: Album) -> None:
+    with filled.open() as reader:
+        searches = Searches(reader)
+        searches.renew()
+        old = reader.vocabulary.fingerprint
+        run(filled, RetrainOptions(words=25, descriptor="sift"))
+        assert (reader.descriptor.name, reader.vocabulary.fingerprint) == ("rootsift", old)
+        assert searches.is_outdated()
+        searches.renew()
+        assert reader.extractor.descriptor.name == "sift"
+        assert reader.vocabulary.descriptor == reader.extractor.fingerprint
+        assert rankings(reader, (0, 1), SearchOptions()) == filled.answers(0, 1)
+
+
+def test_a_descriptor_that_there_is_not_changes_nothing(filled: Album, tmp_path: Path) -> None:
+    before = filled.answers()
+    for name in ("nothing", str(tmp_path / "none.npz"), "foreign-8"):
+        with pytest.raises(CairnError):
+            run(filled, RetrainOptions(descriptor=name))
+    assert filled.answers() == before
+
+
+@pytest.mark.parametrize("call", ["publish_folder", "segment_row", "replace", "seal"])
+def test_a_switch_that_is_stopped_leaves_the_old_index_or_the_new_one(
+    filled: Album, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Stopped after the vocabulary is in place, between segments, before the transaction, and just after it."""
+    options = RetrainOptions(words=25, descriptor="sift")
+    before = filled.answers()
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if call == "replace":
+            patch.setattr(Catalogue, "replace_segments", stop)
+        elif call == "publish_folder":
+            plain = retrieval.indexing.retraining.publish_folder
+            patch.setattr(
+                retrieval.indexing.retraining,
+                call,
+                lambda temporary, final: (plain(temporary, final), stop()),
+            )
+        else:
+            patch.setattr(retrieval.indexing.retraining, call, stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(filled, options)
+    switched = call == "seal"
+    assert descriptor_in_use(filled) == ("sift" if switched else "rootsift")
+    if not switched:
+        assert filled.answers() == before
+    run(filled, options)
+    assert descriptor_in_use(filled) == "sift"
+    check_words(filled, PHOTOS)
+    assert check_collection(filled.place).ok
+    kept = {path.name for path in filled.place.iterdir() if path.name.startswith(("vocabulary", "retrain"))}
+    assert len(kept) == 1

@@ -1,0 +1,72 @@
+"""The descriptor that a vocabulary brings with it, where a collection got another one than it was made with.
+
+It lies in the vocabulary's folder, so that both change at one moment: when the catalogue names that folder.
+"""
+
+from pathlib import Path
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from retrieval.collection.layout import DESCRIPTOR
+from retrieval.descriptors.learnt import read_model_file
+from retrieval.descriptors.registry import find_descriptor, model_file
+
+NAME_FILE = "descriptor.txt"
+"""File of the descriptor's name, where that has no file of its own."""
+
+_LARGEST = 200  # bytes of a name
+
+
+def descriptor_of(vocabulary: Path) -> str | None:
+    """Give the descriptor that a vocabulary's folder brings, as `find_descriptor` takes it.
+
+    Returns
+    -------
+    str or None
+        Path of its file, or its name; None where the collection's options say which it is.
+
+    Raises
+    ------
+    CairnError
+        What should be a name is none.
+    """
+    if (vocabulary / DESCRIPTOR).is_file():
+        return str(vocabulary / DESCRIPTOR)
+    path = vocabulary / NAME_FILE
+    try:
+        with path.open("rb") as file:
+            name = file.read(_LARGEST + 1).decode("ascii", "replace").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CairnError(f"{path} cannot be read ({error.strerror or error}): run cairn check.") from error
+    if len(name) > _LARGEST or not name.isprintable() or model_file(name) is not None:
+        raise CairnError(f"{path} does not name a descriptor: run cairn check, then cairn repair.")
+    return name
+
+
+def files_of(name: str) -> dict[str, bytes]:
+    """Give the file, by its name in the vocabulary's folder, that says which descriptor is meant.
+
+    Raises
+    ------
+    CairnError
+        There is no such descriptor, or its file is damaged.
+    """
+    file = model_file(name)
+    if file is not None:
+        return {DESCRIPTOR: read_model_file(file)}
+    find_descriptor(name)
+    return {NAME_FILE: f"{name}\n".encode("ascii")}
+
+
+def kept_files(vocabulary: Path) -> dict[str, bytes]:
+    """Give the same of the descriptor that a vocabulary brings: nothing where it brings none."""
+    paths = [vocabulary / name for name in (DESCRIPTOR, NAME_FILE)]
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
+
+
+def write_files(vocabulary: Path, files: dict[str, bytes]) -> None:
+    """Write what `files_of` gave into a vocabulary's folder that is being made."""
+    for name, contents in files.items():
+        save_bytes(vocabulary / name, contents)
