@@ -5,12 +5,14 @@ segment belongs to the collection from the moment its row is committed: a proces
 that `Catalogue.orphans` finds, and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.text import check_storable
@@ -247,6 +249,12 @@ class Catalogue(CatalogueReader):
         """
         with self._transaction(write=True) as session:
             import_values(session, values, replace=replace, labels=labels)
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that writes, and is counted, for what is kept of photos by modules of their own."""
+        with self._transaction(write=True) as session:
+            yield session
 
     def begin_links(self, kind: str) -> None:
         """Forget all links between photos, and keep those of another kind from now on: see `link_store`."""

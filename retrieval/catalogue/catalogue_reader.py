@@ -371,6 +371,18 @@ class CatalogueReader:
         return orphans_in(segments_dir, self.segments())
 
     @contextmanager
+    def reading(self, snapshot: bool = False) -> Iterator[Session]:
+        """A transaction that reads, for what is kept of photos by modules of their own, such as albums.
+
+        Parameters
+        ----------
+        snapshot : bool
+            All statements see the catalogue as it was at the first one.
+        """
+        with self._transaction(snapshot=snapshot) as session:
+            yield session
+
+    @contextmanager
     def _transaction(self, write: bool = False, snapshot: bool = False) -> Iterator[Session]:
         with self._database.transaction(write, snapshot) as session:
             if write:

@@ -17,15 +17,24 @@ from retrieval.catalogue.schema import (
     FAILED,
     INDEXED,
     REMOVED,
+    AlbumPhotoRow,
+    AlbumRow,
     Base,
     ExcludedRow,
+    HiddenRow,
     ImageRow,
     LinkRow,
+    QueryRejectionRow,
+    RejectionRow,
+    SavedFindRow,
+    SavedSearchRow,
     SegmentRow,
     path_hash_of,
 )
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
+# What was decided about single photos.
+_OF_ONE: tuple[type[Any], ...] = (AlbumPhotoRow, HiddenRow, QueryRejectionRow, SavedFindRow)
 
 
 class Move(NamedTuple):
@@ -122,6 +131,62 @@ def forget_photos(session: Session, numbers: Sequence[int]) -> None:
     for some in chunks(numbers):
         session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(some)), execution_options=_BULK)
         session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(some)), execution_options=_BULK)
+
+
+def decided_numbers() -> sa.Select[Any]:
+    """Numbers of the photos that somebody decided something about, as a query."""
+    columns = [*(kind.number for kind in _OF_ONE), RejectionRow.one, RejectionRow.other]
+    return sa.select(sa.union_all(*(sa.select(column.label("number")) for column in columns)).subquery().c.number)
+
+
+def inherit_decisions(session: Session, origins: Mapping[int, int]) -> None:
+    """Give photos what was decided about others, whose place they take: albums, what is hidden, what is no match.
+
+    Parameters
+    ----------
+    session : Session
+        A transaction that writes, in which all of them are there.
+    origins : mapping of int to int
+        By the number of a photo that is new, that of the one whose place it takes.
+    """
+    heirs: dict[int, list[int]] = {}
+    for new, old in origins.items():
+        heirs.setdefault(old, []).append(new)
+    pairs: dict[tuple[int, int], str] = {}
+    for some in chunks(list(heirs)):
+        for kind in _OF_ONE:
+            found = session.execute(sa.select(kind.__table__).where(kind.number.in_(some))).mappings().all()
+            if found:
+                rows = [{**row, "number": new} for row in found for new in heirs[row["number"]]]
+                session.execute(sa.insert(kind), rows)
+        either = sa.or_(RejectionRow.one.in_(some), RejectionRow.other.in_(some))
+        query = sa.select(RejectionRow.one, RejectionRow.other, RejectionRow.since).where(either)
+        pairs.update(((one, other), since) for one, other, since in session.execute(query))
+        for row in session.scalars(sa.select(AlbumRow).where(AlbumRow.cover.in_(some))):
+            row.cover = heirs[row.cover][0] if row.cover is not None else None
+    made = {
+        (min(a, b), max(a, b)): since
+        for (one, other), since in pairs.items()
+        for a in (one, *heirs.get(one, ()))
+        for b in (other, *heirs.get(other, ()))
+    }
+    rows = [{"one": one, "other": other, "since": made[one, other]} for one, other in made.keys() - pairs.keys()]
+    if rows:
+        session.execute(sa.insert(RejectionRow), rows)
+    session.flush()
+
+
+def forget_decisions_on_none(session: Session) -> None:
+    """Forget what was decided about photos that are not there, or belongs to albums and searches that are not there."""
+    images = sa.select(ImageRow.number)
+    columns: list[tuple[type[Any], Any, Any]] = [(kind, kind.number, images) for kind in _OF_ONE]
+    columns += [(RejectionRow, column, images) for column in (RejectionRow.one, RejectionRow.other)]
+    columns += [
+        (AlbumPhotoRow, AlbumPhotoRow.album, sa.select(AlbumRow.id)),
+        (SavedFindRow, SavedFindRow.search, sa.select(SavedSearchRow.id)),
+    ]
+    for kind, column, there in columns:
+        session.execute(sa.delete(kind).where(column.not_in(there)), execution_options=_BULK)
 
 
 def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:

@@ -161,8 +161,10 @@ def copy_imported(session: Session, old_number: int, new_number: int) -> None:
     _write_columns(session, [new_number])
 
 
-def find_tombstones(session: Session, images: Iterable[ImageRow]) -> dict[int, int]:
+def find_tombstones(session: Session, images: Iterable[ImageRow], others: sa.Select[Any]) -> dict[int, int]:
     """Removed images that values were imported for, by the numbers of images that show the same or are of their path.
+
+    `others` are numbers of images that count as well: something else is known of them.
 
     Of several the one that was added last counts, and of a content rather than of a path.
     """
@@ -170,7 +172,7 @@ def find_tombstones(session: Session, images: Iterable[ImageRow]) -> dict[int, i
     numbers: dict[Any, int] = {}
     imported = sa.select(MetadataRow.number).where(_is_imported())
     query = sa.select(ImageRow.number, ImageRow.path, ImageRow.sha256).order_by(ImageRow.number)
-    query = query.where(ImageRow.state == REMOVED, ImageRow.number.in_(imported))
+    query = query.where(ImageRow.state == REMOVED, ImageRow.number.in_(imported.union_all(others)))
     for chunk in chunks(images):
         for number, path, _ in session.execute(query.where(ImageRow.path_hash.in_([one.path_hash for one in chunk]))):
             numbers["path", path] = number

@@ -98,8 +98,10 @@ def is_sound(name: str, row: Mapping[str, Any]) -> bool:
     kind = _KINDS[name]
     values = {column.key: row.get(column.key) for column in kind.__table__.columns}
     for column in kind.__table__.columns:
-        value = values[column.key]
-        if not (column.nullable if value is None else isinstance(value, column.type.python_type)):
+        value, kind_of_value = values[column.key], column.type.python_type
+        if kind_of_value is bool and value in (0, 1):  # SQLite knows numbers alone
+            continue
+        if not (column.nullable if value is None else isinstance(value, kind_of_value)):
             return False
     derived = {one.name for one in dataclasses.fields(kind) if not one.init}
     again = kind(**{key: value for key, value in values.items() if key not in derived})

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column
 
-FORMAT = 7
+FORMAT = 8
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
@@ -45,6 +45,10 @@ def value_hash_of(value: str) -> int:
     return path_hash_of(value.casefold())
 
 
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 def _hash_of(contents: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(contents, digest_size=8).digest(), "big", signed=True)
 
@@ -70,9 +74,8 @@ class SegmentRow(Base, kw_only=True):
     bytes: Mapped[int] = mapped_column(sa.BigInteger)
     vocabulary_fingerprint: Mapped[str] = mapped_column(sa.String(64))
     descriptor_fingerprint: Mapped[str] = mapped_column(sa.String(64))
-    created: Mapped[str] = mapped_column(  # ISO 8601, UTC: text, as SQLite keeps no time zones
-        sa.String(40), default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    )
+    # ISO 8601, UTC: text, as SQLite keeps no time zones
+    created: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)
     sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)  # of the bytes of its meta.json
 
 
@@ -195,6 +198,117 @@ class LinkRow(Base, kw_only=True):
 
     def _hash(self) -> int:
         return _hash_of(f"{self.number} ".encode() + self.found)
+
+
+class AlbumRow(Base, kw_only=True):
+    """An album: photos that somebody put together under a name."""
+
+    __tablename__ = "albums"
+    __table_args__ = ({"sqlite_autoincrement": True},)  # its address is never another album's
+
+    id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
+    name: Mapped[str] = mapped_column(sa.String(200), unique=True)
+    created: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+    cover: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # number of a photo; it may be gone
+
+
+class AlbumPhotoRow(Base, kw_only=True):
+    """A photo in an album."""
+
+    __tablename__ = "album_photos"
+
+    album: Mapped[int] = mapped_column(
+        sa.ForeignKey(AlbumRow.id, ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    number: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+    )
+    position: Mapped[int]  # in the album; positions may have gaps
+
+
+class HiddenRow(Base, kw_only=True):
+    """A photo that is not shown in lists and answers, such as a copy of another one."""
+
+    __tablename__ = "hidden"
+
+    number: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    because: Mapped[str] = mapped_column(sa.Text, default="")
+    since: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+
+
+class RejectionRow(Base, kw_only=True):
+    """Two photos of which somebody said that they do not show the same."""
+
+    __tablename__ = "rejections"
+    __table_args__ = (sa.CheckConstraint("one < other"),)
+
+    one: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    other: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+    )
+    since: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+
+
+class QueryRejectionRow(Base, kw_only=True):
+    """A photo of which somebody said that it does not show what a photo from elsewhere shows."""
+
+    __tablename__ = "query_rejections"
+
+    sha256: Mapped[str] = mapped_column(sa.String(64), primary_key=True)  # of the photo from elsewhere
+    number: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+    )
+    since: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+
+
+class SavedSearchRow(Base, kw_only=True):
+    """A search that is kept under a name."""
+
+    __tablename__ = "saved_searches"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
+    name: Mapped[str] = mapped_column(sa.String(200))
+    query: Mapped[str] = mapped_column(sa.Text)  # JSON
+    photo: Mapped[bytes | None] = mapped_column(sa.LargeBinary, default=None)  # what was searched for, from elsewhere
+    favourite: Mapped[bool] = mapped_column(default=False)
+    standing: Mapped[bool] = mapped_column(default=False)  # new photos are searched for it
+    tag: Mapped[str | None] = mapped_column(sa.Text, default=None)  # that found photos are given
+    created: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+    asked_to: Mapped[int] = mapped_column(sa.BigInteger, default=0)  # photos with numbers below were searched
+
+
+class SavedFindRow(Base, kw_only=True):
+    """A photo that a standing search has found."""
+
+    __tablename__ = "saved_finds"
+
+    search: Mapped[int] = mapped_column(
+        sa.ForeignKey(SavedSearchRow.id, ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    number: Mapped[int] = mapped_column(
+        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+    )
+    found: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+    probability: Mapped[float | None] = mapped_column(sa.Double, default=None)
+    region: Mapped[str | None] = mapped_column(sa.Text, default=None)  # JSON: where in the photo
+    seen: Mapped[bool] = mapped_column(default=False)  # somebody looked at it
+
+
+DECIDED: tuple[type[Base], ...] = (
+    AlbumRow,
+    AlbumPhotoRow,
+    HiddenRow,
+    RejectionRow,
+    QueryRejectionRow,
+    SavedSearchRow,
+    SavedFindRow,
+)
+"""What people decided about photos, and nothing else in a collection knows."""
 
 
 class Setting(Base, kw_only=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue.changes import bury, rows_of_paths
+from retrieval.catalogue.changes import bury, decided_numbers, inherit_decisions, rows_of_paths
 from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.exclusions import include
 from retrieval.catalogue.failures import forget_failed_rows
@@ -62,10 +62,12 @@ def commit_segment(
         session.execute(sa.insert(Base.metadata.tables[ImageRow.__tablename__]), rows)
     if metadata:
         insert_metadata(session, [(image.number, one) for image, one in zip(images, metadata, strict=True)])
-    earlier = find_tombstones(session, [image for image in images if image.path not in replaced])
+    unseen = [image for image in images if image.path not in replaced]
+    earlier = find_tombstones(session, unseen, decided_numbers())
     earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
     for number, tombstone in earlier.items():
         copy_imported(session, tombstone, number)
+    inherit_decisions(session, earlier)
     include(session, included)
     return names
 

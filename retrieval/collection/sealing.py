@@ -59,7 +59,7 @@ _LONGEST_CHECKED = 256e6  # bytes of a catalogue that is compared with the seal 
 _STARTED = time.monotonic()
 
 
-def seal(collection: Collection) -> Seal:
+def seal(collection: Collection, *, statistics: bool = True) -> Seal:
     """Seal a collection: write down what its files are now, and keep copies of the small ones in the catalogue.
 
     To be called at the end of every command that writes. A file that never changes once it is written (of the
@@ -67,6 +67,12 @@ def seal(collection: Collection) -> Seal:
     damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time.
     Where the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. What a
     search must know of all postings is kept with it, where it can be.
+
+    Parameters
+    ----------
+    collection : Collection
+    statistics : bool
+        Keep what a search must know of all postings; needless where no photo was added or removed.
 
     Raises
     ------
@@ -83,8 +89,9 @@ def seal(collection: Collection) -> Seal:
                 # Another took its place while it was read.
                 if not left or collection.vocabulary_folder == vocabulary:
                     raise
-        with contextlib.suppress(CairnError, OSError):  # what is damaged is told by who reads or checks it
-            _keep_statistics(collection)
+        if statistics:
+            with contextlib.suppress(CairnError, OSError):  # what is damaged is told by who reads or checks it
+                _keep_statistics(collection)
     if is_full:
         print(
             f"cairn: the disk is too full for a new copy of the catalogue, {collection.folder / SNAPSHOT}: make room, "

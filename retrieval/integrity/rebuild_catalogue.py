@@ -21,11 +21,19 @@ from index.segments.description import NOTES, SIGNATURES, read_description, veri
 from index.segments.segment import Segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Rewritten, correct_photos, forget_photos, replace_segments, restore_photos
+from retrieval.catalogue.changes import (
+    Rewritten,
+    correct_photos,
+    forget_decisions_on_none,
+    forget_photos,
+    replace_segments,
+    restore_photos,
+)
 from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading
 from retrieval.catalogue.metadata_store import tidy_metadata
 from retrieval.catalogue.readable_rows import copy_rows, fill_gaps
 from retrieval.catalogue.schema import (
+    DECIDED,
     FAILED,
     FILE,
     INDEXED,
@@ -54,11 +62,14 @@ from retrieval.metadata.photo import read_metadata
 _FOLDER = re.compile(r"\d{6,18}")
 NOTHING_LEFT = (
     "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
-    "the list of those removed for good, imported metadata and reasons of failures are lost; import the tables again."
+    "the list of those removed for good, imported metadata, albums, saved searches and reasons of failures are lost; "
+    "import the tables again."
 )
-ONLY_HERE = {table.__tablename__ for table in (ImageRow, MetadataRow, ExcludedRow)}
+ONLY_HERE: set[str] = {kind.__tablename__ for kind in (ImageRow, MetadataRow, ExcludedRow)}
+ONLY_HERE |= {kind.__tablename__ for kind in DECIDED}
 _MAY_LACK = (
-    "some photos that had been removed may be back, and some imported metadata may be lost; import the tables again."
+    "some photos that had been removed may be back, and some imported metadata, albums and saved searches may be lost; "
+    "import the tables again."
 )
 OLDER = f"What was restored of the catalogue is older than what was last written to it: {_MAY_LACK}"
 UNPROVEN = "Of the rows of the damaged catalogue, names, dates and reasons of failures have no checksums."
@@ -181,6 +192,7 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
                 if identity is not None:
                     session.merge(Setting(key=IDENTITY_KEY, value=identity))
                 tidy_metadata(session)
+                forget_decisions_on_none(session)
         database.close()
     return notes
 

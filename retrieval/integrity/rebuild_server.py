@@ -27,7 +27,9 @@ from retrieval.catalogue.schema import (
     NEXT_NUMBER_KEY,
     REVISION_COPY_KEY,
     REVISION_KEY,
+    AlbumRow,
     Base,
+    SavedSearchRow,
     SegmentRow,
     Setting,
     values_of_row,
@@ -237,9 +239,10 @@ def _exchange(database: Database, temporary: Path) -> str | None:
             rows = source.execute(sa.select(table).execution_options(yield_per=CHUNK)).mappings()
             for part in rows.partitions():
                 session.execute(sa.insert(table), [dict(row) for row in part])
-        largest = sa.select(sa.func.max(SegmentRow.id)).scalar_subquery()
-        sequence = sa.func.pg_get_serial_sequence(SegmentRow.__tablename__, "id")
-        session.execute(sa.select(sa.func.setval(sequence, sa.func.coalesce(largest, 1), largest.is_not(None))))
+        for kind in (SegmentRow, AlbumRow, SavedSearchRow):
+            largest = sa.select(sa.func.max(kind.id)).scalar_subquery()
+            sequence = sa.func.pg_get_serial_sequence(kind.__tablename__, "id")
+            session.execute(sa.select(sa.func.setval(sequence, sa.func.coalesce(largest, 1), largest.is_not(None))))
     return aside
 
 

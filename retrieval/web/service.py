@@ -20,6 +20,7 @@ from retrieval.web.exports import ExportOptions
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.kept import Kept
+from retrieval.web.late_seal import LateSeal
 from retrieval.web.models import Photo, PhotoDetails
 from retrieval.web.problems import ProblemError
 from retrieval.web.recent import RecentRows
@@ -90,6 +91,7 @@ class Service:
         self.forms = Receiver(self.scratch, self.options.uploads)
         self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
         self.decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
+        self.sealing = LateSeal(self.collection)
 
     def stop(self) -> None:
         """End the workers, and remove what they leave."""
@@ -98,8 +100,13 @@ class Service:
         self._started = False
         for pool in (self.searching, self.decoding):
             pool.close()
+        self.sealing.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.collection.catalogue.close()
+
+    def wrote(self) -> None:
+        """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
+        self.sealing.wrote()
 
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""

@@ -8,16 +8,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
 from retrieval.catalogue import catalogue_reader as catalogue_module
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import Rewritten
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.migrations import upgrade
-from retrieval.catalogue.schema import FORMAT, Base, ImageRow, MetadataRow, SegmentRow
+from retrieval.catalogue.schema import (
+    DECIDED,
+    FORMAT,
+    AlbumPhotoRow,
+    AlbumRow,
+    Base,
+    HiddenRow,
+    ImageRow,
+    MetadataRow,
+    QueryRejectionRow,
+    RejectionRow,
+    SavedFindRow,
+    SavedSearchRow,
+    SegmentRow,
+)
 from tests.support.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT
 
@@ -103,7 +119,7 @@ def differences(address: str) -> list[Any]:
 def migrated(rows: Rows) -> Rows:
     """Rows of format 1 after the migration, as far as their columns go."""
     settings = {str(row["key"]): row["value"] for row in rows["settings"]}
-    settings |= {"cairn.format": "7", "cairn.revision": "1", "cairn.revision_copy": "1"}
+    settings |= {"cairn.format": str(FORMAT), "cairn.revision": "1", "cairn.revision_copy": "1"}
     return {**rows, "settings": [{"key": key, "value": settings[key]} for key in sorted(settings)]}
 
 
@@ -157,8 +173,17 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
+def make_format_7(address: str) -> None:
+    """Take from a catalogue what format 8 added."""
+    for kind in reversed(DECIDED):
+        write(address, f"DROP TABLE {kind.__tablename__}")
+    write(address, "UPDATE settings SET value = '7' WHERE key = 'cairn.format'")
+    write(address, "UPDATE alembic_version SET version_num = '0007'")
+
+
 def make_format_6(address: str) -> None:
     """Take from a catalogue what format 7 added."""
+    make_format_7(address)
     of_images = [f"images_{name}" for name in ("unnamed", "added", "taken", "place", "camera", "titled")]
     for index in (*of_images, "metadata_value", "metadata_imported"):
         write(address, f"DROP INDEX ix_{index}")
@@ -210,6 +235,76 @@ def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewA
     after = everything_in(address)
     assert after["rows"]["images"] == before["rows"]["images"]
     assert after["tables"] == before["tables"] and differences(address) == []
+
+
+def test_a_catalogue_of_format_7_keeps_everything_and_takes_decisions(new_address: NewAddress) -> None:
+    address = new_address()
+    with Catalogue.open(address, create=True) as catalogue:
+        first = catalogue.reserve_numbers(3)
+        rows = [ImageRow(number=first + i, path=f"/{i}.jpg", position=i, sha256=f"{i:064}") for i in range(3)]
+        values: dict[str, Any] = {"images": len(rows), "features": 0, "bytes": 0}
+        segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
+        catalogue.commit_segment(segment, rows)
+        catalogue.import_values({first: {"title": ["Bridge"]}})
+    before = everything_in(address)
+    make_format_7(address)
+    assert everything_in(address)["tables"] != before["tables"]
+    with Catalogue.open(address) as catalogue:
+        after = everything_in(address)
+        assert after["tables"] == before["tables"] and differences(address) == []
+        known = {"images", "metadata", "segments", "alembic_version"}
+        assert all(after["rows"][name] == before["rows"][name] for name in known)
+        with catalogue.writing() as session:
+            session.add(AlbumRow(name="Bridges", cover=first))
+            session.flush()
+            session.add_all(AlbumPhotoRow(album=1, number=first + i, position=i) for i in range(2))
+            session.add(SavedSearchRow(name="red", query="{}", photo=b"\xff\x00", standing=True))
+            session.flush()
+            session.add(SavedFindRow(search=1, number=first, probability=0.5))
+        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue.writing() as session:
+            session.add(HiddenRow(number=99, because="a copy"))
+        with catalogue.reading() as session:
+            (search,) = session.scalars(sa.select(SavedSearchRow))
+            assert (search.photo, search.standing, search.favourite, search.asked_to) == (b"\xff\x00", True, False, 0)
+
+
+def test_what_was_decided_about_a_photo_is_kept_when_its_file_changes(new_address: NewAddress) -> None:
+    with Catalogue.open(new_address(), create=True) as catalogue:
+
+        def segment_of(folder: str) -> SegmentRow:
+            values: dict[str, Any] = {"images": 1, "features": 0, "bytes": 0}
+            return SegmentRow(folder=folder, vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
+
+        def add(folder: str, *paths: str) -> list[int]:
+            first = catalogue.reserve_numbers(len(paths))
+            rows = [ImageRow(number=first + i, path=path, position=i) for i, path in enumerate(paths)]
+            catalogue.commit_segment(segment_of(folder), rows)
+            return [row.number for row in rows]
+
+        a, b, c = add("1", "/a.jpg", "/b.jpg", "/c.jpg")
+        with catalogue.writing() as session:
+            session.add(AlbumRow(name="x", cover=b))
+            session.flush()
+            session.add_all(AlbumPhotoRow(album=1, number=one, position=i) for i, one in enumerate((b, a)))
+            session.add(HiddenRow(number=a, because="a copy"))
+            session.add_all([RejectionRow(one=a, other=b), RejectionRow(one=b, other=c)])
+            session.add(QueryRejectionRow(sha256="0" * 64, number=b))
+        catalogue.remove([b])
+        new_a, new_b = add("2", "/a.jpg", "/b.jpg")  # one was changed, one removed and added again
+        everything = {c, new_a, new_b}
+        with catalogue.reading() as session:
+            there = list(session.execute(sa.select(AlbumPhotoRow.number, AlbumPhotoRow.position)))
+            assert {one: at for one, at in there if one in everything} == {new_b: 0, new_a: 1}
+            assert session.scalars(sa.select(AlbumRow.cover)).all() == [new_b]
+            assert everything & set(session.scalars(sa.select(HiddenRow.number))) == {new_a}
+            assert everything & set(session.scalars(sa.select(QueryRejectionRow.number))) == {new_b}
+            pairs = {(row.one, row.other) for row in session.scalars(sa.select(RejectionRow))}
+            assert {pair for pair in pairs if everything.issuperset(pair)} == {(new_a, new_b), (c, new_b)}
+        catalogue.replace_segments([1], [Rewritten(segment_of("3"), np.array([c]))])
+        with catalogue.reading() as session:  # the old ones are gone, with what was decided about them
+            assert set(session.scalars(sa.select(AlbumPhotoRow.number))) == {new_a, new_b}
+            pairs = {(row.one, row.other) for row in session.scalars(sa.select(RejectionRow))}
+            assert pairs == {(new_a, new_b), (c, new_b)}
 
 
 def test_a_catalogue_of_format_6_compares_names_by_their_bytes(new_address: NewAddress) -> None:
@@ -418,12 +513,12 @@ def write(address: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("UPDATE settings SET value = '8' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '9' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
         ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
         ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
-        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0007'\)"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0008'\)"),
         ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
         ("UPDATE alembic_version SET version_num = '0002'", "revision"),
         ("INSERT INTO alembic_version VALUES ('0001')", "revision"),

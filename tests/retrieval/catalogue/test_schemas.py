@@ -60,7 +60,7 @@ def test_one_of_an_earlier_format_is_migrated_alone(postgresql: Callable[[], str
     options = "options=-csearch_path%3Drome"  # as others than Cairn would name a schema
     make_format_6(f"{address}&{options}")
     with Catalogue.open(f"{address}&schema=rome") as catalogue:
-        assert catalogue.setting("cairn.format") == "7" and catalogue.revision() == 4
+        assert catalogue.setting("cairn.format") == "8" and catalogue.revision() == 4
         assert catalogue.page(0, 1)[0] == 2
     with Catalogue.open(f"{address}&schema=oslo") as catalogue:
         assert catalogue.revision() == 3

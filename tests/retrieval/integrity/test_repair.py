@@ -11,11 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind, parse_signature
 from index.segments.writing import write_segment
 from retrieval.catalogue.changes import Move, Rewritten
+from retrieval.catalogue.schema import (
+    DECIDED,
+    AlbumPhotoRow,
+    AlbumRow,
+    HiddenRow,
+    QueryRejectionRow,
+    RejectionRow,
+    SavedFindRow,
+    SavedSearchRow,
+)
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SIGNATURE_KEY, SNAPSHOT
 from retrieval.collection.options import write_options
@@ -55,6 +66,14 @@ def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
         catalogue = collection.catalogue
         catalogue.store_metadata([(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))])
         catalogue.import_values({3: {"archive no.": ["17"], "title": ["A fountain"]}})
+        with catalogue.writing() as session:
+            session.add_all(
+                [AlbumRow(name="A <b>fountain</b>", cover=2), SavedSearchRow(name="red", query="{}", photo=b"\xff")]
+            )
+            session.flush()
+            session.add_all(AlbumPhotoRow(album=1, number=one, position=at) for at, one in enumerate((3, REMOVED, 2)))
+            session.add_all([HiddenRow(number=3, because="a copy"), RejectionRow(one=2, other=3)])
+            session.add_all([QueryRejectionRow(sha256="0" * 64, number=3), SavedFindRow(search=1, number=2, seen=True)])
         catalogue.remove([REMOVED], for_good=True)
         from retrieval.catalogue.failures import Failure
 
@@ -91,6 +110,12 @@ def split(collection: Collection) -> None:
     collection.forget()
 
 
+def decisions(collection: Collection) -> list[list[str]]:
+    """What people decided about photos, table by table."""
+    with collection.catalogue.reading() as session:
+        return [sorted(map(repr, session.scalars(sa.select(kind)))) for kind in DECIDED]
+
+
 def contents(folder: Path, catalogue: str | None = None) -> dict[str, Any]:
     """All that a collection knows, whatever its segments are called."""
     with Collection.open(folder, catalogue=catalogue) as collection:
@@ -113,6 +138,7 @@ def contents(folder: Path, catalogue: str | None = None) -> dict[str, Any]:
             "metadata": collection.catalogue.metadata(numbers),
             "failures": collection.catalogue.failures(),
             "excluded": collection.catalogue.exclusions(),
+            "decided": decisions(collection),
             "features": features,
             "found": list(ask_photos(collection, numbers[:3])),
         }
@@ -268,6 +294,8 @@ def damage_an_index(folder: Path) -> None:
 def as_of_format_4(folder: Path) -> None:
     """As an earlier version left it: without a snapshot."""
     with contextlib.closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        for kind in reversed(DECIDED):
+            connection.execute(f"DROP TABLE {kind.__tablename__}")
         for index in ("counted", "missing", "folder", "added"):
             connection.execute(f"DROP INDEX ix_images_{index}")
         for index in ("unnamed", "taken", "place", "camera", "titled"):
@@ -304,8 +332,8 @@ def test_a_damaged_catalogue_of_an_earlier_version_loses_nothing(
     assert report.ok and not report.lapses, report
     assert {"file": CATALOGUE, "how": "restored from its rows that can be read and the segments"} in report.repaired
     now = contents(folder)
-    assert set(now.pop("added")) == {None}
-    assert now == {key: value for key, value in before.items() if key != "added"}
+    assert set(now.pop("added")) == {None} and not any(now.pop("decided"))
+    assert now == {key: value for key, value in before.items() if key not in ("added", "decided")}
     assert check_collection(folder).ok
 
 
@@ -336,7 +364,7 @@ def test_rows_that_are_not_what_was_written_are_left_out_of_those_that_are_read(
     assert not report.damaged and any("Not all" in sentence for sentence in report.lapses), report
     now = contents(folder)
     assert [one[:6] for one in now["photos"]] == [one[:6] for one in before["photos"]]
-    assert all(now[key] == before[key] for key in ("features", "failures", "excluded", "added"))
+    assert all(now[key] == before[key] for key in ("features", "failures", "excluded", "added", "decided"))
     assert now["metadata"][2] == before["metadata"][2]
     assert now["metadata"][3].others == before["metadata"][3].others and not now["metadata"][3].title
     assert check_collection(folder).ok

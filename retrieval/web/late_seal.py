@@ -1,0 +1,84 @@
+"""The seal of a collection that a server writes to: renewed when writing has paused, never while somebody waits."""
+
+import threading
+import time
+
+from index.errors import CairnError
+from retrieval.collection.collection import Collection
+from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.web.guard import log
+
+QUIET = 3.0
+"""Seconds without a write after which a collection is sealed."""
+LONGEST = 60.0
+"""Seconds after the first write by which it is sealed, however often it is written to."""
+
+
+class LateSeal:
+    """Seals a collection in a thread of its own, some time after it was last written to.
+
+    A catalogue that was damaged when the thread began is not sealed, so that `cairn check` goes on to find that.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open; nothing of it is read but its catalogue.
+    quiet : float
+        Seconds without a write after which it is sealed.
+    """
+
+    def __init__(self, collection: Collection, quiet: float = QUIET) -> None:
+        self.sealed = 0  # times
+        self._collection, self._quiet = collection, quiet
+        self._changed = threading.Condition()
+        self._first: float | None = None  # when the first of the writes was that are not sealed
+        self._last = 0.0
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wrote(self) -> None:
+        """Tell that the catalogue was written to."""
+        with self._changed:
+            self._last = time.monotonic()
+            self._first = self._last if self._first is None else self._first
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Seal what is not, and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        is_sound = True
+        try:
+            refuse_damaged(self._collection)
+        except (CairnError, OSError) as error:
+            is_sound = False
+            log.error("%s", " ".join(str(error).split()))
+        while self._await_quiet():
+            if is_sound:
+                self._seal()
+
+    def _await_quiet(self) -> bool:
+        """Wait until there is something to seal; False where there is nothing, and the thread is to end."""
+        with self._changed:
+            while True:
+                self._changed.wait_for(lambda: self._closing or self._first is not None)
+                if self._first is None:
+                    return False
+                left = min(self._last + self._quiet, self._first + LONGEST) - time.monotonic()
+                if left <= 0 or self._closing:
+                    self._first = None
+                    return True
+                self._changed.wait(left)
+
+    def _seal(self) -> None:
+        try:
+            # What searches need of all postings is kept by the commands that change these.
+            seal(self._collection, statistics=False)
+            self.sealed += 1
+        except (CairnError, OSError) as error:  # the next write tries again
+            log.error("The collection cannot be sealed: %s", " ".join(str(error).split()))
