@@ -146,12 +146,19 @@ def _begin_work() -> None:
     cv2.setNumThreads(1)
 
 
-def end_with_parent() -> None:
-    """Let this process, which `multiprocessing` or `run` has started, end as soon as its parent is no longer there."""
-    parent = multiprocessing.parent_process()
+def end_with_parent(parent: int | None = None) -> None:
+    """Let this process end as soon as its parent is no longer there.
+
+    Parameters
+    ----------
+    parent : int, optional
+        Its process number; left out where `multiprocessing` or `run` has started this process, and knows it.
+    """
+    if parent is None and (known := multiprocessing.parent_process()) is not None:
+        parent = known.pid
     if parent is None or os.name != "posix":
         return
-    number = parent.pid
+    number = parent
 
     def watch() -> None:
         while os.getppid() == number:

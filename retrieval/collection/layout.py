@@ -26,6 +26,14 @@ AUGMENTATION = "augmentation"
 STATISTICS = "collection.statistics"
 """What a search must know of all postings; it can be made again at any time."""
 
+JOBS = "jobs.sqlite"
+"""Queue of work that a server does in the background."""
+JOBS_LOCK = "jobs.lock"
+"""File that the process holds which does this work."""
+
+UPLOADS = "uploads"
+"""Folder of photos that were uploaded to be kept, in one for each day: the only files of photos in the collection."""
+
 SEGMENTS = "segments"
 STAGING = "staging"
 VOCABULARY = "vocabulary"

@@ -9,6 +9,10 @@ from pathlib import Path
 from index.errors import CairnError
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 
+CHANGING = "Another cairn command is changing"
+LINKING = "Another process is looking for links in"
+"""How the sentences begin that refuse what another process holds."""
+
 _unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
 
 
@@ -19,14 +23,14 @@ class CollectionLocked(CairnError):
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from changing the collection in a folder; CollectionLocked where one is doing so."""
-    with lock_file(folder / LOCK, f"Another cairn command is changing {folder}: wait until it has ended."):
+    with lock_file(folder / LOCK, f"{CHANGING} {folder}: wait until it has ended."):
         yield
 
 
 @contextmanager
 def lock_links(folder: Path) -> Iterator[None]:
     """Keep others from looking for links in a collection, and from what follows; CollectionLocked where one does so."""
-    refusal = f"Another process is looking for links in {folder}: wait until it has ended."
+    refusal = f"{LINKING} {folder}: wait until it has ended."
     with lock_file(folder / LINKS_LOCK, refusal):
         yield
 

@@ -19,6 +19,8 @@ from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
     IDENTITY,
+    JOBS,
+    JOBS_LOCK,
     LINKS_LOCK,
     LOCK,
     OPTIONS,
@@ -30,6 +32,7 @@ from retrieval.collection.layout import (
     STAGING,
     STATISTICS,
     UNFINISHED,
+    UPLOADS,
     VOCABULARY,
     VOCABULARY_KEY,
     is_vocabulary,
@@ -261,6 +264,9 @@ class _Check:
             LINKS_LOCK,
             STATISTICS,
             AUGMENTATION,
+            UPLOADS,
+            JOBS_LOCK,
+            *(f"{JOBS}{end}" for end in ("", "-wal", "-shm")),
             vocabulary,
         }
         if self.address is None:

@@ -1,15 +1,22 @@
 """How far a long command is: bars on a terminal, and elsewhere a line every half minute.
 
+Where the variable `VARIABLE` of the environment names a file descriptor, another program reads from it: a JSON object a
+line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command was told to show.
+
 A step's title may end with its unit, as in ``Features (photos)``. The unit ``(%)`` stands for counts that say nothing
 to a reader: they are shown as a percentage.
 """
 
+import contextlib
+import json
+import os
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
@@ -21,6 +28,12 @@ if TYPE_CHECKING:
 
 EVERY = 30.0
 """Seconds between the lines of a command that has no terminal."""
+
+VARIABLE = "CAIRN_PROGRESS"
+"""Variable of the environment with the file descriptor to which progress is written for another program."""
+
+OFTEN = 0.25
+"""Seconds between two lines of one step for another program; its last one is written in any case."""
 
 RECENT = 120.0
 """Seconds of which the rate of a step is told: what an earlier run did is counted at once, and is no rate."""
@@ -74,6 +87,8 @@ def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
 def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
     """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
 
+    Where another program reads the progress, it is written for that one alone, `quiet` or not.
+
     Parameters
     ----------
     quiet : bool
@@ -86,6 +101,14 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
     callable
         To be called with a step, how much of it is done, and how much there is.
     """
+    descriptor = asked_for()
+    if descriptor is not None:
+        records = Records(titles, descriptor)
+        try:
+            yield records.tell
+        finally:
+            records.end()
+        return
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -241,6 +264,59 @@ class Told:
         """Write a line after each `EVERY` seconds, until waiting is ended: `wait` then gives True."""
         while not wait(EVERY):
             write(self.line())
+
+
+class Records:
+    """Writes progress for another program: a JSON object a line.
+
+    Parameters
+    ----------
+    titles : mapping of str to str
+        What each step is called, with its unit.
+    descriptor : int
+        File descriptor to write to. Nobody may be reading any longer: that is no error.
+    clock : callable
+        Gives the time in seconds.
+    """
+
+    def __init__(self, titles: Mapping[str, str], descriptor: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._titles, self._descriptor, self._clock = titles, descriptor, clock
+        self._written: dict[str, float] = {}  # when, by step
+        self._waiting: dict[str, tuple[int, int]] = {}  # steps of which something newer is to be written
+
+    def tell(self, step: str, done: int, of: int) -> None:
+        """Write how far a step is, unless that was done a moment ago."""
+        if done < of and self._clock() - self._written.get(step, -OFTEN) < OFTEN:
+            self._waiting[step] = done, of
+            return
+        self._write(step, done, of)
+
+    def end(self) -> None:
+        """Write what was told last of each step."""
+        for step, (done, of) in list(self._waiting.items()):
+            self._write(step, done, of)
+
+    def _write(self, step: str, done: int, of: int) -> None:
+        title, unit = _title(self._titles.get(step, step))
+        self._written[step] = self._clock()
+        self._waiting.pop(step, None)
+        line = json.dumps({"step": step, "title": title, "done": int(done), "of": int(of), "unit": unit})
+        with contextlib.suppress(OSError):
+            os.write(self._descriptor, line.encode() + b"\n")
+
+
+@cache
+def asked_for() -> int | None:
+    """The file descriptor that another program reads progress from; None where none does.
+
+    The variable is taken out of the environment: processes that this one starts have other files under that number.
+    """
+    text = os.environ.pop(VARIABLE, "")
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    with contextlib.suppress(OSError):
+        os.set_inheritable(int(text), False)
+    return int(text)
 
 
 def _duration(seconds: float) -> str:

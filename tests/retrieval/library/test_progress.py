@@ -1,15 +1,18 @@
 """How long commands tell how far they are: bars on a terminal, lines elsewhere."""
 
 import io
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from retrieval.commands.console import progress_bars
 from retrieval.library import progress
-from retrieval.library.progress import EVERY, INDEXING, Pace, Told, bars
+from retrieval.library.progress import EVERY, INDEXING, VARIABLE, Pace, Records, Told, asked_for, bars
 
 
 class Clock:
@@ -188,3 +191,30 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
     steps = [step for step in told if step[0] != "look"]
     assert steps[:4] == [("extract", number, 4) for number in (1, 2, 3, 4)]
     assert steps[4:] == [("index", number, 4) for number in (1, 2, 3, 4)]
+
+
+def test_another_program_reads_a_line_a_step_and_the_last_one_always() -> None:
+    reading, writing = os.pipe()
+    now = iter(np.arange(0.0, 100.0, 0.01))
+    records = Records(INDEXING, writing, lambda: float(next(now)))
+    for done in range(200):
+        records.tell("extract", done, 1000)
+    records.tell("look", 7, 7)
+    records.end()
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        lines = [json.loads(line) for line in pipe]
+    records.tell("look", 8, 8)  # nobody reads any more, which is no error
+    extracted = [line["done"] for line in lines if line["step"] == "extract"]
+    assert extracted[-1] == 199
+    assert 2 < len(extracted) < 30
+    assert lines[0] == {"step": "extract", "title": "Features", "done": 0, "of": 1000, "unit": "photos"}
+
+
+def test_the_variable_that_asks_for_lines_is_for_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "999")
+    asked_for.cache_clear()
+    assert asked_for() == 999
+    assert VARIABLE not in os.environ
+    asked_for.cache_clear()
+    assert asked_for() is None

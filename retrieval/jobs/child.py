@@ -1,0 +1,33 @@
+"""What a job's process runs: `cairn COMMAND…`, behind all else on this machine, and no longer than its server is there.
+
+``python -m retrieval.jobs.child SERVER COMMAND…``, where SERVER is the process number of who began it.
+"""
+
+import contextlib
+import os
+import runpy
+import signal
+import sys
+
+from index.parallel import end_with_parent
+from retrieval.library.progress import asked_for
+
+NICE = 15
+"""By which jobs stand behind other processes: pages and searches come at once while they run."""
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    end_with_parent(int(sys.argv[1]))
+    asked_for()
+    # A server that a script has begun in the background ignores Ctrl-C, and its children would too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(os, "nice"):
+        with contextlib.suppress(OSError):
+            os.nice(NICE)
+    sys.argv = ["cairn", *sys.argv[2:]]
+    runpy.run_module("cairn", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What kinds of jobs there are, and the command line of each: arguments, never a line for a shell."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from retrieval.jobs.queue import Job, Queue
+
+TITLES = {
+    "index": "Add photos",
+    "group": "Find groups",
+    "retrain": "Make a new vocabulary",
+    "compact": "Give back room",
+    "remove": "Remove photos",
+    "metadata": "Read what the files say of photos",
+    "check": "Check all files",
+    "improve": "Improve search for these photos",
+    "searches": "Ask the saved searches",
+}
+"""What each kind does."""
+
+
+def index(collection: Path, places: Sequence[Path]) -> list[str]:
+    """Add photos: files, and folders of them."""
+    return ["index", *_given(collection), *(str(place.absolute()) for place in places)]
+
+
+def group(collection: Path, *, augment: bool | None = None) -> list[str]:
+    """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
+    option = {None: [], True: ["--augment"], False: ["--no-augment"]}[augment]
+    return ["group", *_given(collection), *option]
+
+
+def retrain(collection: Path, *, drop_missing: bool = False) -> list[str]:
+    """Make a new vocabulary from all photos."""
+    return ["retrain", *_given(collection), *(["--drop-missing"] if drop_missing else [])]
+
+
+def compact(collection: Path) -> list[str]:
+    """Give back the room of what was removed."""
+    return ["compact", *_given(collection)]
+
+
+def remove_missing(collection: Path) -> list[str]:
+    """Take photos out whose files have gone."""
+    return ["remove", *_given(collection), "--missing"]
+
+
+def remove(collection: Path, names: Sequence[str], *, for_good: bool) -> list[str]:
+    """Take photos out by their names; their files stay."""
+    # Names come last: they may begin with a hyphen.
+    return ["remove", *_given(collection), *(["--for-good"] if for_good else []), "--", *names]
+
+
+def metadata(collection: Path) -> list[str]:
+    """Read again what the photos' files say of them."""
+    return ["metadata", *_given(collection), "--refresh"]
+
+
+def check(collection: Path) -> list[str]:
+    """Read every file of the collection."""
+    return ["check", *_given(collection)]
+
+
+def improve(collection: Path) -> list[str]:
+    """Learn from the collection's own photos how to find more in them."""
+    return ["improve", *_given(collection)]
+
+
+def searches(collection: Path) -> list[str]:
+    """Ask the standing searches for photos that are new."""
+    return ["searches", "ask", *_given(collection)]
+
+
+def asking_after(queue: Queue, job: Job) -> None:
+    """Queue the standing searches of a collection, where it has some, after photos were added to it."""
+    if job.kind == "index" and job.state == "done" and (job.result or {}).get("added"):
+        queue.add("searches", job.collection, searches(job.collection), TITLES["searches"])
+
+
+def _given(collection: Path) -> list[str]:
+    return [str(collection.absolute()), "--json"]

@@ -1,0 +1,412 @@
+"""The queue of jobs: one at a time, in a file that outlives its process.
+
+A job is a command line of Cairn. Commands go on where they were when they are run again, so that a job whose process or
+server was killed is simply queued again. Of several servers over one file, one does the work: the others see it, and
+may add to it.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from index.errors import CairnError
+from retrieval.collection.layout import JOBS_LOCK, LINKS_LOCK, LOCK
+from retrieval.collection.locking import CHANGING, LINKING, CollectionLocked, lock_file
+from retrieval.jobs.running import CAN_PAUSE, Child
+from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, Store
+
+PATIENCE = 10.0
+"""Seconds that a cancelled job has to end in good order."""
+
+LOOK = 2.0
+"""Seconds between two looks at what other processes have added, and at locks that are waited for."""
+
+TRIES = 3
+"""How often a job is begun whose process is killed."""
+
+_WAITING = "Another command is changing the collection: this waits until it has ended."
+_KILLED = "The process was killed, most likely for want of memory; it will begin again."
+
+
+class JobNotFound(CairnError):
+    """There is no such job."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it is now."""
+
+    id: int
+    kind: str
+    collection: Path
+    title: str  # what it does, in English
+    about: str  # with what: the name of a folder; may be empty
+    state: str  # queued, running, paused, done, failed or cancelled
+    step: str = ""  # what it is at; empty where it has not said so
+    title_of_step: str = ""
+    done: int = 0
+    of: int = 0
+    unit: str = ""  # of what is done; % says nothing but a share
+    seconds_left: float | None = None  # of this step
+    result: dict[str, Any] | None = None  # what the command printed with --json
+    error: str | None = None  # why it failed
+    note: str | None = None  # what it waits for
+    added: str = ""  # ISO 8601, UTC
+    started: str | None = None
+    ended: str | None = None
+
+
+class Queue:
+    """Jobs that wait, run, and have ended. Any thread may use it.
+
+    Parameters
+    ----------
+    file : Path
+        SQLite file, which is made with the first job.
+
+    Attributes
+    ----------
+    after : list of callable
+        Each is called with a job that has ended, in a thread of its own.
+    version : int
+        Rises with each change.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.after: list[Callable[[Job], None]] = []
+        self.version = 0
+        self._store = Store(file)
+        self._changed = threading.Condition()
+        self._more: dict[str, tuple[str, ...]] = {}
+        self._children: dict[int, Child] = {}  # that run, or are paused
+        self._followers: list[threading.Thread] = []
+        self._cancelled: set[int] = set()
+        self._killed: dict[int, int] = {}  # how often a job's process was killed
+        self._notes: dict[int, str] = {}
+        self._locked: dict[int, float] = {}  # jobs that found their collection locked, and when to look again
+        self._stopping = False
+        self._worker: threading.Thread | None = None
+        self._own = contextlib.ExitStack()
+        self._owns = False
+
+    def start(self) -> None:
+        """Begin to work."""
+        with self._changed:
+            if self._worker is not None:
+                return
+            self._stopping = False
+            self._store.set_aside()
+            self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
+            self._worker.start()
+
+    def stop(self, seconds: float = 4.0) -> None:
+        """End what runs, which goes on when the queue is started again; after so many seconds it is killed."""
+        with self._changed:
+            worker, self._worker = self._worker, None
+            self._stopping = True
+            self._changed.notify_all()
+            children = list(self._children.values())
+        if worker is None:
+            return
+        worker.join()
+        for child in children:
+            child.interrupt()
+        until = time.monotonic() + seconds
+        for thread in self._followers:
+            thread.join(max(0.0, until - time.monotonic()))
+        for child in children:
+            child.kill()
+        for thread in self._followers:
+            thread.join()
+        self._followers.clear()
+        self._own.close()
+        self._owns = False
+        self._store.close()
+
+    def complete(self, collection: Path, arguments: Sequence[str]) -> None:
+        """Have every command for a collection get more arguments, which are not written down, such as an address."""
+        self._more[_place(collection)] = tuple(arguments)
+
+    def add(self, kind: str, collection: Path, command: Sequence[str], title: str, about: str = "") -> Job:
+        """Queue a job; where just the same waits already, that one is given.
+
+        Parameters
+        ----------
+        kind : str
+            What it does, in a word; see `retrieval.jobs.kinds`.
+        collection : Path
+            That it is done to.
+        command : sequence of str
+            Arguments of ``cairn``, with ``--json`` among them.
+        title : str
+            What it does, in English.
+        about : str
+            With what, such as the name of a folder.
+
+        Raises
+        ------
+        CairnError
+            The queue's file cannot be written.
+        """
+        place = _place(collection)
+        values = {
+            "kind": kind,
+            "collection": place,
+            "command": list(command),
+            "title": title,
+            "about": about,
+            "state": QUEUED,
+            "added": _now(),
+        }
+        with self._change():
+            for row in self._store.rows(place, [QUEUED]):
+                if row["command"] == values["command"]:
+                    return self._job(row)
+            number = self._store.add(**values)
+            return self.job(number)
+
+    def jobs(self, collection: Path | None = None) -> list[Job]:
+        """List the jobs of a collection, or of all, in the order in which they were added."""
+        rows = self._store.rows(None if collection is None else _place(collection))
+        return [self._job(row) for row in rows]
+
+    def job(self, number: int) -> Job:
+        """Give one job; JobNotFound where there is none."""
+        row = self._store.row(number)
+        if row is None:
+            raise JobNotFound("There is no such job: it may have been forgotten.")
+        return self._job(row)
+
+    def pause(self, number: int) -> None:
+        """Let a job stand still, or wait until `resume`.
+
+        Raises
+        ------
+        CairnError
+            It has ended, another server runs it, or the system has no such thing.
+        """
+        with self._change():
+            job = self.job(number)
+            child = self._children.get(number)
+            if job.state == RUNNING:
+                if not CAN_PAUSE:
+                    raise CairnError("This system cannot pause a job: cancel it, and begin it again later.")
+                self._here(child).pause()
+            if job.state == PAUSED:
+                return
+            if not self._store.change(number, [QUEUED, RUNNING], state=PAUSED):
+                raise CairnError("The job has ended: there is nothing to pause.")
+
+    def resume(self, number: int) -> None:
+        """Let a paused job go on, as soon as no other one runs; CairnError where it is not paused."""
+        with self._change():
+            self.job(number)
+            if not self._store.change(number, [PAUSED], state=QUEUED):
+                raise CairnError("The job is not paused.")
+
+    def cancel(self, number: int) -> None:
+        """End a job in good order, what it has done stays; after `PATIENCE` seconds it is killed.
+
+        Raises
+        ------
+        CairnError
+            It has ended, or another server runs it.
+        """
+        with self._change():
+            job = self.job(number)
+            if job.state in ENDED:
+                raise CairnError("The job has ended: there is nothing to cancel.")
+            child = self._children.get(number)
+            if child is None and job.state == RUNNING:
+                self._here(child)
+            if child is None:
+                self._store.change(number, [QUEUED, PAUSED], state=CANCELLED, ended=_now())
+                return
+            self._cancelled.add(number)
+            child.interrupt()
+            killing = threading.Timer(PATIENCE, child.kill)
+            killing.daemon = True
+            killing.start()
+
+    def forget(self, number: int) -> None:
+        """Take a job that has ended off the list; CairnError where it has not."""
+        with self._change():
+            self.job(number)
+            if not self._store.delete(number):
+                raise CairnError("The job has not ended: cancel it first.")
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        with self._changed:
+            yield
+            self.version += 1
+            self._changed.notify_all()
+
+    def _here(self, child: Child | None) -> Child:
+        if child is None:
+            raise CairnError("Another server runs this job: ask that one.")
+        return child
+
+    def _job(self, row: dict[str, Any]) -> Job:
+        number = row["id"]
+        values = {name: value for name, value in row.items() if name != "command"}
+        child = self._children.get(number)
+        if child is not None:
+            reached = child.reached
+            values |= {
+                "step": reached.step,
+                "title_of_step": reached.title,
+                "done": reached.done,
+                "of": reached.of,
+                "unit": reached.unit,
+                "seconds_left": child.seconds_left if row["state"] == RUNNING else None,
+            }
+        note = self._notes.get(number) if row["state"] == QUEUED else None
+        return Job(**{**values, "collection": Path(row["collection"]), "note": note})
+
+    # What the queue's own threads do
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopping:
+                    return
+                try:
+                    row = self._next() if self._take_over() else None
+                    if row is not None:
+                        self._begin(row)
+                        continue
+                except CairnError:  # the disk is full or gone: it may come back
+                    pass
+                self._changed.wait(LOOK)
+
+    def _take_over(self) -> bool:
+        """Whether this process does the work: the first to come, until it ends."""
+        if self._owns:
+            return True
+        if not self._store.exists():
+            return False
+        try:
+            self._own.enter_context(lock_file(self._store.file.with_name(JOBS_LOCK), "Another server does the work."))
+        except (CairnError, OSError):
+            return False
+        self._store.queue_again(self._children)
+        self._owns = True
+        self.version += 1
+        return True
+
+    def _next(self) -> dict[str, Any] | None:
+        """The job to begin or to go on with now; None where there is none, or one runs."""
+        open_rows = self._store.rows(states=[QUEUED, RUNNING, PAUSED])
+        if any(row["state"] == RUNNING for row in open_rows):
+            return None
+        held = {row["collection"]: row["id"] for row in open_rows if row["id"] in self._children}
+        for row in open_rows:
+            number = row["id"]
+            if row["state"] != QUEUED:
+                continue
+            if held.get(row["collection"], number) != number:  # a paused job holds the collection
+                self._note(number, "A paused job holds the collection: let it go on, or cancel it.")
+            elif number not in self._locked or self._is_free(number, Path(row["collection"])):
+                return row
+        return None
+
+    def _note(self, number: int, sentence: str) -> None:
+        if self._notes.get(number) != sentence:
+            self._notes[number] = sentence
+            self.version += 1
+
+    def _is_free(self, number: int, collection: Path) -> bool:
+        """Whether nobody holds the locks that a job has found taken."""
+        if time.monotonic() < self._locked[number]:
+            return False
+        try:
+            for name in (LOCK, LINKS_LOCK):
+                if (collection / name).exists():
+                    with lock_file(collection / name, _WAITING):
+                        pass
+        except CollectionLocked:
+            self._locked[number] = time.monotonic() + LOOK / 2
+            return False
+        except (CairnError, OSError):
+            pass  # the job itself says what is wrong
+        return True
+
+    def _begin(self, row: dict[str, Any]) -> None:
+        number = row["id"]
+        self._notes.pop(number, None)
+        self._locked.pop(number, None)
+        self.version += 1
+        child = self._children.get(number)
+        if child is not None:
+            self._store.change(number, [QUEUED], state=RUNNING)
+            child.go_on()
+            return
+        self._store.change(number, [QUEUED], state=RUNNING, started=_now(), error=None, result=None)
+        try:
+            at = row["command"].index("--json")  # names of photos may follow it, which are no options
+            more = self._more.get(row["collection"], ())
+            child = Child([*row["command"][:at], *more, *row["command"][at:]], self._tell)
+        except OSError as error:
+            reason = f"No process can be begun ({error.strerror}): see what else is running on this machine."
+            self._store.change(number, [RUNNING], state=FAILED, ended=_now(), error=reason)
+            return
+        self._children[number] = child
+        thread = threading.Thread(target=self._follow, args=(number, child), name=f"job {number}", daemon=True)
+        self._followers = [one for one in self._followers if one.is_alive()] + [thread]
+        thread.start()
+
+    def _tell(self) -> None:
+        self.version += 1
+
+    def _follow(self, number: int, child: Child) -> None:
+        code = child.wait()
+        with self._change():
+            outcome = self._outcome(number, child, code)
+            child.close()
+            del self._children[number]
+            self._cancelled.discard(number)
+            if outcome["state"] == QUEUED:
+                self._store.change(number, [RUNNING], **outcome)  # a paused one stays so
+                return
+            with contextlib.suppress(CairnError):
+                self._store.change(number, [QUEUED, RUNNING, PAUSED], **outcome, ended=_now())
+            job = self.job(number)
+        for callback in self.after:
+            callback(job)
+
+    def _outcome(self, number: int, child: Child, code: int) -> dict[str, Any]:
+        """What becomes of a job whose process has ended."""
+        result = child.result()
+        error = str(result.get("error", "")) if result is not None else ""
+        if code in (0, 1) and result is not None and not error:
+            return {"state": DONE, "result": result}
+        if number in self._cancelled:
+            return {"state": CANCELLED}
+        if self._stopping:
+            return {"state": QUEUED}
+        if error.startswith((CHANGING, LINKING)):
+            self._notes[number] = _WAITING
+            self._locked[number] = time.monotonic()
+            return {"state": QUEUED}
+        if code < 0:
+            self._killed[number] = self._killed.get(number, 0) + 1
+            if self._killed[number] < TRIES:
+                self._notes[number] = _KILLED
+                return {"state": QUEUED}
+            error = "The process was killed several times, most likely for want of memory: free some, and try again."
+        said = error or child.complaint() or f"The command ended with the code {code}."
+        return {"state": FAILED, "error": said}
+
+
+def _place(collection: Path) -> str:
+    return str(collection.resolve())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,456 @@
+"""The queue of jobs: its states, what survives, and the processes that it runs."""
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from index.errors import CairnError
+from retrieval.collection.locking import lock_folder
+from retrieval.jobs import kinds
+from retrieval.jobs.queue import Job, Queue
+from retrieval.jobs.running import shortened
+from retrieval.jobs.store import ENDED
+from tests.conftest import Indexed
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are not paused here")
+
+
+class PretendChild:
+    """Takes the place of a process: a test says what becomes of it."""
+
+    def __init__(self, command: list[str], told: Callable[[], None]) -> None:
+        from retrieval.jobs.running import Reached
+
+        self.command, self.reached, self.seconds_left = command, Reached(), None
+        self.code: int | None = None
+        self.answer: dict[str, Any] | None = {"ok": True}
+        self.paused = False
+        ALIVE.append(self)
+
+    def wait(self) -> int:
+        while self.code is None:
+            time.sleep(0.002)
+        return self.code
+
+    def end(self, code: int, answer: dict[str, Any] | None) -> None:
+        self.answer, self.code = answer, code
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def go_on(self) -> None:
+        self.paused = False
+
+    def interrupt(self) -> None:
+        self.end(130, {"error": "stopped"})
+
+    def kill(self) -> None:
+        if self.code is None:
+            self.end(-9, None)
+
+    def result(self) -> dict[str, Any] | None:
+        return self.answer
+
+    def complaint(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        ALIVE.remove(self)
+
+
+ALIVE: list[PretendChild] = []
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait until something holds; give it."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it has not come to that"
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture
+def pretend(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("retrieval.jobs.queue.Child", PretendChild)
+    ALIVE.clear()
+    yield
+    for child in list(ALIVE):
+        child.kill()
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[Queue]:
+    queue = Queue(tmp_path / "jobs.sqlite")
+    queue.start()
+    yield queue
+    queue.stop()
+
+
+def add(queue: Queue, collection: Path, word: str = "compact") -> Job:
+    return queue.add(word, collection, [word, str(collection), "--json"], kinds.TITLES.get(word, word))
+
+
+def state(queue: Queue, job: Job) -> str:
+    return queue.job(job.id).state
+
+
+def test_jobs_run_one_at_a_time_in_their_order(pretend: None, queue: Queue, tmp_path: Path) -> None:
+    assert queue.jobs() == []
+    assert list(tmp_path.iterdir()) == []  # nothing is written before there is work
+    ended = []
+    queue.after.append(ended.append)
+    jobs = [add(queue, tmp_path / name) for name in "abc"]
+    assert add(queue, tmp_path / "c") == queue.job(jobs[2].id)  # the same that waits is not queued twice
+    for job in jobs:
+        until(lambda job=job: state(queue, job) == "running")
+        (child,) = ALIVE
+        assert child.command == ["compact", str(job.collection), "--json"]
+        before = queue.version
+        child.end(0, {"removed": 3})
+        until(lambda job=job: state(queue, job) == "done")
+        assert queue.version > before
+    until(lambda: len(ended) == 3)
+    assert [job.id for job in ended] == [job.id for job in jobs]
+    assert queue.job(jobs[0].id).result == {"removed": 3}
+    assert [job.id for job in queue.jobs(tmp_path / "b")] == [jobs[1].id]
+    queue.forget(jobs[1].id)
+    with pytest.raises(CairnError, match="no such job"):
+        queue.job(jobs[1].id)
+
+
+def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> None:
+    for code, answer, error in (
+        (2, {"error": "There is no folder."}, "There is no folder."),
+        (3, None, "The command ended with the code 3."),
+    ):
+        job = add(queue, tmp_path / str(code))
+        until(lambda: ALIVE)
+        ALIVE[0].end(code, answer)
+        until(lambda job=job: state(queue, job) == "failed")
+        assert queue.job(job.id).error == error
+    for act in (queue.pause, queue.resume, queue.cancel):
+        with pytest.raises(CairnError):
+            act(job.id)
+
+
+def test_what_is_killed_begins_again_but_not_for_ever(pretend: None, queue: Queue, tmp_path: Path) -> None:
+    job = add(queue, tmp_path)
+    for _ in range(3):
+        child = until(lambda: ALIVE and ALIVE[0].code is None and ALIVE[0])
+        child.end(-9, None)
+        until(lambda child=child: child not in ALIVE)
+    until(lambda: state(queue, job) == "failed")
+    assert "want of memory" in str(queue.job(job.id).error)
+
+
+def test_pausing_lets_other_collections_go_first(pretend: None, queue: Queue, tmp_path: Path) -> None:
+    first, same, other = add(queue, tmp_path / "a"), add(queue, tmp_path / "a", "check"), add(queue, tmp_path / "b")
+    until(lambda: state(queue, first) == "running")
+    queue.pause(first.id)
+    assert ALIVE[0].paused
+    until(lambda: state(queue, other) == "running")
+    queue.resume(first.id)
+    assert (state(queue, first), ALIVE[0].paused) == ("queued", True)  # one at a time
+    ALIVE[1].end(0, {})
+    until(lambda: state(queue, first) == "running")
+    assert not ALIVE[0].paused
+    assert state(queue, same) == "queued"
+    queue.cancel(first.id)
+    until(lambda: state(queue, first) == "cancelled" and state(queue, same) == "running")
+    queue.cancel(same.id)
+    until(lambda: not ALIVE)
+
+
+def test_arguments_that_are_not_written_down_come_before_names(pretend: None, queue: Queue, tmp_path: Path) -> None:
+    queue.complete(tmp_path, ["--catalogue", "postgresql://me:secret@host/db"])
+    command = kinds.remove(tmp_path, ["--json", "-rf", "$(reboot)"], for_good=True)
+    job = queue.add("remove", tmp_path, command, "Remove photos")
+    until(lambda: ALIVE)
+    assert ALIVE[0].command == [
+        *("remove", str(tmp_path), "--catalogue", "postgresql://me:secret@host/db"),
+        *("--json", "--for-good", "--", "--json", "-rf", "$(reboot)"),
+    ]
+    assert b"secret" not in (tmp_path / "jobs.sqlite").read_bytes()
+    queue.cancel(job.id)
+    until(lambda: not ALIVE)
+
+
+def test_what_ran_is_queued_again_and_what_was_paused_stays(pretend: None, tmp_path: Path) -> None:
+    queue = Queue(tmp_path / "jobs.sqlite")
+    queue.start()
+    jobs = [add(queue, tmp_path / name) for name in "abc"]
+    until(lambda: ALIVE)
+    queue.pause(jobs[2].id)
+    queue.stop()
+    assert [job.state for job in queue.jobs()] == ["queued", "queued", "paused"]
+    with sqlite3.connect(tmp_path / "jobs.sqlite") as file:  # as kill -9 leaves it
+        file.execute("UPDATE jobs SET state = 'running' WHERE id = 1")
+    again = Queue(tmp_path / "jobs.sqlite")
+    again.start()
+    other = Queue(tmp_path / "jobs.sqlite")  # a second server sees them, and leaves them alone
+    other.start()
+    until(lambda: ALIVE)
+    assert [job.state for job in other.jobs()] == ["running", "queued", "paused"]
+    with pytest.raises(CairnError, match="Another server"):
+        other.cancel(jobs[0].id)
+    other.cancel(jobs[1].id)
+    again.cancel(jobs[0].id)
+    until(lambda: not ALIVE)
+    again.resume(jobs[2].id)
+    until(lambda: ALIVE)
+    again.stop()
+    other.stop()
+
+
+def test_a_list_of_jobs_that_is_none_is_set_aside(pretend: None, tmp_path: Path) -> None:
+    (tmp_path / "jobs.sqlite").write_bytes(b"no database" * 500)
+    queue = Queue(tmp_path / "jobs.sqlite")
+    queue.start()
+    assert queue.jobs() == []
+    job = add(queue, tmp_path)
+    until(lambda: state(queue, job) == "running")
+    queue.stop()
+    assert list(tmp_path.glob("jobs.sqlite.damaged-*"))
+
+
+def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
+    queue = Queue(tmp_path / "missing" / "jobs.sqlite")
+    queue.start()
+    with pytest.raises(CairnError, match="cannot be used"):
+        add(queue, tmp_path)
+    queue.stop()
+
+
+def test_results_keep_their_figures_and_the_first_of_long_lists() -> None:
+    assert shortened({"names": [1, 2]}) == {"names": [1, 2]}
+    assert len(shortened({"names": list(range(3000))})["names"]) == 1000
+
+
+class Steps(RuleBasedStateMachine):
+    """Whatever is done in whatever order, one job runs at most, and every job is in a state that it may be in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import tempfile
+
+        self.folder = Path(tempfile.mkdtemp())
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("retrieval.jobs.queue.Child", PretendChild)
+        ALIVE.clear()
+        self.queue = Queue(self.folder / "jobs.sqlite")
+        self.queue.start()
+        self.added: list[int] = []
+
+    @rule(name=st.sampled_from("abc"), word=st.sampled_from(["compact", "check"]))
+    def add(self, name: str, word: str) -> None:
+        self.added.append(add(self.queue, self.folder / name, word).id)
+
+    @rule(data=st.data(), act=st.sampled_from(["pause", "resume", "cancel"]))
+    def act(self, data: Any, act: str) -> None:
+        if self.added:
+            with contextlib.suppress(CairnError):
+                getattr(self.queue, act)(data.draw(st.sampled_from(self.added)))
+
+    @rule(code=st.sampled_from([0, 2]))
+    def end(self, code: int) -> None:
+        for child in list(ALIVE):
+            if not child.paused:
+                child.end(code, {} if code == 0 else {"error": "wrong"})
+
+    @rule()
+    def start_again(self) -> None:
+        self.queue.stop()
+        self.queue = Queue(self.folder / "jobs.sqlite")
+        self.queue.start()
+
+    @invariant()
+    def one_runs(self) -> None:
+        jobs = self.queue.jobs()
+        assert {job.id for job in jobs} == set(self.added)
+        assert sum(job.state == "running" for job in jobs) <= 1
+        assert all((job.ended is not None) == (job.state in ENDED) for job in jobs)
+
+    def teardown(self) -> None:
+        for job in self.queue.jobs():
+            if job.state == "paused":
+                self.queue.resume(job.id)
+
+        def all_ended() -> bool:
+            self.end(0)
+            return all(job.state in ENDED for job in self.queue.jobs())
+
+        until(all_ended)  # nothing is forgotten, nothing waits for ever
+        self.queue.stop()
+        self.patch.undo()
+        shutil.rmtree(self.folder)
+
+
+Steps.TestCase.settings = settings(
+    max_examples=8, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestSteps = Steps.TestCase
+
+
+# With processes
+
+
+@pytest.fixture
+def collection(indexed: Indexed, tmp_path: Path) -> Path:
+    folder = tmp_path / "own.cairn"
+    shutil.copytree(indexed.folder, folder)
+    return folder
+
+
+def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) -> None:
+    job = queue.add("check", collection, kinds.check(collection), "Check")
+    seen = set()
+
+    def ended() -> bool:
+        now = queue.job(job.id)
+        seen.add((now.title_of_step, now.of > 0))
+        return now.state in ENDED
+
+    until(ended)
+    result = queue.job(job.id).result
+    assert (state(queue, job), result and result["ok"]) == ("done", True), queue.job(job.id)
+    assert any(title and counted for title, counted in seen), seen
+
+
+def test_a_locked_collection_is_waited_for(collection: Path, queue: Queue) -> None:
+    with lock_folder(collection):
+        job = queue.add("compact", collection, kinds.compact(collection), "Compact")
+        note = until(lambda: queue.job(job.id).note)
+        assert "waits" in note
+        assert state(queue, job) == "queued"
+    until(lambda: state(queue, job) == "done")
+
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from retrieval.jobs.queue import Queue
+queue = Queue(Path(sys.argv[1]))
+queue.start()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def serve(file: Path) -> subprocess.Popen[str]:
+    server = subprocess.Popen([sys.executable, "-c", SERVER, str(file)], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    return server
+
+
+def children(pid: int) -> list[int]:
+    """All processes below one."""
+    import psutil
+
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def is_there(pid: int) -> bool:
+    import psutil
+
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0.3, 1.5, 2.5, 4.0, 6.0])
+def test_killed_at_any_moment_it_goes_on_after_a_restart(moment: float, indexed: Indexed, tmp_path: Path) -> None:
+    file, collection = tmp_path / "jobs.sqlite", tmp_path / "new.cairn"
+    collection.mkdir()
+    queue = Queue(file)
+    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
+    server = serve(file)
+    time.sleep(moment)
+    below = children(server.pid)
+    server.kill()
+    server.wait()
+    until(lambda: not any(map(is_there, below)), 10)  # the job's processes have ended with their server
+    server = serve(file)
+    running = until(lambda: queue.job(job.id).state in ENDED or children(server.pid))
+    if isinstance(running, list):
+        for pid in running[:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # the job alone, this time
+    until(lambda: queue.job(job.id).state in ENDED, 120)
+    found = queue.job(job.id)
+    server.terminate()
+    server.wait()
+    assert found.state == "done", found
+    assert found.result is not None
+    assert found.result["images"] == len(list(indexed.photos.iterdir()))
+
+
+@pytest.mark.slow
+def test_a_paused_job_ends_with_its_server_and_stays_paused(indexed: Indexed, tmp_path: Path) -> None:
+    import psutil
+
+    collection = tmp_path / "new.cairn"
+    queue = Queue(tmp_path / "jobs.sqlite")
+    queue.start()
+    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
+    until(lambda: queue.job(job.id).of)
+    queue.pause(job.id)
+    stood = until(
+        lambda: [pid for pid in children(os.getpid()) if psutil.Process(pid).status() == psutil.STATUS_STOPPED]
+    )
+    reached = queue.job(job.id).done
+    time.sleep(1)
+    assert queue.job(job.id).done == reached
+    queue.resume(job.id)
+    until(lambda: queue.job(job.id).done > reached or state(queue, job) == "done")
+    if state(queue, job) == "running":
+        queue.pause(job.id)
+    queue.stop()
+    assert not any(map(is_there, stood))
+    assert state(queue, job) in ("paused", "done")
+
+
+@pytest.mark.slow
+def test_what_is_paused_does_not_outlive_a_killed_server(indexed: Indexed, tmp_path: Path) -> None:
+    file, collection = tmp_path / "jobs.sqlite", tmp_path / "new.cairn"
+    queue = Queue(file)
+    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
+    server = serve(file)
+    below = until(lambda: state(queue, job) == "running" and children(server.pid))
+    time.sleep(1.0)
+    os.killpg(below[0], signal.SIGSTOP)
+    below = children(server.pid)
+    server.kill()
+    server.wait()
+    until(lambda: not any(map(is_there, below)), 10)
+
+
+@pytest.mark.slow
+def test_cancelling_ends_a_command_and_its_workers(indexed: Indexed, tmp_path: Path, queue: Queue) -> None:
+    collection = tmp_path / "new.cairn"
+    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
+    until(lambda: queue.job(job.id).of)
+    queue.pause(job.id)
+    below = children(os.getpid())
+    queue.cancel(job.id)
+    until(lambda: state(queue, job) == "cancelled", 15)
+    assert not any(map(is_there, below))
