@@ -1,7 +1,10 @@
 """The reading half of the catalogue: what is asked of the rows of one collection."""
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from index.errors import CairnError
 from retrieval.catalogue.browsing import (
     NAME,
     Pages,
@@ -23,7 +27,7 @@ from retrieval.catalogue.browsing import (
     shapes_of,
 )
 from retrieval.catalogue.changes import quantisation_errors
-from retrieval.catalogue.database import Database
+from retrieval.catalogue.database import Database, connect_for_reading
 from retrieval.catalogue.exclusions import Exclusion, exclusions_in
 from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.filters import PhotoFilter
@@ -391,3 +395,44 @@ class CatalogueReader:
 
     def __str__(self) -> str:
         return str(self._database)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A photo that stands for a collection."""
+
+    number: int
+    name: str
+    path: str
+    sha256: str | None
+    width: int | None  # pixels of the upright original
+    height: int | None
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What is seen of a catalogue at a glance."""
+
+    photos: int
+    cover: Cover | None  # None where there is no photo
+
+
+def glance(file: Path) -> Glance:
+    """Look at a catalogue that is an SQLite file, of any version, without opening it: nothing is migrated or checked.
+
+    The cover is one of the first photos, and wide where one of them is.
+
+    Raises
+    ------
+    CairnError
+        It cannot be read.
+    """
+    columns = "number, name, path, sha256, width, height"
+    first = f"SELECT {columns} FROM images WHERE name IS NOT NULL AND missing_since IS NULL ORDER BY number LIMIT 24"
+    try:
+        with contextlib.closing(connect_for_reading(file, timeout=2.0)) as connection:
+            (photos,) = connection.execute("SELECT count(*) FROM images WHERE name IS NOT NULL").fetchone()
+            row = connection.execute(f"SELECT * FROM ({first}) ORDER BY width < height, number LIMIT 1").fetchone()
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        raise CairnError(f"The catalogue {file} cannot be read ({error}): run cairn check.") from None
+    return Glance(photos, Cover(*row) if row else None)

@@ -1,0 +1,1 @@
+"""Several collections in one server."""

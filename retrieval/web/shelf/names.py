@@ -1,0 +1,78 @@
+"""Names of collections: a title as people write it, and a name that is safe as a folder and in an address."""
+
+import re
+import unicodedata
+from collections.abc import Collection
+
+from index.errors import CairnError
+from index.text import printable
+
+LONGEST_TITLE = 100
+"""Characters."""
+LONGEST_NAME = 60
+"""Characters; each is one byte."""
+FALLBACK = "collection"
+"""What a collection is called whose title has no letter of the Latin alphabet, and no digit."""
+
+# Windows takes these for devices, whatever follows a dot.
+_DEVICES = frozenset(("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))))
+# Latin letters that Unicode does not take apart.
+_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
+
+
+def clean_title(text: str) -> str:
+    """Give a title as it is kept: composed (NFC), on one line, with single spaces.
+
+    Raises
+    ------
+    CairnError
+        Nothing is left of it that can be seen, it is too long, or it is no text.
+    """
+    if printable(text) != text:
+        raise CairnError("This name is not valid text: type another.")
+    composed = unicodedata.normalize("NFC", text)
+    # Controls and marks of direction could make a title look like another, or like what stands around it.
+    seen = "".join(one if unicodedata.category(one) not in ("Cc", "Cf", "Zl", "Zp") else " " for one in composed)
+    title = " ".join(seen.split())
+    if not any(unicodedata.category(one)[0] in "LNPS" for one in title):
+        raise CairnError("Give the collection a name.")
+    if len(title) > LONGEST_TITLE:
+        raise CairnError(f"This name is too long: {LONGEST_TITLE} characters are the most.")
+    return title
+
+
+def title_key(title: str) -> str:
+    """What two titles share that look alike: the same but for upper and lower case, and ways to write a letter."""
+    return unicodedata.normalize("NFKC", title).casefold()
+
+
+def folder_name(title: str, taken: Collection[str] = ()) -> str:
+    """Name the folder of a collection after its title.
+
+    Parameters
+    ----------
+    title : str
+        See `clean_title`.
+    taken : collection of str
+        Names that are in use, or are not to be used, in any case.
+
+    Returns
+    -------
+    str
+        Small Latin letters, digits and single hyphens between them, and none of `taken`.
+
+    >>> folder_name("Zürich, summer 1998")
+    'zurich-summer-1998'
+    >>> folder_name("東京", ["Collection"])
+    'collection-2'
+    """
+    parts = unicodedata.normalize("NFKD", title.casefold().translate(_LETTERS))
+    letters = "".join(one for one in parts if not unicodedata.combining(one))
+    base = re.sub("[^a-z0-9]+", "-", letters).strip("-")[:LONGEST_NAME].strip("-") or FALLBACK
+    used = {one.casefold() for one in taken} | _DEVICES
+    if base not in used:
+        return base
+    number = 2
+    while f"{base}-{number}" in used:
+        number += 1
+    return f"{base}-{number}"

@@ -1,0 +1,245 @@
+"""The shelf: a home folder, and the collections that lie in it."""
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from retrieval.catalogue.catalogue_reader import Cover, Glance, glance
+from retrieval.catalogue.schema import FILE
+from retrieval.collection.layout import OPTIONS
+from retrieval.library.opening import create
+from retrieval.photos.thumbnails import CACHE
+from retrieval.web.shelf.names import LONGEST_TITLE, clean_title, folder_name, title_key
+from retrieval.web.workers import Refused
+
+HOME = "Cairn"
+"""Folder of collections in a person's own folder, where no other is given."""
+TITLES = "shelf.json"
+"""File of the home in which the titles of collections are."""
+BIN = "bin"
+"""Folder of the home that collections are moved to in place of being deleted."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the list of collections shows of one."""
+
+    name: str  # of its folder
+    title: str
+    photos: int | None  # None where its catalogue cannot be looked at
+    cover: Cover | None
+    bytes: int  # on disk, without thumbnails
+    changed: datetime | None  # UTC
+
+
+class Shelf:
+    """The collections that lie in a home folder. Any thread may use it.
+
+    A collection is a folder right in the home with the options of one; a link to such a folder counts too. Only names
+    that are listed are ever joined to the path of the home.
+
+    Parameters
+    ----------
+    home : Path
+        The folder; it is made when something is to be written in it.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._lock = threading.Lock()  # of what is changed
+        self._seen: dict[str, tuple[tuple[int, ...], Glance | None, int]] = {}
+
+    def names(self) -> list[str]:
+        """Names of the folders that are collections, in order."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.home) as entries:
+            return sorted(one.name for one in entries if _is_collection(one))
+        return []
+
+    def find(self, name: str) -> Path:
+        """Give the folder of a collection; `Refused` where there is none of this name."""
+        if name not in self.names():
+            raise Refused("There is no such collection: it may have been moved to the bin.", "missing")
+        return self.home / name
+
+    def title(self, name: str) -> str:
+        """The title of a collection; its folder's name where it was given none."""
+        return _title(self._titles().get(name), name)
+
+    def cards(self) -> list[Card]:
+        """What is shown of all collections, those that changed last first."""
+        titles = self._titles()
+        cards = [self._card(name, _title(titles.get(name), name)) for name in self.names()]
+        oldest = datetime.min.replace(tzinfo=UTC)
+        return sorted(cards, key=lambda one: (one.changed or oldest, one.title), reverse=True)
+
+    def card(self, name: str) -> Card:
+        """What is shown of one collection; `Refused` where there is none of this name."""
+        self.find(name)
+        return self._card(name, self.title(name))
+
+    def make(self, title: str, **options: Any) -> str:
+        """Make a collection without photos.
+
+        Parameters
+        ----------
+        title : str
+            What people call it: any text.
+        **options
+            As `cairn.create` takes them.
+
+        Returns
+        -------
+        str
+            The name of its folder.
+
+        Raises
+        ------
+        CairnError
+            Another has this title, the title is none, an option is wrong, or the home cannot be written.
+        """
+        title = clean_title(title)
+        with self._changing() as titles:
+            self._refuse_taken(title, titles)
+            there = [*(path.name for path in self.home.iterdir()), BIN]
+            name = folder_name(title, there)
+            folder = self.home / name
+            try:
+                create(folder, **options).close()
+            except CairnError:
+                shutil.rmtree(folder, ignore_errors=True)  # there was none before
+                raise
+            titles[name] = title
+        return name
+
+    def rename(self, name: str, title: str) -> str:
+        """Give a collection another title, which is returned as it is kept; its folder and address stay.
+
+        Raises
+        ------
+        CairnError
+            There is none of this name, another has this title, or the title is none.
+        """
+        title = clean_title(title)
+        with self._changing() as titles:
+            self.find(name)
+            self._refuse_taken(title, titles, name)
+            titles[name] = title
+        return title
+
+    def discard(self, name: str) -> Path:
+        """Move a collection to the bin, and give its folder there. Nobody's photos are in it but those uploaded to it.
+
+        Raises
+        ------
+        CairnError
+            There is none of this name, or it cannot be moved.
+        """
+        with self._changing() as titles:
+            folder = self.find(name)
+            bin_ = self.home / BIN
+            bin_.mkdir(exist_ok=True)
+            moved = bin_ / f"{name} {datetime.now(UTC):%Y-%m-%d %H%M%S}"
+            while os.path.lexists(moved):
+                moved = moved.with_name(f"{moved.name} again")
+            folder.rename(moved)
+            titles.pop(name, None)
+            self._seen.pop(name, None)
+        return moved
+
+    def _card(self, name: str, title: str) -> Card:
+        folder = self.home / name
+        changed, stamp = _stamp(folder)
+        known = self._seen.get(name)
+        if known is None or known[0] != stamp:
+            found = None
+            with contextlib.suppress(CairnError):
+                found = glance(folder / FILE)
+            known = self._seen[name] = stamp, found, _bytes(folder)
+        _, seen, size = known
+        if seen is None:
+            return Card(name, title, None, None, size, changed)
+        return Card(name, title, seen.photos, seen.cover, size, changed)
+
+    def _titles(self) -> dict[str, str]:
+        """Titles that were given, by the names of folders; none where their file cannot be read."""
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            kept = json.loads((self.home / TITLES).read_bytes())
+            if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
+                return {str(name): title for name, title in found.items() if isinstance(title, str)}
+        return {}
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, str]]:
+        """Change the home, and write the titles as they are at the end of the block."""
+        with self._lock:
+            try:
+                self.home.mkdir(parents=True, exist_ok=True)
+                titles = self._titles()
+                before = dict(titles)
+                yield titles
+                if titles != before:
+                    kept = {"titles": {name: titles[name] for name in sorted(titles)}}
+                    save_bytes(self.home / TITLES, json.dumps(kept, ensure_ascii=False, indent=1).encode())
+            except OSError as error:
+                reason = error.strerror or error
+                raise CairnError(f"{self.home} cannot be written ({reason}): check its disk and permissions.") from None
+
+    def _refuse_taken(self, title: str, titles: dict[str, str], but: str = "") -> None:
+        """Refuse a title that another collection has."""
+        key = title_key(title)
+        if any(title_key(_title(titles.get(name), name)) == key for name in self.names() if name != but):
+            raise Refused("There is a collection of this name already: choose another name.", "request")
+
+
+def _is_collection(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry of the home is a collection: a folder, or a link to one, with the options of one."""
+    if entry.name.startswith(".") or entry.name == BIN:
+        return False
+    with contextlib.suppress(OSError, UnicodeError):
+        entry.name.encode()  # what is no text cannot stand in an address
+        return entry.is_dir() and os.path.isfile(os.path.join(entry.path, OPTIONS))  # noqa: PTH113, PTH118
+    return False
+
+
+def _title(given: str | None, name: str) -> str:
+    """The title of a collection: the one that was given, if it is one, else the name of its folder."""
+    with contextlib.suppress(CairnError):
+        return clean_title(given or "")
+    with contextlib.suppress(CairnError):
+        return clean_title(name.removesuffix(".cairn")[:LONGEST_TITLE])
+    return name
+
+
+def _stamp(folder: Path) -> tuple[datetime | None, tuple[int, ...]]:
+    """When a collection changed last, and what is different after each change."""
+    stamp: list[int] = []
+    for file in (FILE, f"{FILE}-wal"):
+        with contextlib.suppress(OSError):
+            found = (folder / file).stat()
+            stamp += [found.st_mtime_ns, found.st_size]
+    changed = max(stamp[::2], default=None)
+    return (None if changed is None else datetime.fromtimestamp(changed / 1e9, UTC)), tuple(stamp)
+
+
+def _bytes(folder: Path) -> int:
+    """How many bytes the files of a collection have, but for thumbnails, which may be deleted at any time."""
+    size, folders = 0, [str(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name != CACHE:
+                            folders.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_size
+    return size

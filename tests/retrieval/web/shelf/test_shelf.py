@@ -1,0 +1,69 @@
+"""The home folder: what counts as a collection, what is told of it, and what making and discarding do."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from index.errors import CairnError
+from retrieval.web.shelf.shelf import BIN, TITLES, Shelf
+from tests.conftest import Indexed
+
+
+def test_making_renaming_and_discarding(tmp_path: Path, indexed: Indexed) -> None:
+    shelf = Shelf(tmp_path / "new" / "home")
+    assert shelf.cards() == [] and not shelf.home.exists()
+    name = shelf.make("Été à Paris ")
+    assert (name, shelf.title(name)) == ("ete-a-paris", "Été à Paris")
+    for same in ("été à paris", "E\u0301te\u0301 à Paris"):
+        with pytest.raises(CairnError, match="already"):
+            shelf.make(same)
+    assert shelf.make("Ete a Paris") == "ete-a-paris-2"
+    with pytest.raises(CairnError, match="descriptor"):
+        shelf.make("Wrong", descriptor="no such descriptor")
+    assert shelf.names() == ["ete-a-paris", "ete-a-paris-2"]
+    assert sorted(path.name for path in shelf.home.iterdir()) == [
+        *shelf.names(),
+        TITLES,
+    ]  # nothing is left of what failed
+
+    assert shelf.rename(name, "Paris, été") == "Paris, été" and shelf.names()[0] == name
+    assert shelf.rename(name, "PARIS, été") == "PARIS, été"  # its own title is not taken by another
+    with pytest.raises(CairnError, match="already"):
+        shelf.rename(name, "ETE A PARIS")
+    moved = shelf.discard(name)
+    assert moved.parent == shelf.home / BIN and (moved / "collection.toml").is_file()
+    assert shelf.names() == ["ete-a-paris-2"]
+    assert json.loads((shelf.home / TITLES).read_text()) == {"titles": {"ete-a-paris-2": "Ete a Paris"}}
+    for gone in (name, BIN, "..", ".", "", f"{BIN}/{moved.name}", "ete-a-paris-2/segments", "ETE-A-PARIS-2"):
+        with pytest.raises(CairnError, match="no such collection"):
+            shelf.find(gone)
+        with pytest.raises(CairnError, match="no such collection"):
+            shelf.discard(gone)
+
+
+def test_what_is_told_of_a_collection(tmp_path: Path, indexed: Indexed) -> None:
+    (tmp_path / "linked.cairn").symlink_to(indexed.folder)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / ".hidden").symlink_to(indexed.folder)
+    (tmp_path / os.fsdecode(b"\xff")).symlink_to(indexed.folder)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "collection.toml").touch()
+    (broken / "catalogue.sqlite").write_bytes(b"no database" * 100)
+    (tmp_path / TITLES).write_text('{"titles": {"broken": "Old \\u202e photos", "linked.cairn": 3}}')
+    shelf = Shelf(tmp_path)
+    cards = {card.name: card for card in shelf.cards()}
+    assert list(cards) in (["linked.cairn", "broken"], ["broken", "linked.cairn"])
+    seen = cards["linked.cairn"]
+    assert (seen.title, seen.photos) == ("linked", len(list(indexed.photos.iterdir())))
+    assert seen.cover is not None and seen.cover.path.startswith(str(indexed.photos))
+    assert (seen.cover.width or 0) >= (seen.cover.height or 1)
+    segments = sum(path.stat().st_size for path in (indexed.folder / "segments").rglob("*") if path.is_file())
+    assert segments < seen.bytes < segments + 50e6
+    assert (cards["broken"].title, cards["broken"].photos, cards["broken"].cover) == ("Old photos", None, None)
+    shelf.discard("linked.cairn")  # the link alone
+    assert (indexed.folder / "collection.toml").is_file()
+    (tmp_path / TITLES).write_bytes(b"\xff[")
+    assert Shelf(tmp_path).title("broken") == "broken"
