@@ -134,8 +134,10 @@ def index(
     keypoints and descriptors are those of another program; photos without any are listed as failed.
     """
     from index.hamming.kinds import full_name, parse_signature
+    from retrieval.collection.layout import OPTIONS
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
+    from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions
@@ -171,8 +173,11 @@ def index(
         ),
     )
     with joined(cluster, storage) as join:
-        made = make_collection(collection, options, files, photos, catalogue)
-        _tell_unused(context, made.opened, options)
+        if files.features is None and (collection / OPTIONS).is_file() and not _given(context, *_SHAPING):
+            made = open_named(collection, catalogue=catalogue)  # with options of its own, before its first photo too
+        else:
+            made = make_collection(collection, options, files, photos, catalogue)
+            _tell_unused(context, made.opened, options)
 
         def run() -> "Added":
             return made.add(
@@ -212,6 +217,18 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     return there
 
 
+_SHAPING = (
+    *("words", "max_side", "max_features", "seed", "kmeans_passes", "vocabulary_photos", "vocabulary_folder"),
+    *("detector", "measurement_scale", "upright", "search", "signature", "keep_descriptors", "descriptor"),
+)
+"""Options that a collection is made with."""
+
+
+def _given(context: typer.Context, *names: str) -> list[str]:
+    """Those of some parameters that were given, and not left out."""
+    return [one for one in names if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
+
+
 def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
     """Say which of the options that were given do not count, as the collection was made with others."""
     from index.hamming.kinds import parse_signature
@@ -236,10 +253,10 @@ def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
+    others = [name for name in _SHAPING if is_other[name]]
     unused = [
         "--" + ("upright/--rotated" if name == "upright" else name.replace("_", "-"))
-        for name, other in is_other.items()
-        if other and str(getattr(context.get_parameter_source(name), "name", "")) != "DEFAULT"
+        for name in _given(context, *others)
     ]
     if unused:
         print(

@@ -16,6 +16,7 @@ from PIL import Image
 
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import Collection
+from retrieval.library.opening import create
 from retrieval.search.probability import FOUND
 from tests.conftest import Indexed, Ran
 from tests.support.hostile import UNREADABLE, photo, write_hostile_folder
@@ -245,6 +246,8 @@ def test_what_was_never_made_is_made_with_the_options_of_the_run_that_makes_it(t
     (tmp_path / "bad.png").write_bytes(b"")
     assert cairn("index", tmp_path / "c", tmp_path / "bad.png", "--words", 70).code == 1
     assert cairn("index", tmp_path / "c", tmp_path / "a.png", "--words", 30, "--json").json["words"] == 30
+    create(tmp_path / "d", words=40).close()
+    assert cairn("index", tmp_path / "d", tmp_path / "a.png", "--json").json["words"] == 40
 
 
 def test_what_is_no_file_is_listed_and_waited_for_by_nobody(tmp_path: Path, cairn: Cairn) -> None:
