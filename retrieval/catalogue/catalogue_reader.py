@@ -111,10 +111,10 @@ class CatalogueReader:
         with self._transaction() as session:
             return exclusions_in(session)
 
-    def links(self) -> dict[int, bytes]:
-        """What photos were verified with, as `keep_links` keeps it, by ascending numbers."""
+    def links(self, numbers: Sequence[int] | None = None) -> dict[int, bytes]:
+        """What photos, all or some, were verified with, as `keep_links` keeps it, by ascending numbers."""
         with self._transaction() as session:
-            return dict(links_in(session))
+            return dict(links_in(session, numbers))
 
     def failures(self) -> list[Failure]:
         """Photos that failed, in the order in which that was recorded."""

@@ -4,7 +4,7 @@ The links of a photo are bytes to the catalogue. All are of one kind, which a te
 links of another kind take the place of all that are kept.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -41,8 +41,10 @@ def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
         session.flush()
 
 
-def links_in(session: Session) -> Iterator[tuple[int, bytes]]:
-    """Photos that links are kept of, and these; what is not what was written is left out."""
-    for row in session.scalars(sa.select(LinkRow).order_by(LinkRow.number)):
-        if row.is_whole:
-            yield row.number, row.found
+def links_in(session: Session, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Photos that links are kept of, all or some, and these; what is not what was written is left out."""
+    every = sa.select(LinkRow).order_by(LinkRow.number)
+    for some in [None] if numbers is None else chunks(sorted(numbers)):
+        for row in session.scalars(every if some is None else every.where(LinkRow.number.in_(some))):
+            if row.is_whole:
+                yield row.number, row.found

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -233,6 +234,13 @@ def decode_links(number: int, contents: bytes) -> list[Link] | None:
     if not ((found["found"] >= 0) & (found["inliers"] >= 0)).all() or not np.isfinite(found["transform"]).all():
         return None
     return [Link(number, other, inliers, tuple(transform.tolist())) for other, inliers, transform in found.tolist()]
+
+
+def found_numbers(contents: bytes, fewest: int) -> NDArray[np.int64]:
+    """Numbers (n,) of the photos that a photo found with so many inliers, from what `encode_links` gave."""
+    whole = len(contents) - len(contents) % _LINK.itemsize
+    found = np.frombuffer(contents[:whole], _LINK)
+    return found["found"][found["inliers"] >= fewest].astype(np.int64)
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:

@@ -12,24 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from retrieval.web import problems
 from retrieval.web.guard import Guard
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
-from retrieval.web.routes import (
-    exports as routes_exports,
-)
-from retrieval.web.routes import (
-    groups as routes_groups,
-)
-from retrieval.web.routes import (
-    layout as routes_layout,
-)
-from retrieval.web.routes import (
-    pages as routes_pages,
-)
-from retrieval.web.routes import (
-    photos as routes_photos,
-)
-from retrieval.web.routes import (
-    search as routes_search,
-)
+from retrieval.web.routes.every import ROUTERS
+from retrieval.web.routes.pages import Static
 from retrieval.web.service import ServeOptions, Service
 
 __all__ = ["ServeOptions", "create_app"]
@@ -93,9 +77,9 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
     )
     app.state.service = service
     problems.install(app)
-    for routes in (routes_photos, routes_layout, routes_search, routes_groups, routes_exports, routes_pages):
-        app.include_router(routes.router)
-    app.mount("/static", routes_pages.Static(), name="static")
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/static", Static(), name="static")
     app.add_middleware(Guard, hosts=options.hosts)
 
     def openapi() -> dict[str, Any]:

@@ -1,0 +1,212 @@
+"""Which parts of a photo other photos show, by the links that `cairn group` keeps: nothing is searched."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.groups.groups import FILE, GroupOptions
+from retrieval.groups.links import Link, decode_links, found_numbers
+from retrieval.search.outlines import LARGEST, THINNEST, area, clip_polygon, narrowest_width, project_outline
+
+_PHOTOS = 60  # linked photos that are looked at: those of the most inliers
+
+
+@dataclass(frozen=True)
+class ObjectOptions:
+    """What counts as an object of a photo."""
+
+    inliers: int = GroupOptions.inliers  # fewest of a link
+    alike: float = 0.5  # least part of two regions, of both together, that they share, so that they are one object
+    whole: float = 0.9  # part of the photo from which on a region is all of it
+    most: int = 8  # objects of a photo: those that most photos show
+
+
+@dataclass(frozen=True)
+class SeenObject:
+    """A part of a photo that others show."""
+
+    region: list[list[float]]  # three to eight corners [x, y], pixels of the upright photo, clockwise
+    photos: tuple[int, ...]  # numbers of those that show it, the one of the most inliers first
+    inliers: int  # the most
+    share: float  # part of the photo that the region covers, 0 to 1
+    whole: bool  # it is all of the photo, or nearly
+
+
+class PhotoObjects:
+    """Objects of photos of one collection. Several threads may ask at once.
+
+    The first answer reads all links once, and so does the first after `cairn group` has run: which photos point to one
+    is kept from then on, 16 bytes a link.
+
+    Parameters
+    ----------
+    collection : Collection
+    options : ObjectOptions, optional
+    """
+
+    def __init__(self, collection: Collection, options: ObjectOptions | None = None) -> None:
+        self._collection = collection
+        self._options = options or ObjectOptions()
+        self._pointing: tuple[object, NDArray[np.int64], NDArray[np.int64]] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether links were ever looked for to the end."""
+        return self._state() is not None
+
+    def of(self, row: ImageRow) -> list[SeenObject]:
+        """Find the objects of a photo: see `seen_objects`. None where links were never looked for."""
+        pointing = self._pointing_to(row.number)
+        if pointing is None:
+            return []
+        catalogue = self._collection.catalogue
+        kept = catalogue.links([row.number, *pointing])
+        best: dict[int, Link] = {}
+        for number, contents in kept.items():
+            for link in decode_links(number, contents) or ():
+                other = link.found if number == row.number else number
+                if row.number in link.pair and other != row.number and link.inliers >= self._options.inliers:
+                    best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.asked))
+        links = sorted(best.items(), key=lambda one: (-one[1].inliers, one[0]))[:_PHOTOS]
+        there = _rows(catalogue, [number for number, _ in links])
+        return seen_objects(row, [link for _, link in links], there, self._options)
+
+    def _state(self) -> object:
+        """What changes whenever `cairn group` ends; None where it never did."""
+        try:
+            found = (self._collection.folder / FILE).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _pointing_to(self, number: int) -> list[int] | None:
+        """Photos that found one when they were asked with; None where links were never looked for to the end."""
+        state = self._state()
+        if state is None:
+            return None
+        with self._lock:
+            if self._pointing is None or self._pointing[0] != state:
+                self._pointing = (state, *_pointing(self._collection.catalogue, self._options.inliers))
+            _, found, asked = self._pointing
+        first, last = np.searchsorted(found, [number, number + 1])
+        pointing: list[int] = asked[first:last].tolist()
+        return pointing
+
+
+def seen_objects(
+    row: ImageRow, links: Iterable[Link], rows: Mapping[int, ImageRow], options: ObjectOptions | None = None
+) -> list[SeenObject]:
+    """Find the parts of a photo that linked photos show.
+
+    Where a linked photo lies in this one, its frame, clipped to this one, is the region. Regions that overlap enough
+    are one object, which has the region of the photo of the most inliers.
+
+    Parameters
+    ----------
+    row : ImageRow
+        The photo.
+    links : iterable of Link
+        Between it and others, in either direction, those of the most inliers first; one for each photo.
+    rows : mapping of int to ImageRow
+        The others, by their numbers: a link to one that is not there does not count.
+    options : ObjectOptions, optional
+
+    Returns
+    -------
+    list of SeenObject
+        Those that most photos show first.
+    """
+    options = options or ObjectOptions()
+    width, height = row.width, row.height
+    if not width or not height:
+        return []
+    found: list[tuple[NDArray[np.float32], list[int], int]] = []
+    for link in links:
+        other = rows.get(link.found if link.asked == row.number else link.asked)
+        region = _region(link, row, other) if other is not None else None
+        if region is None or other is None:
+            continue
+        for known, photos, _ in found:
+            if _alike(known, region) >= options.alike:
+                photos.append(other.number)
+                break
+        else:
+            found.append((region, [other.number], link.inliers))
+    found.sort(key=lambda one: (-len(one[1]), -one[2], one[1][0]))
+    shown = []
+    for region, photos, inliers in found[: options.most]:
+        share = min(1.0, area(region.astype(np.float64)) / (width * height))
+        corners = [[round(x, 2), round(y, 2)] for x, y in region.tolist()]
+        shown.append(SeenObject(corners, tuple(photos), inliers, round(share, 4), share >= options.whole))
+    return shown
+
+
+def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] | None:
+    """Where another photo lies in a photo: corners (3 to 8, 2) within it; None where a link does not say."""
+    if not (row.width and row.height and other.width and other.height):
+        return None
+    # Maps of links are in units of the longer sides, with the corner of the top-left pixel at (0, 0).
+    matrix = np.vstack([np.array(link.transform, np.float64).reshape(2, 3), [0.0, 0.0, 1.0]])
+    if link.asked == row.number:
+        determinant = float(matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0])
+        if not isfinite(determinant) or abs(determinant) < 1e-9:
+            return None
+        matrix = np.linalg.inv(matrix)
+    theirs, own = max(other.width, other.height), max(row.width, row.height)
+    x, y = other.width / theirs, other.height / theirs
+    outline = project_outline(np.array([[0, 0], [x, 0], [x, y], [0, y]], np.float64), matrix)
+    if outline is None:
+        return None
+    outline = outline * own - 0.5
+    if area(outline) > LARGEST * row.width * row.height:
+        return None
+    clipped = clip_polygon(outline, row.width, row.height)
+    # Less than this says nothing that could be searched for.
+    if narrowest_width(clipped) < 5 * THINNEST * own:
+        return None
+    return clipped.astype(np.float32)
+
+
+def _alike(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """Part of two convex regions, of both together, that they share."""
+    both, _ = cv2.intersectConvexConvex(one, other)
+    together = area(one.astype(np.float64)) + area(other.astype(np.float64)) - both
+    return float(both / together) if together > 0 else 0.0
+
+
+def _pointing(catalogue: Catalogue, fewest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All links of so many inliers as the numbers found, ascending, and those asked with (L,)."""
+    found: list[NDArray[np.int64]] = []
+    asked: list[NDArray[np.int64]] = []
+    for number, contents in catalogue.links().items():
+        others = found_numbers(contents, fewest)
+        found.append(others)
+        asked.append(np.full(len(others), number, np.int64))
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    to, by = np.concatenate(found), np.concatenate(asked)
+    order = np.argsort(to, kind="stable")
+    return to[order], by[order]
+
+
+def _rows(catalogue: Catalogue, numbers: Sequence[int]) -> dict[int, ImageRow]:
+    """Rows of those photos that are there: some may have been removed since they were linked."""
+    try:
+        return {row.number: row for row in catalogue.images(numbers)}
+    except KeyError:
+        there: dict[int, ImageRow] = {}
+        for number in numbers:
+            try:
+                (there[number],) = catalogue.images([number])
+            except KeyError:
+                continue
+        return there

@@ -1,0 +1,22 @@
+"""All routes of the web application of a collection."""
+
+from fastapi import APIRouter
+
+from retrieval.web.routes.exports import router as exports
+from retrieval.web.routes.groups import router as groups
+from retrieval.web.routes.layout import router as layout
+from retrieval.web.routes.objects import router as objects
+from retrieval.web.routes.pages import router as pages
+from retrieval.web.routes.photos import router as photos
+from retrieval.web.routes.search import router as search
+
+ROUTERS: tuple[APIRouter, ...] = (
+    photos,
+    layout,
+    objects,
+    search,
+    groups,
+    exports,
+    pages,
+)
+"""In the order in which an address is looked for in them."""
