@@ -138,6 +138,8 @@ COMMANDS = {
     "index": ("retrieval.commands.collection:index", EVERYDAY),
     "query": ("retrieval.commands.collection:query", EVERYDAY),
     "serve": ("retrieval.web.serve_command:serve", EVERYDAY),
+    "password": ("retrieval.web.access.commands:password", EVERYDAY),
+    "token": ("retrieval.web.access.commands:token", EVERYDAY),
     "info": ("retrieval.commands.collection:info", EVERYDAY),
     "metadata": ("retrieval.commands.metadata:metadata", EVERYDAY),
     "group": ("retrieval.commands.groups:group", EVERYDAY),

@@ -133,9 +133,17 @@ def save_json(path: Path, obj: object) -> None:
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
-def save_bytes(path: Path, contents: bytes) -> None:
-    """Write a file, so that it is there whole or not at all; it is replaced where it exists."""
-    _write_safely(Path(path), lambda file: file.write(contents))
+def save_bytes(path: Path, contents: bytes, *, private: bool = False) -> None:
+    """Write a file, so that it is there whole or not at all; it is replaced where it exists.
+
+    Parameters
+    ----------
+    path : Path
+    contents : bytes
+    private : bool
+        Whether its owner alone may read it.
+    """
+    _write_safely(Path(path), lambda file: file.write(contents), 0o600 if private else 0o666)
 
 
 def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
@@ -353,11 +361,11 @@ def publish_folder(temporary: Path, final: Path) -> None:
     flush_to_disk(final.parent)
 
 
-def _write_safely(path: Path, write: Callable[[BinaryIO], Any]) -> None:
+def _write_safely(path: Path, write: Callable[[BinaryIO], Any], mode: int = 0o666) -> None:
     # Named by hand rather than by tempfile, whose files only their owner may read.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

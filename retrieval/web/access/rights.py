@@ -1,21 +1,14 @@
 """What the one who asks may do."""
 
-import enum
 from typing import Any
 
 from fastapi import Depends, Request
 
+from retrieval.web.access.roles import Role as Role
 from retrieval.web.problems import ProblemError
 
 ROLE = "cairn.role"
 """Where the scope of a request says the role of the one who asks."""
-
-
-class Role(enum.StrEnum):
-    """What may be done."""
-
-    READ = "read"  # look, search, take away
-    WRITE = "write"  # change what is known of photos, and have work done
 
 
 def role_of(request: Request) -> Role:

@@ -1,0 +1,178 @@
+"""How the server is put on a network: options of `cairn serve`, and the one object that they make."""
+
+import enum
+import ipaddress
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from index.errors import CairnError
+
+PANEL = "On a network"
+
+
+class LogLevel(enum.StrEnum):
+    """What is worth a line in the log."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class AccessLog(enum.StrEnum):
+    """How each request is logged."""
+
+    NONE = "none"
+    TEXT = "text"
+    JSON = "json"
+
+
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        metavar="FILE",
+        help="Who may come in, as cairn password and cairn token write it; without one only this machine is answered.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+AllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        metavar="NAME",
+        help="Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+RootPath = Annotated[
+    str,
+    typer.Option(
+        "--root-path",
+        metavar="PATH",
+        help="Path that a proxy serves all of it below, such as /photos.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+ForwardedFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--forwarded-from",
+        metavar="ADDRESS",
+        help="Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+Cors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cors",
+        metavar="ORIGIN",
+        help="Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+SearchLimit = Annotated[
+    int,
+    typer.Option(
+        "--search-limit",
+        metavar="N",
+        help="Searches and uploads of one person or address in a minute; 0: any number.",
+        min=0,
+        rich_help_panel=PANEL,
+    ),
+]
+Level = Annotated[
+    LogLevel, typer.Option("--log-level", help="What is logged, on standard error.", rich_help_panel=PANEL)
+]
+Access = Annotated[AccessLog, typer.Option("--access-log", help="How each request is logged.", rich_help_panel=PANEL)]
+
+
+@dataclass(frozen=True)
+class AccessOptions:
+    """Who is answered, and how."""
+
+    password_file: Path | None = None  # None: this machine alone is answered, and may do all
+    hosts: frozenset[str] | None = None  # names that the server goes by; None: any
+    root_path: str = ""  # such as "/photos"; "" where the server has a host of its own
+    forwarded_from: tuple[str, ...] = ()  # addresses and networks of proxies that are believed
+    cors: tuple[str, ...] = ()  # origins whose pages may use the API
+    searches: int = 240  # searches and uploads of one client in a minute; 0: any number
+    logins: int = 10  # wrong passwords of one address in five minutes
+    logins_of_name: int = 30  # wrong passwords for one name in five minutes
+    session_seconds: int = 14 * 86400  # after which one has to sign in again
+    access_log: AccessLog = AccessLog.NONE
+    body_bytes: int = 16_000_000  # of a request that is no form with uploads
+    body_seconds: float = 60.0  # that a request may take to arrive, and more for what has arrived:
+    body_rate: float = 10_000.0  # bytes a second, at least
+    send_seconds: float = 60.0  # in which a client must take some of its answer
+
+    def __post_init__(self) -> None:
+        for one in self.forwarded_from:
+            try:
+                ipaddress.ip_network(one, strict=False)
+            except ValueError:
+                raise CairnError(
+                    f"--forwarded-from takes an address or a network such as 10.0.0.0/8: {one!r}."
+                ) from None
+        for one in self.cors:
+            if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+", one):
+                raise CairnError(f"--cors takes an origin such as https://www.example.org: {one!r} is none.")
+        if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
+            raise CairnError(f"--root-path takes a path such as /photos: {self.root_path!r} is none.")
+
+
+def access_options(
+    *,
+    loopback: bool,
+    host: str,
+    password_file: Path | None = None,
+    allowed_host: list[str] | None = None,
+    root_path: str = "",
+    forwarded_from: list[str] | None = None,
+    cors: list[str] | None = None,
+    search_limit: int = AccessOptions.searches,
+    access_log: AccessLog = AccessLog.NONE,
+) -> AccessOptions:
+    """Make the options of what was given on the command line.
+
+    Parameters
+    ----------
+    loopback : bool
+        Whether the server listens to this machine alone.
+    host : str
+        What it listens at.
+    password_file, allowed_host, root_path, forwarded_from, cors, search_limit, access_log
+        As on the command line.
+
+    Raises
+    ------
+    CairnError
+        One of them is wrong.
+    """
+    hosts: frozenset[str] | None = None
+    # Without a password this machine is answered, so that no web site whose name is made to lead here may ask.
+    if allowed_host or loopback or password_file is None:
+        hosts = LOOPBACK | {host.lower()} | {one.lower() for one in allowed_host or ()}
+    return AccessOptions(
+        password_file=password_file,
+        hosts=hosts,
+        root_path=root_path.rstrip("/"),
+        forwarded_from=tuple(forwarded_from or ()),
+        cors=tuple(one.rstrip("/") for one in cors or ()),
+        searches=search_limit,
+        access_log=access_log,
+    )
+
+
+LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+"""Names of this machine for itself."""

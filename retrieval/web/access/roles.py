@@ -1,0 +1,10 @@
+"""What one who comes in may do."""
+
+import enum
+
+
+class Role(enum.StrEnum):
+    """What may be done."""
+
+    READ = "read"  # look, search, take away
+    WRITE = "write"  # change what is known of photos, and have work done
