@@ -17,6 +17,7 @@ from learning.judge.scenes import QueryOptions, Scenes, find_scenes
 from learning.judge.strict_links import STEP as MATCH
 from learning.judge.strict_links import LinkOptions, Pair, link_strictly
 from learning.judge.verdict import RetrievalVerdict
+from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import link_photos
@@ -111,6 +112,7 @@ def judge(
         known = work / _MATCHED.format(base.stem)
         links = link_strictly(collection, found, options.links, known=known, workers=workers, progress=tell)
         photos = collection.catalogue.images()
+    links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
     seen = {_as_indexed(path) for path in learnt_from}
     return _compare(scenes, photos, seen, [other, base], options, tell)
@@ -132,6 +134,18 @@ def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: Judge
 def _as_indexed(path: str) -> str:
     """The path of a photo as a collection has it that was given the file: its folder by its real name."""
     return str(Path(path).parent.resolve() / Path(path).name)
+
+
+def _rejected(source: Collection, photos: Sequence[ImageRow]) -> set[Pair]:
+    """Pairs of photos that are no match in the collection that they come from, by their numbers here."""
+    pairs = rejected_pairs(source.catalogue)
+    if not pairs:
+        return set()
+    paths = source.catalogue.paths_of(sorted({number for pair in pairs for number in pair}))
+    here = {row.path: row.number for row in photos}
+    named = {number: here.get(_as_indexed(path)) for number, path in paths.items()}
+    found = ((named.get(one), named.get(other)) for one, other in pairs)
+    return {(min(one, other), max(one, other)) for one, other in found if one is not None and other is not None}
 
 
 def _candidates(collection: Collection, folders: Sequence[Path], workers: int, tell: Progress) -> dict[Pair, int]:

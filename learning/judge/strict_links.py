@@ -3,6 +3,7 @@
 import io
 import uuid
 from collections import Counter, defaultdict
+from collections.abc import Collection as Several
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -60,6 +61,11 @@ class StrictLinks:
 
     inliers: dict[Pair, NDArray[np.float32]]
     doubtful: frozenset[Pair]
+
+    def without(self, pairs: Several[Pair]) -> "StrictLinks":
+        """The same without some pairs, which are no links then."""
+        kept = {pair: centres for pair, centres in self.inliers.items() if pair not in pairs}
+        return StrictLinks(kept, self.doubtful.difference(pairs))
 
 
 def link_strictly(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.mining.proposals import LocalRanker, Ranker, ShardedRanker, random_pairs, ranked_pairs, together
+from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS
 from retrieval.photos.listing import list_photos
@@ -73,7 +74,7 @@ class PhotoSource:
         -------
         tuple of str, ndarray (T, 2) int64
             How they were found, and pairs of places in `paths`, sorted; no two photos twice. Where the ranking knows
-            none they are drawn at random.
+            none they are drawn at random. Photos of a collection that somebody called no match are left out.
 
         Raises
         ------
@@ -96,11 +97,19 @@ class PhotoSource:
             )
         rng = np.random.default_rng(seed)
         if how == "random":
-            return how, random_pairs(len(self.paths), number or PAIRS[how], rng)
+            return how, self._allowed(random_pairs(len(self.paths), number or PAIRS[how], rng))
         ranked = ranked_pairs(self._ranker, len(self.paths), number or PAIRS[how], rng)
         if not len(ranked):  # of two photos no word tells anything
-            return "random", random_pairs(len(self.paths), number or PAIRS["random"], rng)
-        return how, ranked
+            return "random", self._allowed(random_pairs(len(self.paths), number or PAIRS["random"], rng))
+        return how, self._allowed(ranked)
+
+    def _allowed(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pairs (T, 2) of places without those that are no match."""
+        rejected = rejected_pairs(self.collection.catalogue) if self.collection is not None else frozenset()
+        if not rejected or self.numbers is None:
+            return pairs
+        named = np.sort(self.numbers[pairs], axis=1).tolist()
+        return pairs[[(one, other) not in rejected for one, other in named]]
 
     def choose(self, number: int, seed: int) -> NDArray[np.int64]:
         """Choose photos to render views of.

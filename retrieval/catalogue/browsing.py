@@ -21,7 +21,7 @@ from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import TAG, column_key, has_any_tag, has_value, lacks_tags
 from retrieval.catalogue.photos import count_indexed
-from retrieval.catalogue.schema import INDEXED, ImageRow
+from retrieval.catalogue.schema import INDEXED, HiddenRow, ImageRow
 from retrieval.catalogue.settings import revision_of
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.places import EARTH_RADIUS, Near
@@ -197,7 +197,7 @@ def _count(session: Session, wanted: PhotoFilter) -> int:
     others, having = _without_tags(wanted)
     passing = [_is_indexed(others), *_passing(session, others)]
     query = sa.select(sa.func.count()).select_from(ImageRow).where(*passing)
-    found = int(session.scalar(query) or 0) if others else count_indexed(session)
+    found = int(session.scalar(query) or 0) if len(passing) > 1 else count_indexed(session)
     return found - int(session.scalar(query.where(*having)) or 0) if having else found
 
 
@@ -246,6 +246,11 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
         passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
     if wanted.near is not None:
         passing += _near(session, wanted.near)
+    hidden = sa.select(HiddenRow.number)
+    if wanted.hidden:
+        passing.append(ImageRow.number.in_(hidden))
+    elif wanted.hidden is False and session.scalar(hidden.limit(1)) is not None:
+        passing.append(ImageRow.number.not_in(hidden))
     return passing
 
 

@@ -184,9 +184,13 @@ class CatalogueReader:
     def numbers(
         self, name: str | None = None, folder: str | None = None, *, wanted: PhotoFilter | None = None
     ) -> NDArray[np.int64]:
-        """Numbers of the indexed images that pass the filters of `page`, ascending int64."""
+        """Numbers of the indexed images that pass the filters of `page`, ascending int64.
+
+        Without `wanted` those that are hidden are among them.
+        """
         with self._transaction(snapshot=True) as session:
-            return numbers_of(session, (wanted or PhotoFilter()).narrowed(name, folder))
+            everything = PhotoFilter(hidden=None)
+            return numbers_of(session, (everything if wanted is None else wanted).narrowed(name, folder))
 
     def shapes(self, wanted: PhotoFilter | None = None, order: str = NAME) -> NDArray[np.int64]:
         """Number, width and height (pixels; 0: not known) of the indexed images that pass a filter.

@@ -40,6 +40,8 @@ class PhotoFilter:
         Where it was taken.
     where : mapping of str to str, or tuple of (str, str)
         Keys, or names of columns, and their whole values.
+    hidden : bool or None
+        Hidden photos alone, where it is True; they are left out where it is False. None: it makes no difference.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class PhotoFilter:
     without_tags: tuple[str, ...] = ()
     near: Near | None = None
     where: tuple[tuple[str, str], ...] = ()
+    hidden: bool | None = False
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -81,7 +84,7 @@ class PhotoFilter:
             object.__setattr__(self, name, value)
 
     def __bool__(self) -> bool:
-        """Whether any photo might not pass."""
+        """Whether any photo might not pass, but for those that are hidden."""
         return any(getattr(self, one.name) for one in fields(self))
 
     def narrowed(self, name: str | None, folder: str | None) -> "PhotoFilter":
@@ -111,7 +114,8 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
     ----------
     fields : mapping
         Any of name, folder, taken_from, taken_to, camera and title, as text; tag, without_tag and where (KEY=VALUE), as
-        lists of texts; near, as LATITUDE,LONGITUDE,KM. None and what is empty asks for nothing; others do not count.
+        lists of texts; near, as LATITUDE,LONGITUDE,KM; hidden, true or false. None and what is empty asks for nothing;
+        others do not count.
 
     Raises
     ------
@@ -130,6 +134,7 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
         without_tags=tuple(fields.get("without_tag") or ()),
         near=place,
         where=tuple(parse_condition(one) for one in fields.get("where") or ()),
+        hidden=bool(fields.get("hidden")),
     )
 
 
@@ -142,6 +147,8 @@ def _as_field(name: str, value: Any) -> Any:
         It is something else.
     """
     try:
+        if name == "hidden":
+            return value if value is None else bool(value)
         if name in ("tags", "without_tags"):
             return (value,) if isinstance(value, str) else tuple(str(one) for one in value)
         if name == "near":

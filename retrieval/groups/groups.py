@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 from collections import Counter, defaultdict
+from collections.abc import Collection as Several
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
 from index.progress import Progress
+from retrieval.catalogue.curation.hidden import hidden_photos
+from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.augmentation import is_augmented
 from retrieval.collection.collection import Collection, CollectionChanged
@@ -97,7 +100,8 @@ def group_photos(
     """Find the groups of a collection, and keep them in it.
 
     What each photo was verified with is kept too, in the catalogue: a run that was interrupted goes on, and only
-    photos that were added since are asked with again.
+    photos that were added since are asked with again. Photos that somebody called no match are neither linked nor near
+    duplicates of each other, unless their files are the same, byte for byte.
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ def group_photos(
     Returns
     -------
     Groups
-        No group at all where no photos are linked.
+        No group at all where no photos are linked. Photos that are hidden are left out.
 
     Raises
     ------
@@ -125,6 +129,7 @@ def group_photos(
     options = options or GroupOptions()
     with sealed_afterwards(collection):
         numbers = collection.index.image_numbers.tolist()
+        rejected = rejected_pairs(collection.catalogue)
         links = link_photos(
             collection,
             min_inliers=min(options.inliers, KEPT_INLIERS),
@@ -135,14 +140,15 @@ def group_photos(
         )
         strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
         seen = see_photos(_rows(collection, numbers), collection.folder / CACHE, workers=workers, progress=progress)
-        copies = find_copies(seen)
+        copies = [copy for copy in find_copies(seen) if copy.pair not in rejected]
         joined = {number for pair in (*strong, *(copy.pair for copy in copies)) for number in pair}
         joined |= _repeated(collection.catalogue.contents())
         rows = {row.number: row for row in _rows(collection, sorted(joined.intersection(numbers)))}
-        found = Groups(form_groups(rows, strong, options.duplicates, copies), options.inliers, len(numbers))
+        formed = form_groups(rows, strong, options.duplicates, copies, rejected)
+        found = Groups(formed, options.inliers, len(numbers))
         kept = {
             "format": FORMAT,
-            "state": _state(np.array(numbers, np.int64)),
+            "state": _state(np.array(numbers, np.int64), rejected),
             "inliers": found.inliers,
             "photos": found.photos,
             "groups": [
@@ -157,6 +163,7 @@ def group_photos(
         }
         save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
         (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
+        found = replace(found, groups=_without(formed, hidden_photos(collection.catalogue)))
         if options.augment is False:
             forget_loans(collection)
         elif options.augment or is_augmented(collection.folder):
@@ -164,8 +171,14 @@ def group_photos(
     return found
 
 
-def read_groups(collection: Collection) -> Groups:
-    """Read the groups that `group_photos` has kept; photos that were removed since are left out.
+def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
+    """Read the groups that `group_photos` has kept; photos that were removed or called no match since are left out.
+
+    Parameters
+    ----------
+    collection : Collection
+    hidden : bool
+        With photos that are hidden.
 
     Raises
     ------
@@ -182,10 +195,11 @@ def read_groups(collection: Collection) -> Groups:
     try:
         kept = load_json(path)
         check_format(path, kept["format"], FORMAT)
-        out_of_date = kept["state"] != _state(there)
-        groups = [_group(entry, known) for entry in kept["groups"]]
-        groups = [group for group in groups if len(group.photos) > 1]
-        return Groups(tuple(groups), _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
+        rejected = rejected_pairs(collection.catalogue)
+        out_of_date = kept["state"] != _state(there, rejected)
+        groups = [_group(entry, known, rejected) for entry in kept["groups"]]
+        shown = _without(groups, () if hidden else hidden_photos(collection.catalogue))
+        return Groups(shown, _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise CairnError(f"{path} is damaged: run cairn group {collection.folder} again.") from error
 
@@ -208,6 +222,7 @@ def form_groups(
     links: Mapping[tuple[int, int], Link],
     options: DuplicateOptions,
     copies: Iterable[Copy] = (),
+    rejected: Several[tuple[int, int]] = (),
 ) -> tuple[Group, ...]:
     """Divide photos into groups: clusters of their links that one wrong link does not join.
 
@@ -222,13 +237,17 @@ def form_groups(
         What counts as a near duplicate.
     copies : iterable of Copy
         Photos that are one picture, perhaps turned or mirrored: in one group, and near duplicates.
+    rejected : collection of (int, int)
+        Pairs, ascending, that are no near duplicates of each other whatever others say of them: those of one content
+        are.
 
     Returns
     -------
     tuple of Group
         The group of most photos first, equal ones by their smallest number.
     """
-    same = {(first, number) for number, first in _first_of_content(rows).items() if number != first}
+    first_of = _first_of_content(rows)
+    same = {(first, number) for number, first in first_of.items() if number != first}
     same.update(copy.pair for copy in copies)
     near = {
         pair for pair, link in links.items() if is_near_duplicate(link, rows[link.asked], rows[link.found], options)
@@ -253,12 +272,13 @@ def form_groups(
         together[name].add(number)
     linked = Counter(group_of[one] for one, other in {*links, *same} if group_of[one] == group_of[other])
     groups = sorted((one for one in together.values() if len(one) > 1), key=lambda one: (-len(one), min(one)))
+    apart = {(one, other) for one, other in rejected if first_of.get(one, one) != first_of.get(other, other)}
     return tuple(
         Group(
             number,
             tuple(sorted(members)),
             linked[group_of[min(members)]],
-            _duplicates(members, picture, alike, rows),
+            _kept_apart(_duplicates(members, picture, alike, rows), apart),
         )
         for number, members in enumerate(groups, start=1)
     )
@@ -353,7 +373,7 @@ def _box(row: ImageRow) -> NDArray[np.float64]:
     return np.array([[0, 0], [width, 0], [width, height], [0, height]]) / max(width, height)
 
 
-def _group(entry: dict[str, Any], known: set[int]) -> Group:
+def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, int]]) -> Group:
     """A group of the file, without the photos that are not known; ValueError or TypeError where it is none."""
     photos = tuple(_count(number) for number in entry["photos"])
     if any(after <= before for before, after in itertools.pairwise(photos)):
@@ -363,7 +383,29 @@ def _group(entry: dict[str, Any], known: set[int]) -> Group:
     duplicates = {copy: original for copy, original in pairs if {copy, original} <= known}
     if not {*duplicates, *duplicates.values()} <= set(photos):
         raise ValueError("a photo repeats one of another group")
-    return Group(_count(entry["group"]), photos, _count(entry["links"]), duplicates)
+    return Group(_count(entry["group"]), photos, _count(entry["links"]), _kept_apart(duplicates, rejected))
+
+
+def _kept_apart(duplicates: Mapping[int, int], rejected: Several[tuple[int, int]]) -> dict[int, int]:
+    """Near duplicates without those pairs that are none."""
+    return {
+        copy: original
+        for copy, original in duplicates.items()
+        if (min(copy, original), max(copy, original)) not in rejected
+    }
+
+
+def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]:
+    """Groups without photos that are hidden, as far as two are left of them."""
+    shown = []
+    for group in groups:
+        photos = tuple(number for number in group.photos if number not in hidden)
+        if len(photos) > 1:
+            copies = {
+                copy: original for copy, original in group.duplicates.items() if not {copy, original} & set(hidden)
+            }
+            shown.append(replace(group, photos=photos, duplicates=copies))
+    return tuple(shown)
 
 
 def _count(value: object) -> int:
@@ -373,9 +415,10 @@ def _count(value: object) -> int:
     return value
 
 
-def _state(numbers: NDArray[np.int64]) -> str:
+def _state(numbers: NDArray[np.int64], rejected: Several[tuple[int, int]]) -> str:
     """What a collection's photos are known by, numbers that are never used again, and the rules groups are made by."""
-    return fingerprint({"numbers": numbers}, {"rules": _RULES})
+    apart = {"rejected": np.array(sorted(rejected), np.int64)} if rejected else {}
+    return fingerprint({"numbers": numbers, **apart}, {"rules": _RULES})
 
 
 def check_table(path: Path) -> None:

@@ -20,6 +20,7 @@ from index.inverted import Scores, rank
 from index.parallel import one_thread, run
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.collection.collection import Collection
 from retrieval.collection.locking import lock_links
@@ -93,7 +94,8 @@ def link_photos(
     Returns
     -------
     dict of (int, int) to Link
-        By the two image numbers, ascending: of the two directions the one with more inliers.
+        By the two image numbers, ascending: of the two directions the one with more inliers. Pairs that somebody called
+        no match are left out, though they are kept.
 
     Raises
     ------
@@ -105,11 +107,12 @@ def link_photos(
     tell = progress or (lambda step, done, of: None)
     numbers = collection.index.image_numbers.tolist()
     there = set(numbers)
+    rejected = rejected_pairs(collection.catalogue)
     links: dict[tuple[int, int], Link] = {}
 
     def add(found: Iterable[Link]) -> None:
         for link in found:
-            if link.inliers >= min_inliers and there.issuperset(link.pair):
+            if link.inliers >= min_inliers and there.issuperset(link.pair) and link.pair not in rejected:
                 # Of equal ones that of the smaller number, so that the order in which they come makes no difference.
                 links[link.pair] = max(link, links.get(link.pair, link), key=lambda one: (one.inliers, -one.asked))
 

@@ -176,6 +176,8 @@ class Answer(_Drawn, Sequence[Result]):
         Parts of the collection that were not searched, as no worker of the cluster held them.
     seconds : dict of str to float
         Time of the steps: extract, search, verify, total.
+    rejected : tuple of int
+        Numbers of photos that are left out, as somebody called them no match of what was searched for.
 
     Examples
     --------
@@ -196,6 +198,7 @@ class Answer(_Drawn, Sequence[Result]):
     sure: bool
     missing_shards: tuple[int, ...]
     seconds: dict[str, float]
+    rejected: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Answer to {self.query!r}: {len(self.found)} found, {len(self) - len(self.found)} perhaps>"
@@ -227,7 +230,7 @@ class Answer(_Drawn, Sequence[Result]):
         return tuple(one for one in self.results if one.found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the answer as ``cairn query --json`` prints it."""
+        """Give the answer as ``cairn query --json`` prints it; ``rejected`` is in it only where there are any."""
         boxes = [_rounded(one.box) for one in self.queries]
         return {
             "query": self.query,
@@ -244,6 +247,7 @@ class Answer(_Drawn, Sequence[Result]):
             "missing_shards": list(self.missing_shards),
             "results": [one.to_dict() for one in self.results],
             "seconds": self.seconds,
+            **({"rejected": list(self.rejected)} if self.rejected else {}),
         }
 
     def save_picture(self, path: str | Path) -> Path:
@@ -417,7 +421,8 @@ def make_answer(
     found: "Sequence[Found]",
     results: "Sequence[Chosen]",
     wanted: "PhotoFilter | None" = None,
-    among: NDArray[np.integer] | None = None,
+    passing: NDArray[np.integer] | None = None,
+    rejected: Sequence[int] = (),
 ) -> Answer:
     """Make the answer to some queries of what was found.
 
@@ -431,8 +436,10 @@ def make_answer(
         The photos to report: see `best_results`.
     wanted : PhotoFilter, optional
         The filter.
-    among : ndarray, optional
+    passing : ndarray, optional
         Numbers of the photos that pass it.
+    rejected : sequence of int
+        Numbers of photos that somebody called no match.
 
     Returns
     -------
@@ -450,11 +457,12 @@ def make_answer(
         augmented=searcher.index.borrows,
         similarity=searcher.describe_similarity(),
         filter=wanted.describe() if wanted else None,
-        passing=len(among) if among is not None else None,
+        passing=len(passing) if wanted and passing is not None else None,
         turned=any(one.answer.turned for one in found),
         sure=all(one.answer.sure for one in found),
         missing_shards=tuple(sorted({shard for one in found for shard in one.answer.missing})),
         seconds={step: round(value, 4) for step, value in seconds.items()},
+        rejected=tuple(rejected),
     )
     others = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
     vars(answer)["_shown"] = _Shown(searcher, others, found[0].query, asked)

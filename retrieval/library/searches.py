@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, Match, make_answer, make_match
-from retrieval.search.answers import Asked, Found, best_results, make_query, passing_numbers
+from retrieval.search.answers import Asked, Found, best_results, make_query, passing_numbers, rejected_numbers
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -84,8 +85,24 @@ class Searches:
         wanted: PhotoFilter | None = None,
         top: int = 20,
         match_all: bool = False,
+        within: NDArray[np.integer] | None = None,
     ) -> Answer:
         """Search for one photo or several, among all photos or those that pass a filter.
+
+        Parameters
+        ----------
+        asked : sequence of Asked
+            What is searched for. Photos that somebody called no match of one of them are left out of the answer.
+        options : SearchOptions
+            How.
+        wanted : PhotoFilter, optional
+            Which photos may be found.
+        top : int
+            Most results.
+        match_all : bool
+            Whether results must match all that is asked for.
+        within : ndarray, shape (n,), integer, optional
+            Numbers of the only photos that may be found, of those that pass the filter.
 
         Raises
         ------
@@ -95,7 +112,13 @@ class Searches:
             The collection is no longer what it was: renew, and search again.
         """
         searcher = self.searcher(options)
-        among = passing_numbers(self.collection, wanted)
+        passing = passing_numbers(self.collection, wanted)
+        rejected = rejected_numbers(self.collection, asked)
+        among = passing
+        if within is not None:
+            among = np.asarray(within) if among is None else np.intersect1d(among, within)
+        if rejected:
+            among = np.setdiff1d(self.collection.catalogue.numbers() if among is None else among, rejected)
         found = []
         for one in asked:
             query, seconds = self._query(searcher, one)
@@ -104,7 +127,7 @@ class Searches:
             finally:
                 query.rest()
         results = best_results(searcher, found, top=top, match_all=match_all)
-        return make_answer(searcher, asked, found, results, wanted, among)
+        return make_answer(searcher, asked, found, results, wanted, passing, rejected)
 
     def match(self, asked: Asked, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
+from retrieval.catalogue.curation.hidden import hidden_photos
+from retrieval.catalogue.curation.rejections import rejected_for
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
 from retrieval.catalogue.schema import ImageRow
@@ -164,8 +166,22 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
 
 
 def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> NDArray[np.int64] | None:
-    """Numbers of the photos that pass a filter, ascending int64; None where all do."""
-    return collection.catalogue.numbers(wanted=wanted) if wanted else None
+    """Numbers of the photos that pass a filter, ascending int64; None where all do.
+
+    Photos that are hidden pass where the filter asks for them alone.
+    """
+    if not wanted and not hidden_photos(collection.catalogue):
+        return None
+    return collection.catalogue.numbers(wanted=wanted or PhotoFilter())
+
+
+def rejected_numbers(collection: Collection, asked: Sequence[Asked]) -> list[int]:
+    """Numbers of the photos that somebody called no match of one of the photos of a query, ascending."""
+    found: set[int] = set()
+    for one in asked:
+        number = one.row.number if one.row is not None else None
+        found.update(rejected_for(collection.catalogue, number, one.content))
+    return sorted(found)
 
 
 def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Chosen]:

@@ -182,7 +182,8 @@ class SearchJobs:
                 top=request["top"],
                 match_all=request["match"] == "all",
             )
-        return answer.to_dict()
+        uploads = [one.content if one.max_pixels is not None else None for one in asked]
+        return {**answer.to_dict(), "uploads": uploads}
 
     def _match(self, searches: Searches, request: dict[str, Any]) -> Match:
         options = self._options(request)

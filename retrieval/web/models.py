@@ -93,6 +93,7 @@ class Filters(BaseModel):
         None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
     )
     where: Texts = Field([], description="KEY=VALUE: only photos with all of these values, such as imported ones.")
+    hidden: bool = Field(False, description="Only photos that are hidden; they are left out otherwise.")
 
     @model_validator(mode="after")
     def _understood(self) -> "Filters":
@@ -300,6 +301,8 @@ class SearchAnswer(BaseModel):
     missing_shards: list[int] = Field([], description="Parts of the collection that no worker of the cluster held.")
     results: list[Result]
     seconds: dict[str, float]
+    rejected: list[int] = Field([], description="Photos that somebody called no match of the query: they are left out.")
+    uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query that was uploaded.")
 
 
 class MatchQuery(BaseModel):
