@@ -1,63 +1,110 @@
-// The collection: a grid of photos, filtered by name, folder, date and tags. The address says what is shown.
+// The collection: a wall of photos, filtered and in an order. The address says what is shown, and where one is in it.
 
-import { address, photos } from "./api.js";
+import { address, json } from "./api.js";
 import { at, debounce, el } from "./dom.js";
-import { addressFilters, asks, fillFilters, formFilters, offer } from "./filters.js";
-import { paginate, tiles } from "./grid.js";
-import { figure, parts, t, tn } from "./language.js";
+import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
+import { parts, t, tn } from "./language.js";
 import { complain, start } from "./page.js";
+import { drawer } from "./photos/drawer.js";
+import { timeline } from "./photos/timeline.js";
+import { photoAddress, Wall } from "./photos/wall.js";
 import { pending, searchAddress } from "./query.js";
 
-const PAGE = 60; // photos on one
+const ORDERS = ["name", "newest", "oldest", "added"];
 const form = at("filter");
+const picked = new Set();
 let request = new AbortController();
+let mark = () => {};
+let wall = null;
+let laid = null; // what the wall shows, as the server said it
+
+const selection = {
+  has: (number) => picked.has(number),
+  toggle: (numbers, on) => numbers.forEach((number) => picked[on ? "add" : "delete"](number)),
+  get size() {
+    return picked.size;
+  },
+};
 
 function shown() {
-  const page = Number.parseInt(new URLSearchParams(location.search).get("page") ?? "1", 10);
-  return { filters: addressFilters(), page: page >= 1 ? page : 1 };
+  const fields = new URLSearchParams(location.search);
+  const [order, first] = [fields.get("order"), fields.get("at")];
+  return { filters: everyFilter(), order: ORDERS.includes(order) ? order : "name", first: /^\d+$/.test(first ?? "") ? Number(first) : null };
 }
 
-const to = (filters, page) => address("/", { ...filters, page: page > 1 ? page : null, ...pending() });
+const ordered = (order) => (order === "name" ? null : order);
+const to = (filters, order, first = null) => address("/", { ...filters, order: ordered(order), at: first, ...pending() });
 
 function sentence(total, filtered) {
-  if (!total) return filtered ? t("No photo passes the filter") : t("No photos yet: run cairn index");
+  if (!total) return filtered ? t("No photo passes the filter") : "";
   return filtered ? tn(total, "{n} photo passes the filter", "{n} photos pass the filter") : tn(total, "{n} photo", "{n} photos");
+}
+
+function showState(total, { filters, order }) {
+  const filtered = asks(filters);
+  at("said").textContent = sentence(total, filtered);
+  at("clear").hidden = !filtered;
+  at("clear").href = to({}, order);
+  at("to-map").href = address("/map", filters);
+  at("empty").hidden = total > 0 || filtered;
+  if (!at("empty").hidden) at("empty").replaceChildren(el("p", {}, t("No photos yet: run cairn index")));
+  at("chips").replaceChildren(...inForce(filters).map(({ text, rest }) => el("li", {},
+    el("a", { class: "wall-chip", href: to(rest, order), "aria-label": t("Remove the filter {text}", { text }) },
+      el("span", { dir: "auto" }, text), el("span", { class: "cross", "aria-hidden": "true" }, "×")))));
 }
 
 async function load() {
   request.abort();
   request = new AbortController();
-  const { filters, page } = shown();
+  const { signal } = request;
+  const state = shown();
+  const { filters, order, first } = state;
   try {
-    const found = await photos({ offset: (page - 1) * PAGE, limit: PAGE, ...filters }, request.signal);
-    const pages = Math.max(Math.ceil(found.total / PAGE), 1);
-    if (page > pages && found.total) {
-      history.replaceState(null, "", to(filters, pages));
-      return await load();
-    }
+    const [layout, dates] = await Promise.all([
+      json("/api/layout", { ...filters, order: ordered(order) }, signal), json("/api/timeline", filters, signal)]);
     complain(null);
-    at("photos").replaceChildren(...tiles(found.photos, pending()));
-    const filtered = asks(filters);
-    at("clear").hidden = found.total > 0 || !filtered;
-    at("clear").href = address("/", pending());
-    const what = sentence(found.total, filtered);
-    at("said").textContent = pages > 1 ? t("{what}, page {page} of {pages}", { what, page: figure(page), pages: figure(pages) }) : what;
-    const go = (one) => location.assign(to(filters, one));
-    paginate(at("pages"), page, pages, (one) => to(filters, one), go);
+    laid = layout;
+    showState(layout.numbers.length, state);
+    mark = timeline(dates, order, jump);
+    // One who comes back from a photo is where that photo is.
+    const viewed = Number(sessionStorage.getItem("cairn.viewed") ?? NaN);
+    sessionStorage.removeItem("cairn.viewed");
+    wall.show(layout, first);
+    const place = Number.isNaN(viewed) ? -1 : layout.numbers.indexOf(viewed);
+    if (place >= 0) wall.focus(place);
+    mark(wall.first);
   } catch (error) {
     complain(error);
   }
 }
 
-function filter(write) {
-  history[write](null, "", to(formFilters(form), 1));
+/** Show a place of the order of the dates. */
+async function jump(place, newest) {
+  const { filters, order } = shown();
+  const dated = newest ? "newest" : "oldest";
+  if (order !== dated) {
+    history.pushState(null, "", to(filters, dated));
+    at("order").value = dated;
+    await load();
+  }
+  wall.scrollTo(Math.min(place, laid.numbers.length - 1));
+  mark(wall.first);
+}
+
+function show(write, filters, order = shown().order) {
+  history[write](null, "", to(filters, order));
+  fillForm();
+  panel.fill();
   load();
 }
 
+/** What the form asks for, and what only the address does. */
+const asked = () => ({ ...everyFilter(), ...formFilters(form) });
+
 function fillForm() {
-  const { filters } = shown();
+  const { filters, order } = shown();
   fillFilters(form, filters);
-  if (filters.taken_from || filters.taken_to || filters.tag.length) at("more").open = true;
+  at("order").value = order;
 }
 
 function offerQuery() {
@@ -69,19 +116,47 @@ function offerQuery() {
     tn(q.length, "Pick a photo to add to your query of {n} photo, or go {back}.", "Pick a photo to add to your query of {n} photos, or go {back}."), { back }));
 }
 
+/** The list that a photo's page goes through: filters and order, as an address has them. */
+function list() {
+  const { filters, order } = shown();
+  return address("", { ...filters, order: ordered(order) }).slice(1);
+}
+
+const panel = drawer(() => shown().filters, (filters) => show("pushState", filters));
+
 start(async () => {
+  history.scrollRestoration = "manual"; // the address says where one is
+  wall = new Wall(at("photos"), {
+    link: (number) => photoAddress(number, list(), pending()),
+    selection,
+    onView: (place) => {
+      const { filters, order } = shown();
+      history.replaceState(null, "", to(filters, order, place ? laid.numbers[place] : null));
+      mark(place);
+    },
+  });
   fillForm();
   offerQuery();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    filter("pushState");
+    panel.close();
+    show("pushState", asked());
   });
   // A date that is half written is left until it is whole.
-  form.addEventListener("input", debounce(() => form.checkValidity() && filter("replaceState"), 250));
-  window.addEventListener("popstate", () => {
+  const typed = debounce(() => {
+    if (!form.checkValidity()) return;
+    history.replaceState(null, "", to(asked(), shown().order));
+    load();
+  }, 250);
+  form.addEventListener("input", (event) => event.target.matches("input") && typed());
+  at("drawer").addEventListener("input", typed); // its fields belong to the form, but do not lie in it
+  at("order").addEventListener("change", () => show("pushState", asked(), at("order").value));
+  addEventListener("popstate", () => {
     fillForm();
+    panel.fill();
     load();
   });
+  addEventListener("pageshow", (event) => event.persisted && load());
   await load();
   await offer(form);
 });

@@ -2,9 +2,10 @@
 
 import { folders, tags } from "./api.js";
 import { at, el } from "./dom.js";
-import { tn } from "./language.js";
+import { figure, fixed, t, tn } from "./language.js";
 
 export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
+const MORE = ["camera", "title", "near"]; // that only addresses have
 const MOST = 500; // that a field offers
 
 /** Tags as a field has them, parted by semicolons. */
@@ -28,8 +29,38 @@ export function fillFilters(form, filters) {
   form.elements.tag.value = joinTags(filters.tag);
 }
 
+/** All filters of an address: those that forms have no fields for, such as of a place of the map, too. */
+export function everyFilter(search = location.search) {
+  const fields = new URLSearchParams(search);
+  const more = Object.fromEntries(MORE.map((name) => [name, fields.get(name) ?? ""]));
+  return { ...addressFilters(search), ...more, without_tag: fields.getAll("without_tag"), where: fields.getAll("where") };
+}
+
 /** Whether they ask for anything. */
-export const asks = (filters) => filters.tag.length > 0 || TEXTS.some((name) => filters[name]);
+export const asks = (filters) => Object.values(filters).some((value) => value.length > 0);
+
+/** The filters in force, one by one: {text, rest}, what it asks for and the filters without it. */
+export function inForce(filters) {
+  const [latitude, longitude, kilometres] = (filters.near ?? "").split(",").map(Number);
+  const says = {
+    name: (value) => t("Name: {value}", { value }),
+    folder: (value) => t("Folder: {value}", { value }),
+    taken_from: (value) => t("From {value}", { value }),
+    taken_to: (value) => t("Until {value}", { value }),
+    camera: (value) => t("Camera: {value}", { value }),
+    title: (value) => t("Title: {value}", { value }),
+    near: () => t("Within {kilometres} km of {latitude}, {longitude}", {
+      kilometres: figure(kilometres, { maximumSignificantDigits: 3 }), latitude: fixed(latitude, 2), longitude: fixed(longitude, 2),
+    }),
+    tag: (value) => t("Tag: {value}", { value }),
+    without_tag: (value) => t("Without tag: {value}", { value }),
+    where: (value) => value,
+  };
+  return Object.entries(filters).flatMap(([name, value]) => {
+    if (!Array.isArray(value)) return value ? [{ text: says[name](value), rest: { ...filters, [name]: "" } }] : [];
+    return value.map((one, place) => ({ text: says[name](one), rest: { ...filters, [name]: value.filter((_, other) => other !== place) } }));
+  });
+}
 
 /** Offer the collection's folders and tags in the fields; a tag is offered behind those that are there already. */
 export async function offer(form) {

@@ -1,0 +1,96 @@
+// The drawer of the photos page: folders as a tree, tags and cameras with their numbers, to narrow down what is shown.
+
+import { json } from "../api.js";
+import { at, el } from "../dom.js";
+import { figure, t, tn } from "../language.js";
+
+const MOST = 60; // tags and cameras that are listed before the rest is asked for
+
+/** Folders as a tree: {name, path, own, all: photos in it and below, below: [the same]}. */
+export function tree(folders) {
+  const root = { path: "", below: new Map(), own: 0, all: 0 };
+  for (const { folder, photos } of folders) {
+    let node = root;
+    node.all += photos;
+    for (const name of folder ? folder.split("/") : []) {
+      if (!node.below.has(name)) node.below.set(name, { name, path: node.path ? `${node.path}/${name}` : name, below: new Map(), own: 0, all: 0 });
+      node = node.below.get(name);
+      node.all += photos;
+    }
+    node.own += photos;
+  }
+  const plain = (node) => ({ ...node, below: [...node.below.values()].map(plain) });
+  return plain(root);
+}
+
+const choice = (text, photos, chosen, onclick) => el("button", { type: "button", class: "entry", "aria-pressed": String(chosen), onclick },
+  el("span", { class: "entry-name", dir: "auto", title: text }, text), el("span", { class: "entry-count" }, figure(photos)));
+
+/** A level of the tree; what lies below a folder is made when it is opened. */
+function level(nodes, chosen, pick) {
+  return el("ul", { class: "folder-level" }, ...nodes.map((node) => {
+    const button = choice(node.name, node.all, node.path === chosen, () => pick(node.path === chosen ? "" : node.path));
+    if (!node.below.length) return el("li", { class: "folder-leaf" }, button);
+    const inside = el("div", { hidden: true });
+    const twist = el("button", { type: "button", class: "twist", "aria-expanded": "false", "aria-label": t("Folders in {folder}", { folder: node.path }) });
+    const open = (on) => {
+      if (on && !inside.children.length) inside.append(level(node.below, chosen, pick));
+      inside.hidden = !on;
+      twist.setAttribute("aria-expanded", String(on));
+    };
+    twist.addEventListener("click", () => open(inside.hidden));
+    if (`${chosen}/`.startsWith(`${node.path}/`) && chosen !== node.path) open(true);
+    return el("li", {}, el("div", { class: "folder-line" }, twist, button), inside);
+  }));
+}
+
+/** A list of entries {text, photos}; long ones are folded. */
+function entries(node, all, chosen, pick) {
+  const item = ({ text, photos }) => el("li", {}, choice(text, photos, chosen.includes(text), () => pick(text)));
+  const list = el("ul", { class: "entries" }, ...all.slice(0, MOST).map(item));
+  const rest = all.slice(MOST);
+  const more = rest.length > 0 && el("button", { type: "button", class: "small", onclick: () => {
+    list.append(...rest.map(item));
+    more.remove();
+  } }, tn(rest.length, "Show {n} more", "Show {n} more"));
+  node.replaceChildren(list, more || "");
+}
+
+/**
+ * Fill the drawer and let it open.
+ * @param current() the filters that are in force
+ * @param change(filters) what to show now
+ */
+export function drawer(current, change) {
+  const dialog = at("drawer");
+  let known = null;
+  const fill = () => {
+    if (!known) return;
+    const filters = current();
+    const top = tree(known.folders).below;
+    at("folder-part").hidden = !top.length;
+    at("folder-tree").replaceChildren(level(top, filters.folder, (folder) => change({ ...filters, folder })));
+    at("tag-part").hidden = !known.tags.length;
+    const toggled = (list, one) => (list.includes(one) ? list.filter((other) => other !== one) : [...list, one]);
+    entries(at("tag-list"), known.tags.map(({ tag, photos }) => ({ text: tag, photos })), filters.tag,
+      (tag) => change({ ...filters, tag: toggled(filters.tag, tag) }));
+    at("camera-part").hidden = !known.cameras.length;
+    entries(at("camera-list"), known.cameras.map(({ camera, photos }) => ({ text: camera, photos })), [filters.camera],
+      (camera) => change({ ...filters, camera: filters.camera === camera ? "" : camera }));
+  };
+  const load = async () => {
+    const [{ folders }, { tags }, { cameras }] = await Promise.all(
+      [json("/api/folders"), json("/api/tags", { limit: 500 }), json("/api/cameras")]);
+    known = { folders, tags, cameras };
+    fill();
+  };
+  at("open-drawer").addEventListener("click", async () => {
+    dialog.showModal();
+    await load();
+  });
+  at("close-drawer").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  });
+  return { fill, close: () => dialog.close() };
+}

@@ -1,0 +1,320 @@
+// A wall of photos: as many as there are, of which only those near the view are in the document.
+
+import { address, photos as read, thumbnail } from "../api.js";
+import { el } from "../dom.js";
+import { nameLine, titleLine } from "../grid.js";
+import { figure, t } from "../language.js";
+import { beside, boxes, justify, rowAt, rowHeight, rowOf, total } from "./justified.js";
+
+const GAP = 4; // pixels between photos
+const AROUND = 0.75; // windows above and below the view that are kept ready
+const FAST = 3; // windows a second: who scrolls faster sees no photo anyway
+const CALM = 90; // milliseconds after which a view that moved fast is filled
+const ASKED = 200; // names that are asked for at once, at most
+const KNOWN = 5000; // photos whose names are remembered
+
+export class Wall {
+  /**
+   * @param host the list element
+   * @param link(number) address of a photo's page
+   * @param selection {has(number), toggle(number, range: numbers), size}
+   * @param onView told the place of the first photo in view, when that has changed and the view is at rest
+   */
+  constructor(host, { link, selection, onView = () => {} }) {
+    this.host = host;
+    this.link = link;
+    this.selection = selection;
+    this.onView = onView;
+    this.numbers = [];
+    this.layout = justify([], 1, 1, GAP);
+    this.shown = new Map(); // list items by places
+    this.known = new Map(); // photos by numbers
+    this.current = 0; // the place that the Tab key reaches
+    this.told = -1;
+    this.marked = null; // where a range of the selection begins
+    this.seen = { y: 0, at: 0 };
+    this.width = 0;
+    addEventListener("scroll", () => this.#soon(), { passive: true });
+    host.addEventListener("keydown", (event) => this.#key(event));
+    host.addEventListener("click", (event) => this.#click(event));
+    host.addEventListener("focusin", (event) => this.#focused(event));
+    new ResizeObserver(() => this.#resized()).observe(host);
+  }
+
+  /** Show photos. `numbers`, `ratios`: of each (GET /api/layout); `at`: number of the photo that is seen first. */
+  show({ numbers, ratios }, at = null) {
+    this.numbers = numbers;
+    this.ratios = ratios;
+    this.told = -1;
+    this.marked = null;
+    this.#clear();
+    this.#lay();
+    const place = at === null ? -1 : numbers.indexOf(at);
+    this.current = Math.max(place, 0);
+    if (place >= 0) this.scrollTo(place);
+    else if (scrollY > this.#top) scrollTo(0, 0);
+    this.#draw();
+  }
+
+  /** The place of the first photo in view. */
+  get first() {
+    if (!this.numbers.length) return 0;
+    const y = scrollY - this.#top;
+    let row = rowAt(this.layout, Math.max(y, 0));
+    if (this.layout.tops[row] + this.layout.heights[row] / 2 < y && row + 1 < this.layout.heights.length) row += 1;
+    return this.layout.starts[row];
+  }
+
+  /** Bring a photo's row to the top of the view. */
+  scrollTo(place) {
+    const row = rowOf(this.layout, place);
+    scrollTo(0, row ? this.#top + this.layout.tops[row] - this.#bar : 0);
+    this.#draw();
+  }
+
+  /** Give a photo the focus, and bring it into view. */
+  focus(place) {
+    this.current = place;
+    this.#reveal(place);
+    this.#draw();
+    this.shown.get(place)?.firstElementChild.focus({ preventScroll: true });
+  }
+
+  /** Show again which photos are selected. */
+  refresh() {
+    for (const [place, item] of this.shown) this.#mark(item, this.numbers[place]);
+  }
+
+  get #top() {
+    return this.host.getBoundingClientRect().top + scrollY;
+  }
+
+  /** Height of what sticks to the top of the window. */
+  get #bar() {
+    return document.querySelector(".wall-bar")?.offsetHeight ?? 0;
+  }
+
+  #clear() {
+    for (const item of this.shown.values()) item.remove();
+    this.shown.clear();
+  }
+
+  #lay() {
+    this.width = this.host.clientWidth;
+    this.layout = justify(this.ratios ?? [], this.width, rowHeight(this.width), GAP);
+    this.host.style.setProperty("height", `${total(this.layout)}px`);
+  }
+
+  #resized() {
+    if (this.host.clientWidth === this.width || !this.host.clientWidth) return;
+    const first = this.first;
+    const moved = scrollY > this.#top;
+    this.#clear();
+    this.#lay();
+    if (moved) this.scrollTo(first);
+    this.#draw();
+  }
+
+  #soon() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame((now) => {
+      this.frame = 0;
+      const passed = Math.max(now - this.seen.at, 1);
+      const fast = Math.abs(scrollY - this.seen.y) / innerHeight / (passed / 1000) > FAST && passed < 500;
+      this.seen = { y: scrollY, at: now };
+      this.#draw(!fast);
+    });
+    clearTimeout(this.calm);
+    this.calm = setTimeout(() => {
+      this.#draw();
+      this.#tell();
+    }, CALM);
+  }
+
+  #tell() {
+    const { first } = this;
+    if (first === this.told || !this.numbers.length) return;
+    this.told = first;
+    this.onView(first);
+  }
+
+  /** Have in the document what is near the view; `fill`: with pictures. */
+  #draw(fill = true) {
+    if (!this.numbers.length) return;
+    const y = scrollY - this.#top;
+    const [low, high] = [y - AROUND * innerHeight, y + (1 + AROUND) * innerHeight];
+    const rows = [rowAt(this.layout, Math.max(low, 0)), rowAt(this.layout, Math.max(high, 0))];
+    const [from, to] = [this.layout.starts[rows[0]], this.layout.starts[rows[1] + 1]];
+    const kept = this.host.contains(document.activeElement) ? this.current : -1; // what has the focus stays
+    for (const [place, item] of this.shown) {
+      if ((place >= from && place < to) || place === kept) continue;
+      item.querySelector("img").removeAttribute("src"); // a picture that is still on its way is not waited for
+      item.remove();
+      this.shown.delete(place);
+    }
+    for (let row = rows[0]; row <= rows[1]; row += 1) {
+      if (this.shown.has(this.layout.starts[row]) && this.shown.has(this.layout.starts[row + 1] - 1)) continue;
+      for (const box of boxes(this.layout, row)) if (!this.shown.has(box.place)) this.#put(box);
+    }
+    if (!this.shown.has(this.current)) this.#reach(from);
+    if (!fill) return;
+    for (const item of this.shown.values()) this.#picture(item);
+    this.#name();
+  }
+
+  /** Let the Tab key reach a photo that is in the document. */
+  #reach(place) {
+    this.shown.get(this.current)?.firstElementChild.setAttribute("tabindex", "-1");
+    this.current = place;
+    this.shown.get(place)?.firstElementChild.setAttribute("tabindex", "0");
+  }
+
+  #put({ place, left, top, width, height }) {
+    const number = this.numbers[place];
+    const picture = el("img", { alt: "", decoding: "async", draggable: "false" });
+    const link = el("a", { href: this.link(number), tabindex: place === this.current ? 0 : -1, "data-place": place }, picture);
+    const pick = this.selection && el("button", { type: "button", class: "wall-pick", tabindex: -1, "aria-hidden": "true" });
+    const item = el("li", { class: "wall-photo", "aria-setsize": this.numbers.length, "aria-posinset": place + 1 }, link, pick);
+    for (const [name, value] of Object.entries({ left, top, width, height })) item.style.setProperty(name, `${value}px`);
+    this.shown.set(place, item);
+    this.#mark(item, number);
+    this.#say(item, place);
+    // In the order of the places, which is that of screen readers and of the Tab key.
+    const next = this.shown.get(place + 1);
+    if (next?.isConnected) next.before(item);
+    else this.#insert(item, place);
+  }
+
+  #insert(item, place) {
+    const before = this.shown.get(place - 1);
+    if (before?.isConnected) before.after(item);
+    else {
+      const after = [...this.host.children].find((one) => Number(one.firstElementChild.dataset.place) > place);
+      this.host.insertBefore(item, after ?? null);
+    }
+  }
+
+  #picture(item) {
+    const picture = item.querySelector("img");
+    if (picture.hasAttribute("src")) return;
+    const longer = Math.max(item.offsetWidth, item.offsetHeight) * Math.min(devicePixelRatio, 2);
+    picture.src = thumbnail(this.numbers[Number(item.firstElementChild.dataset.place)], longer > 300 ? 512 : 256);
+  }
+
+  #mark(item, number) {
+    const chosen = Boolean(this.selection?.has(number));
+    item.classList.toggle("picked", chosen);
+    const link = item.firstElementChild;
+    if (chosen) link.setAttribute("aria-description", t("selected"));
+    else link.removeAttribute("aria-description");
+  }
+
+  /** Say what a photo is called, where that is known. */
+  #say(item, place) {
+    const link = item.firstElementChild;
+    const photo = this.known.get(this.numbers[place]);
+    if (!photo) {
+      link.setAttribute("aria-label", t("Photo {place} of {total}", { place: figure(place + 1), total: figure(this.numbers.length) }));
+      return;
+    }
+    link.setAttribute("aria-label", photo.title ? `${photo.name} ${photo.title}` : photo.name);
+    if (item.querySelector(".wall-caption")) return;
+    link.append(el("span", { class: "wall-caption", "aria-hidden": "true" }, titleLine(photo), nameLine("span", photo.name)));
+  }
+
+  /** Ask for the names of what is shown. */
+  async #name() {
+    const missing = [...this.shown.keys()].map((place) => this.numbers[place]).filter((number) => !this.known.has(number));
+    if (!missing.length || this.asking) return;
+    this.asking = true;
+    const some = missing.slice(0, ASKED);
+    try {
+      const { photos } = await read({ numbers: some });
+      for (const photo of photos) this.known.set(photo.number, photo);
+      for (const number of some) if (!this.known.has(number)) this.known.set(number, null); // removed meanwhile
+      while (this.known.size > KNOWN) this.known.delete(this.known.keys().next().value);
+      for (const [place, item] of this.shown) this.#say(item, place);
+    } catch {
+      return; // photos without their names are still photos
+    } finally {
+      this.asking = false;
+    }
+    this.#name();
+  }
+
+  #reveal(place) {
+    const row = rowOf(this.layout, place);
+    const [top, height] = [this.layout.tops[row] + this.#top, this.layout.heights[row]];
+    if (top - this.#bar < scrollY) scrollTo(0, top - this.#bar - GAP);
+    else if (top + height > scrollY + innerHeight) scrollTo(0, top + height - innerHeight + GAP);
+  }
+
+  #focused(event) {
+    const place = event.target.dataset?.place;
+    if (place === undefined || Number(place) === this.current) return;
+    this.#reach(Number(place));
+  }
+
+  #key(event) {
+    if (event.altKey || event.metaKey || !event.target.closest("[data-place]")) return;
+    const { current } = this;
+    const end = this.numbers.length - 1;
+    const row = rowOf(this.layout, current);
+    const [first, final] = event.ctrlKey ? [0, end] : [this.layout.starts[row], this.layout.starts[row + 1] - 1];
+    const page = () => Math.max(Math.floor(innerHeight / (this.layout.heights[row] + GAP)) - 1, 1);
+    const leap = (way) => {
+      let place = current;
+      for (let left = page(); left > 0; left -= 1) place = beside(this.layout, place, way);
+      return place;
+    };
+    const moves = {
+      ArrowLeft: () => Math.max(current - 1, 0),
+      ArrowRight: () => Math.min(current + 1, end),
+      ArrowUp: () => beside(this.layout, current, -1),
+      ArrowDown: () => beside(this.layout, current, 1),
+      PageUp: () => leap(-1),
+      PageDown: () => leap(1),
+      Home: () => first,
+      End: () => final,
+    };
+    if (moves[event.key]) {
+      const place = moves[event.key]();
+      if (event.shiftKey && this.selection) this.#range(place);
+      this.focus(place);
+    } else if ((event.key === " " || event.key === "x") && this.selection && !event.ctrlKey) {
+      this.#pick(current, event.shiftKey);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  #click(event) {
+    const item = event.target.closest(".wall-photo");
+    if (!item || !this.selection) return;
+    const place = Number(item.firstElementChild.dataset.place);
+    // While some are selected, a click with Shift or Ctrl selects too; else it opens the photo.
+    if (!event.target.closest(".wall-pick") && !((event.shiftKey || event.ctrlKey || event.metaKey) && this.selection.size)) return;
+    event.preventDefault();
+    this.#pick(place, event.shiftKey);
+    this.#reach(place);
+  }
+
+  #pick(place, range) {
+    if (range && this.marked !== null) this.#range(place);
+    else this.selection.toggle([this.numbers[place]], !this.selection.has(this.numbers[place]));
+    this.marked = place;
+    this.refresh();
+  }
+
+  /** Select all from the one that was marked last to a place. */
+  #range(place) {
+    const from = this.marked ?? this.current;
+    this.selection.toggle(this.numbers.slice(Math.min(from, place), Math.max(from, place) + 1), true);
+    this.marked ??= from;
+    this.refresh();
+  }
+}
+
+/** Address of a photo's page, from which one comes to the next of a list: `list` holds the filters and the order. */
+export const photoAddress = (number, list, fields = {}) => address("/photo", { number, list, ...fields });
