@@ -24,17 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from catalogue_at_size import DAYS, Synthetic, synthetic_photos, write_in_bulk
 
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail_file, with_checksum
-from scripts.catalogue_at_size import DAYS, Synthetic, synthetic_photos, write_in_bulk
 from tests.support.browser import find_chromium
 
 PICTURES = 500
 PART = 10_000  # photos that are written at once
 SHAPES = ((4000, 3000), (3000, 4000), (6000, 4000), (4000, 6000), (4000, 4000), (9000, 3000))
-WINDOW = {"width": 1440, "height": 900}
+WINDOW = 1440, 900
 
 # Frames and the longest of them while the page scrolls by so many pixels a frame.
 SCROLL = """([speed, seconds]) => new Promise((done) => {
@@ -44,7 +44,8 @@ SCROLL = """([speed, seconds]) => new Promise((done) => {
     times.push(now);
     if (now - begun > 1000 * seconds) {
       const each = times.slice(1).map((time, place) => time - times[place]);
-      done([1000 / (each.reduce((a, b) => a + b) / each.length), Math.max(...each), each.filter((one) => one > 34).length]);
+      const mean = each.reduce((a, b) => a + b) / each.length;
+      done([1000 / mean, Math.max(...each), each.filter((one) => one > 34).length]);
       return;
     }
     scrollBy({ top: speed, behavior: "instant" });
@@ -157,7 +158,7 @@ def measure(base: str) -> list[tuple[str, str]]:
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport=WINDOW)
+        page = browser.new_page(viewport={"width": WINDOW[0], "height": WINDOW[1]})
         first = _open(page, base)
         warm = statistics.median(_open(page, base) for _ in range(5))
         rows = [("first photos seen, first visit", f"{first:.0f} ms"), ("first photos seen, warm", f"{warm:.0f} ms")]
