@@ -5,12 +5,20 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from retrieval.web.languages import COOKIE, ENGLISH, choose_language, languages, translate, translate_html
+
 PAGES = Path(__file__).resolve().parent / "pages"
 SHELL = "shell"
+HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
+"""Of a page: another visitor may get it in another language."""
+
 _ADDRESS = re.compile(r'\b(href|src|action)="/')
 
 
-def render(name: str, root: str = "", language: str = "en", **more: str) -> str:
+def render(name: str, root: str = "", language: str = ENGLISH, **more: str) -> str:
     """Give a page as HTML.
 
     Parameters
@@ -20,9 +28,9 @@ def render(name: str, root: str = "", language: str = "en", **more: str) -> str:
     root : str
         What stands before all addresses of the server, such as ``/photos``; "" where it has a host of its own.
     language : str
-        Of the page.
+        Of the page: one of `languages`.
     **more : str
-        HTML that takes the place of ``<!-- name -->``.
+        HTML, in English, that takes the place of ``<!-- name -->``.
 
     Returns
     -------
@@ -30,21 +38,60 @@ def render(name: str, root: str = "", language: str = "en", **more: str) -> str:
     """
     text = _page(name, language)
     for place, html in more.items():
-        text = text.replace(f"<!-- {place} -->", html)
+        text = text.replace(f"<!-- {place} -->", translate_html(html, language))
     return _ADDRESS.sub(lambda found: f'{found[1]}="{escape(root)}/', text)
+
+
+def show_page(request: Request, name: str, status: int = 200, **more: str) -> HTMLResponse:
+    """Answer with a page, in the language that the visitor chose, else in the one that their browser prefers.
+
+    Parameters
+    ----------
+    request : Request
+        What is answered.
+    name : str
+        Which page: a file of `PAGES`.
+    status : int
+        Of the answer.
+    **more : str
+        As `render` takes it.
+
+    Returns
+    -------
+    HTMLResponse
+    """
+    language = choose_language(request.cookies.get(COOKIE), request.headers.get("accept-language", ""))
+    text = render(name, request.scope.get("root_path", ""), language, **more)
+    return HTMLResponse(text, status, {**HEADERS, "Content-Language": language})
+
+
+def read_page(name: str) -> tuple[dict[str, str], str]:
+    """Read a page's file: the fields of its head, and what stands in <main>."""
+    head, _, main = (PAGES / f"{name}.html").read_text(encoding="utf-8").partition("\n\n")
+    return dict(line.split(": ", 1) for line in head.splitlines()), main.rstrip("\n")
 
 
 @cache
 def _page(name: str, language: str) -> str:
     """A page in its shell, as its files are when it is first asked for."""
-    head, _, main = (PAGES / f"{name}.html").read_text(encoding="utf-8").partition("\n\n")
-    fields = dict(line.split(": ", 1) for line in head.splitlines())
-    text = (PAGES / f"{SHELL}.html").read_text(encoding="utf-8")
+    fields, main = read_page(name)
+    text = translate_html((PAGES / f"{SHELL}.html").read_text(encoding="utf-8"), language)
     here = f'<a href="{fields.get("here")}"'
     start, nav, rest = text.partition("<nav")
     text = start + nav + rest.replace(here, f'{here} aria-current="page"', 1)
     styles = "".join(
         f'\n  <link rel="stylesheet" href="/static/css/{one}">' for one in fields.get("styles", "").split()
     )
-    values = {**fields, "styles": styles, "language": language, "main": main.rstrip("\n")}
+    choices = "".join(
+        f'<option value="{code}" lang="{code}"{" selected" if code == language else ""}>{escape(own)}</option>'
+        for code, own in languages().items()
+    )
+    values = {
+        **fields,
+        "title": escape(translate(fields["title"], language)),
+        "styles": styles,
+        "language": language,
+        "languages": choices,
+        "main": translate_html(main, language),
+    }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], text)

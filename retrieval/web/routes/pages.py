@@ -12,7 +12,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, PREFERRED, find_engine
-from retrieval.web.rendering import render
+from retrieval.web.rendering import show_page
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 PAGES = {
@@ -87,9 +87,7 @@ def _add(address: str, name: str) -> None:
 
     # Without parameters of ours: the framework would fill them from the query string.
     def show(request: Request) -> HTMLResponse:
-        root = request.scope.get("root_path", "")
-        text = render(name, root, engines=engine_choices(), expansions=expansion_choices())
-        return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+        return show_page(request, name, engines=engine_choices(), expansions=expansion_choices())
 
     router.add_api_route(address, show, methods=["GET", "HEAD"])
 

@@ -1,6 +1,6 @@
 // What the server is asked. Every failure is an Error whose message is a sentence that can be shown.
 
-import { t } from "./language.js";
+import { t, told } from "./language.js";
 import { root } from "./root.js";
 
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
@@ -16,7 +16,7 @@ export class Refused extends Error {
 async function sentence(answer) {
   try {
     const { detail } = await answer.json();
-    if (typeof detail === "string" && detail) return t(detail); // those without names and numbers are translated
+    if (typeof detail === "string" && detail) return told(detail);
   } catch {
     // No JSON: said below.
   }

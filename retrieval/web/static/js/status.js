@@ -96,7 +96,7 @@ function steps(facts, name) {
   const command = (verb, rest = "") => el("code", {}, `cairn ${verb} ${place}${rest}`);
   const { images, failed, missing, removed, vocabulary } = facts;
   const all = [];
-  const index = () => command("index", t(" FOLDER"));
+  const index = () => command("index", ` ${t("FOLDER")}`);
   if (!images) all.push(parts(t("Add photos: {index}, with the folder where they are."), { index: index() }));
   if (failed.length) {
     all.push(parts(tn(failed.length,

@@ -1,0 +1,121 @@
+"""Which languages the pages have, which of them a visitor gets, and pages in it.
+
+English stands in the pages and in the code; what it is in another language is in ``static/languages/CODE.json``, which
+``scripts/languages.py`` makes of ``CODE.po``. The browser reads the same file (``static/js/language.js``).
+"""
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from html import escape, unescape
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "static" / "languages"
+ENGLISH = "en"
+COOKIE = "cairn-language"
+"""Cookie that says which language a visitor chose."""
+
+PATTERNS = "{}"
+"""Key in a language's file: the sentences of the server with {names} in them, which pages meet with values in place."""
+
+ATTRIBUTES = ("title", "placeholder", "aria-label", "alt")
+"""Attributes of HTML that people read or hear."""
+
+
+Messages = dict[str, str | dict[str, str] | list[str]]
+
+_MARKUP = re.compile(r"(<!--.*?-->|<[^>]*>)", re.DOTALL)
+_ATTRIBUTE = re.compile(rf'(\s(?:{"|".join(ATTRIBUTES)})=")([^"]*)"')
+_LETTER = re.compile(r"[^\W\d_]")
+_PLACE = re.compile(r"\{\{\w+\}\}|<!--")
+
+
+@cache
+def messages(language: str) -> Messages:
+    """Give what English sentences are in a language: a text, or one for each form that its numbers need."""
+    found: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def languages() -> dict[str, str]:
+    """List the languages that pages have: what each calls itself, by its code (BCP 47)."""
+    others = (path.stem for path in sorted(FOLDER.glob("*.json")))
+    return {ENGLISH: "English", **{code: str(messages(code)[""]) for code in others}}
+
+
+def choose_language(chosen: str | None, accepted: str) -> str:
+    """Choose the language of a page.
+
+    Parameters
+    ----------
+    chosen : str or None
+        What the visitor chose: value of the cookie `COOKIE`.
+    accepted : str
+        What the browser prefers: the header Accept-Language (RFC 9110, 12.5.4).
+
+    Returns
+    -------
+    str
+        One of `languages`.
+    """
+    known = languages()
+    if chosen in known:
+        return chosen
+    wanted: list[tuple[float, str]] = []
+    for one in accepted.split(",")[:20]:
+        code, _, weight = one.strip().partition(";")
+        found = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
+        wanted.append((float(found[1]) if found else 1.0, code.strip().lower()))
+    for preference, code in sorted(wanted, key=lambda one: -one[0]):
+        # "de-AT" is served by "de".
+        for candidate in (code, code.partition("-")[0]):
+            if preference > 0 and candidate in known:
+                return candidate
+    return ENGLISH
+
+
+def map_texts(html: str, change: Callable[[str], str]) -> str:
+    """Change what people read in HTML of our own: text between tags, and the values of `ATTRIBUTES`.
+
+    Parameters
+    ----------
+    html : str
+        With all attributes in double quotes, and no script in it.
+    change : callable
+        Takes a text with single spaces, without markup, and gives another one.
+
+    Returns
+    -------
+    str
+    """
+
+    def text(raw: str) -> str:
+        words = " ".join(unescape(raw).split())
+        if not _LETTER.search(words) or _PLACE.search(raw):
+            return raw
+        before, after = raw[: len(raw) - len(raw.lstrip())], raw[len(raw.rstrip()) :]
+        changed = change(words)
+        return raw if changed == words else f"{before}{escape(changed, quote=True)}{after}"
+
+    def attribute(found: re.Match[str]) -> str:
+        return f'{found[1]}{text(found[2])}"'
+
+    # Every second part is a tag or a comment.
+    parts = _MARKUP.split(html)
+    return "".join(
+        text(part) if place % 2 == 0 else part if part.startswith("<!") else _ATTRIBUTE.sub(attribute, part)
+        for place, part in enumerate(parts)
+    )
+
+
+def translate(text: str, language: str) -> str:
+    """Say a fixed English text in a language; one that has no translation stays as it is."""
+    found = messages(language).get(text) if language != ENGLISH else None
+    return found if isinstance(found, str) else text
+
+
+def translate_html(html: str, language: str) -> str:
+    """Say all texts of a page in a language."""
+    return html if language == ENGLISH else map_texts(html, lambda text: translate(text, language))

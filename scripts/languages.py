@@ -1,0 +1,302 @@
+#!/usr/bin/env python
+"""Collect what the pages say, for translators, and make what the pages read of their translations.
+
+usage: python -m scripts.languages            writes retrieval/web/static/languages/*.po and *.json
+       python -m scripts.languages --new fr   begins a language (needs babel: pip install ".[test]")
+
+Texts are collected from the pages (text, and the attributes that people read), from `t("…")` and
+`tn(number, "…", "…")` in their scripts, and from the errors of the server. What is translated stays so; what nobody
+says any more is kept at the end of a file, should it be said again.
+"""
+
+import argparse
+import ast
+import gettext
+import json
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.jslexer import tokenize, unquote_string
+from babel.messages.pofile import read_po, write_po
+
+from retrieval.web.languages import FOLDER, PATTERNS, map_texts
+from retrieval.web.rendering import PAGES, SHELL, read_page
+from retrieval.web.routes.pages import engine_choices, expansion_choices
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "retrieval" / "web" / "static" / "js"
+SPEAKING = ("retrieval/web", "retrieval/jobs", "retrieval/curation", "retrieval/catalogue/curation")
+"""Rooms whose errors visitors read, but for `SILENT`."""
+
+SILENT = ("serve_command.py", "commands.py")
+"""Modules whose errors are read in the terminal alone."""
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+COUNTED = 200  # numbers that tell the forms of a language apart
+WIDTH = 120
+
+Text = str | tuple[str, str]
+"""What is said: a sentence, or one about one and one about several."""
+
+
+class WrongTextError(Exception):
+    """A text in the code that nobody could translate."""
+
+
+# What is said
+
+
+def collect() -> dict[Text, list[str]]:
+    """List what is said, in a steady order, each with the files that say it."""
+    found: dict[Text, list[str]] = {}
+
+    def note(text: Text, path: Path) -> None:
+        places = found.setdefault(text, [])
+        if (name := path.relative_to(ROOT).as_posix()) not in places:
+            places.append(name)
+
+    for path in sorted(PAGES.glob("*.html")):
+        for said in page_texts(path):
+            note(said, path)
+    for path in sorted(SCRIPTS.rglob("*.js")):
+        for text in script_texts(path.read_text(encoding="utf-8"), path.name):
+            note(text, path)
+    for path, text in error_texts():
+        note(text, path)
+    several = {text[1] for text in found if isinstance(text, tuple)}
+    if twice := several.intersection(text for text in found if isinstance(text, str)):
+        raise WrongTextError(f"{sorted(twice)} are said with t and with tn: say them in one way.")
+    return found
+
+
+def page_texts(path: Path) -> list[str]:
+    """List the texts of a page's file, in its order."""
+    found: list[str] = []
+
+    def note(text: str) -> str:
+        found.append(text)
+        return text
+
+    if path.stem == SHELL:
+        map_texts(path.read_text(encoding="utf-8"), note)
+        return found
+    fields, main = read_page(path.stem)
+    found.append(fields["title"])
+    map_texts(main, note)
+    for place, html in (("engines", engine_choices()), ("expansions", expansion_choices())):
+        if f"<!-- {place} -->" in main:
+            map_texts(html, note)
+    return found
+
+
+def script_texts(source: str, name: str) -> list[Text]:
+    """List what `t` and `tn` are given as literals in JavaScript.
+
+    Raises
+    ------
+    WrongTextError
+        One of them is put together from pieces.
+    """
+    found: list[Text] = []
+    tokens = [one for one in tokenize(source) if one.type not in ("comment", "linecomment", "multilinecomment")]
+    for place, token in enumerate(tokens):
+        if token.type == "template_string":
+            for inner in _inner(token.value):
+                found += script_texts(inner, name)
+        before = tokens[place - 1].value if place else ""
+        if token.value not in ("t", "tn") or token.type != "name" or before in (".", "function"):
+            continue
+        if place + 1 >= len(tokens) or tokens[place + 1].value != "(":
+            continue
+        arguments = _arguments(tokens[place + 2 :])
+        wanted = arguments[:1] if token.value == "t" else arguments[1:3]
+        literal = [len(one) == 1 and one[0].type == "string" for one in wanted]
+        if all(literal):
+            texts = tuple(str(unquote_string(one[0].value)) for one in wanted)
+            found.append(texts[0] if len(texts) == 1 else (texts[0], texts[1]))
+        elif token.value == "tn" or any(one.type in ("string", "template_string") for one in wanted[0]):
+            raise WrongTextError(f"{name}, line {token.lineno}: {token.value} takes whole sentences, in quotes.")
+    return found
+
+
+def _arguments(tokens: list) -> list[list]:  # type: ignore[type-arg]  # of babel's tokens, which have no type
+    """Part the arguments of a call; `tokens` begin behind its bracket."""
+    arguments: list[list] = [[]]  # type: ignore[type-arg]
+    depth = 0
+    for token in tokens:
+        if token.type == "operator" and token.value in ("(", "[", "{"):
+            depth += 1
+        elif token.type == "operator" and token.value in (")", "]", "}"):
+            depth -= 1
+            if depth < 0:
+                break
+        elif token.type == "operator" and token.value == "," and depth == 0:
+            arguments.append([])
+            continue
+        arguments[-1].append(token)
+    return arguments
+
+
+def _inner(template: str) -> Iterator[str]:
+    """Give the code in a template: what stands in its ${…}."""
+    start = template.find("${")
+    while start >= 0:
+        depth, end = 1, start + 2
+        while depth and end < len(template):
+            depth += {"{": 1, "}": -1}.get(template[end], 0)
+            end += 1
+        yield template[start + 2 : end - 1]
+        start = template.find("${", end)
+
+
+def error_texts() -> Iterator[tuple[Path, str]]:
+    """Give the sentences with which the server refuses, {name} standing for what it puts in."""
+    for room in SPEAKING:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if path.name in SILENT:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
+                    for argument in node.args:
+                        text = _sentence(argument)
+                        if text.endswith(".") and " " in text:
+                            yield path, text
+
+
+def _sentence(node: ast.expr) -> str:
+    """A string of Python code as a message; "" where it is none."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if not isinstance(node, ast.JoinedStr):
+        return ""
+    text, names = "", set()
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            text += str(part.value)
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        inner = part.value.args[0] if isinstance(part.value, ast.Call) and part.value.args else part.value
+        name = {ast.Name: "id", ast.Attribute: "attr"}.get(type(inner), "")
+        word = getattr(inner, name) if name else "value"
+        while word in names:
+            word += "_"
+        names.add(word)
+        text += f"{{{word}}}"
+    return text
+
+
+# What it is in other languages
+
+
+def catalogue_of(language: str) -> Catalog:
+    """Read a language's file; an empty catalogue where there is none."""
+    path = FOLDER / f"{language}.po"
+    if not path.is_file():
+        return Catalog(locale=language)
+    with path.open("rb") as file:
+        return read_po(file, locale=language)
+
+
+def update(old: Catalog, texts: dict[Text, list[str]]) -> Catalog:
+    """Give a catalogue of what is said now, with the translations of an older one."""
+    new = Catalog(locale=old.locale)
+    known = {one.id: one for one in (*old.obsolete.values(), *old) if one.id}
+    for text, places in texts.items():
+        before = known.pop(text, None)
+        new.add(text, before.string if before else None, [(place, 0) for place in places])
+        if before:
+            new[text].user_comments = before.user_comments
+    for text, one in known.items():
+        if any(one.string):
+            new.obsolete[text if isinstance(text, str) else text[0]] = one
+    return new
+
+
+def as_po(catalogue: Catalog) -> str:
+    """Write a catalogue as gettext has it; without dates, so that the same texts give the same file."""
+    head = (
+        f"# {catalogue.locale.english_name} texts of the pages: see docs/how-to/translate.md.\n"
+        'msgid ""\nmsgstr ""\n'
+        f'"Language: {catalogue.locale}\\n"\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+        f'"Content-Transfer-Encoding: 8bit\\n"\n"Plural-Forms: {catalogue.plural_forms}\\n"\n\n'
+    )
+    file = BytesIO()
+    write_po(file, catalogue, width=WIDTH, omit_header=True, include_lineno=False)
+    return head + file.getvalue().decode().lstrip("\n").rstrip("\n") + "\n"
+
+
+def as_json(catalogue: Catalog) -> str:
+    """Write what the pages read: texts by their English, forms for numbers as Unicode's plural rules name them."""
+    forms = _forms(catalogue)
+    own = catalogue.locale.get_language_name(catalogue.locale) or str(catalogue.locale)
+    errors = {text for _, text in error_texts() if PLACEHOLDER.search(text)}
+    found: dict[str, object] = {}
+    patterns = []
+    for english, others in entries(catalogue):
+        if not all(others):
+            continue
+        if len(english) > 1:
+            found[english[1]] = {form: others[place] for form, place in forms.items()}
+        else:
+            found[english[0]] = others[0]
+            patterns += [english[0]] if english[0] in errors else []
+    whole = {"": own[0].upper() + own[1:], **dict(sorted(found.items())), PATTERNS: sorted(patterns)}
+    return json.dumps(whole, ensure_ascii=False, indent=0) + "\n"
+
+
+def entries(catalogue: Catalog) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Give the English of each text, one or two forms, and all forms of its translation."""
+    for one in catalogue:
+        if one.id:
+            string = one.string or ""
+            yield _several(one.id), _several(string)
+
+
+def _several(text: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
+def _forms(catalogue: Catalog) -> dict[str, int]:
+    """Say which of gettext's forms stands for which category of Unicode's plural rules."""
+    which = gettext.c2py(catalogue.plural_expr)
+    rule = catalogue.locale.plural_form
+    found = {rule(number): which(number) for number in range(COUNTED, -1, -1)}
+    return {**found, "other": found.get("other", catalogue.num_plurals - 1)}  # "other" may be fractions alone
+
+
+def problems(catalogue: Catalog) -> list[str]:
+    """List what is not translated, or with other {names} than the English has."""
+    found = []
+    for english, others in entries(catalogue):
+        if not all(others):
+            found.append(f"not translated: {english[-1]}")
+            continue
+        wanted = set(PLACEHOLDER.findall(english[-1]))
+        optional = {"n"} if len(english) > 1 else set()  # "the photo" needs no number
+        for text in others:
+            if wanted - optional - set(PLACEHOLDER.findall(text)) or set(PLACEHOLDER.findall(text)) - wanted:
+                found.append(f"other {{names}}: {english[-1]} - {text}")
+    return found
+
+
+def main() -> None:
+    """Bring all languages up to date, or begin one."""
+    parser = argparse.ArgumentParser(description="Collect what the pages say, and make what they read of translations.")
+    parser.add_argument("--new", metavar="CODE", help="begin a language, such as fr")
+    new = parser.parse_args().new
+    texts = collect()
+    for language in sorted({path.stem for path in FOLDER.glob("*.po")} | ({new} if new else set())):
+        catalogue = update(catalogue_of(language), texts)
+        (FOLDER / f"{language}.po").write_text(as_po(catalogue), encoding="utf-8")
+        (FOLDER / f"{language}.json").write_text(as_json(catalogue), encoding="utf-8")
+        wrong = problems(catalogue)
+        print(f"{language}: {len(texts)} texts, {len(wrong)} to do")
+        for one in wrong:
+            print(f"  {one}")
+
+
+if __name__ == "__main__":
+    main()
