@@ -1,4 +1,4 @@
-// What every page does: say whose collection it is, and show what went wrong as a sentence.
+// What every page does: the header, whose collection it is, and what went wrong, as a sentence.
 
 import { health } from "./api.js";
 import { at } from "./dom.js";
@@ -10,11 +10,65 @@ export function complain(error, id = "error") {
   at(id).textContent = error ? error.message || String(error) : "";
 }
 
+// Header
+
+/** What opens below its button closes by Escape, which gives the button the focus back, and by a click elsewhere. */
+function closing(button, inside, isOpen, close) {
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !isOpen()) return;
+    const within = inside.contains(document.activeElement) || document.activeElement === document.body;
+    close();
+    if (within) button.focus();
+  });
+  const leave = (event) => {
+    const next = event.type === "focusout" ? event.relatedTarget : event.target;
+    if (isOpen() && next && !inside.contains(next) && !button.contains(next)) close();
+  };
+  document.addEventListener("pointerdown", leave);
+  inside.addEventListener("focusout", leave);
+}
+
+function menu() {
+  const button = at("menu");
+  const isOpen = () => button.getAttribute("aria-expanded") === "true";
+  const open = (is) => button.setAttribute("aria-expanded", String(is));
+  button.addEventListener("click", () => open(!isOpen()));
+  closing(button, at("nav"), isOpen, () => open(false));
+}
+
+const THEME = "cairn-theme"; // as theme.js reads it
+
+function settings() {
+  const sheet = at("settings");
+  closing(sheet.querySelector("summary"), sheet, () => sheet.open, () => {
+    sheet.open = false;
+  });
+  at("language").addEventListener("change", () => {
+    document.cookie = `cairn-language=${at("language").value}; path=/; max-age=31536000; samesite=lax`;
+    location.reload();
+  });
+  const { dataset } = document.documentElement;
+  at("theme").value = dataset.theme ?? "";
+  at("theme").addEventListener("change", () => {
+    const { value } = at("theme");
+    if (value) dataset.theme = value;
+    else delete dataset.theme;
+    try {
+      localStorage.setItem(THEME, value);
+    } catch {
+      // It holds for this page.
+    }
+  });
+}
+
 /** Run a page. */
 export async function start(main) {
+  menu();
+  settings();
   health()
-    .then(({ collection, images, originals }) => {
+    .then(({ collection, images, originals, role }) => {
       document.body.classList.toggle("no-originals", originals === false);
+      document.body.classList.toggle("read-only", role === "read");
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
     })
     .catch(() => {}); // the page's own request says what is wrong
