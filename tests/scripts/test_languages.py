@@ -1,0 +1,79 @@
+"""What pages say: that all of it is collected, translated, and as the files have it."""
+
+import pytest
+
+pytest.importorskip("babel", reason="babel is not installed")
+
+from babel.messages.catalog import Catalog
+
+from retrieval.web.languages import FOLDER, PATTERNS, messages
+from scripts.languages import (
+    WrongTextError,
+    as_json,
+    as_po,
+    catalogue_of,
+    collect,
+    problems,
+    script_texts,
+    update,
+)
+
+
+@pytest.mark.parametrize("language", sorted(path.stem for path in FOLDER.glob("*.po")))
+def test_all_that_is_said_is_translated_and_up_to_date(language: str) -> None:
+    catalogue = update(catalogue_of(language), collect())
+    again = "run python -m scripts.languages, and translate what it lists"
+    assert not problems(catalogue), again
+    assert (FOLDER / f"{language}.po").read_text(encoding="utf-8") == as_po(catalogue), again
+    assert (FOLDER / f"{language}.json").read_text(encoding="utf-8") == as_json(catalogue), again
+
+
+def test_texts_of_scripts_are_found_wherever_they_stand() -> None:
+    source = r"""
+        // t("in a comment")
+        const one = t("Say \"it\", {name}", { name: t("inside") });
+        const text = `${tn(list.filter((x) => x).length, "{n} photo", "{n} photos")}, ${t("in a template")}`;
+        told(t(detail)); const found = /t\("no"\)/.exec(split("t")); object.t("a method");
+        export function tn(number, one, several) {}
+    """
+    found = script_texts(source, "x.js")
+    assert sorted(map(str, found)) == sorted(
+        map(str, ['Say "it", {name}', "inside", ("{n} photo", "{n} photos"), "in a template"])
+    )
+
+
+@pytest.mark.parametrize(
+    "source", ['t("half " + name)', "t(`whole ${name}`)", 't(one ? "a" : "b")', 'tn(1, "photo", several)']
+)
+def test_sentences_built_of_pieces_are_refused(source: str) -> None:
+    with pytest.raises(WrongTextError, match="whole sentences"):
+        script_texts(source, "x.js")
+
+
+def test_translations_are_kept_and_wrong_placeholders_told() -> None:
+    texts = {"Photos": ["a"], ("{n} photo of {name}", "{n} photos of {name}"): ["b"]}
+    old = Catalog(locale="pl")
+    old.add("Photos", "Zdjęcia")
+    old.add("Gone", "Nie ma")
+    new = update(old, texts)
+    assert problems(new) == ["not translated: {n} photos of {name}"]
+    new["{n} photo of {name}"].string = ("{n} zdjęcie {name}", "{n} zdjęcia {name}", "{n} zdjęć {nazwa}")
+    assert problems(new) == ["other {names}: {n} photos of {name} - {n} zdjęć {nazwa}"]
+    assert '#~ msgid "Gone"' in as_po(new)
+    back = update(new, {"Gone": ["c"]})
+    assert back["Gone"].string == "Nie ma"
+
+
+def test_forms_are_those_of_unicode_for_numbers_of_a_language() -> None:
+    import json
+
+    catalogue = Catalog(locale="pl")
+    catalogue.add(("{n} photo", "{n} photos"), ("one", "few", "many"))
+    forms = json.loads(as_json(catalogue))["{n} photos"]
+    # Polish: 1; 2 to 4, 22 to 24; 0, 5 to 21; and fractions.
+    assert forms == {"one": "one", "few": "few", "many": "many", "other": "many"}
+
+
+def test_sentences_of_the_server_with_values_are_known_as_patterns() -> None:
+    patterns = messages("de")[PATTERNS]
+    assert isinstance(patterns, list) and "At most {most} photos can be taken at once: select fewer." in patterns
